@@ -180,6 +180,7 @@ IN_A_PAGE = """async calls => {
 }"""
 
 
+@pytest.mark.slow
 @needs_browser
 def test_values_come_back_to_a_page(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
     (folder / "index.html").write_text("<!doctype html>", encoding="utf-8")

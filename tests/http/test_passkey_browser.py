@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.browser import PATIENCE, VIRTUAL_AUTHENTICATOR, browser, needs_browser
 from tests.harness.database import Database
 from tests.http.conftest import Serve
 
 SCRIPT = re.compile(r"^```javascript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 
 def test_register_and_sign_in_in_chromium(own_database: Database, serve_once: Serve) -> None:

@@ -139,6 +139,7 @@ def page(service: Service) -> Iterator[Page]:
         yield page
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_form_with_several_files_shows_what_the_service_tells(page: Page) -> None:
     files = [{"name": f"{n}.bin", "mimeType": "application/octet-stream", "buffer": b"x" * 400_000} for n in range(3)]

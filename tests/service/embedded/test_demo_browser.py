@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness.browser import VIRTUAL_AUTHENTICATOR, needs_browser
 from tests.harness.database import Database
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 
 def test_signing_in_and_out(demo_page: Callable[[str], Page]) -> None:

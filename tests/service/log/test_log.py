@@ -119,16 +119,16 @@ def test_json_lines_hold_what_a_text_line_says() -> None:
 def test_a_sink_that_hangs_holds_up_neither_the_service_nor_the_other_sinks(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     overrides = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "log.txt"))]
-    with os.fdopen(writing, "w") as stream:
+    # The stream is closed first, which writes what is left in it.
+    with os.fdopen(reading, "rb", buffering=0) as pipe, os.fdopen(writing, "w") as stream:
         log = configure_logging(assemble(load_files([]), overrides, {}).settings, stream)
         for number in range(2000):
             log.info("%d %s", number, "x" * 100)
         file = current_log()
         wait_until(lambda: "] 1999 " in "".join(path.read_text() for path in tmp_path.iterdir()), "the file has it all")
-        with os.fdopen(reading, "rb", buffering=0) as pipe:
-            read = b""
-            while b"] 1999 " not in read:
-                read += pipe.read(65536)
+        read = b""
+        while b"] 1999 " not in read or not read.endswith(b"\n"):
+            read += pipe.read(65536)
         file.flush()
     assert read.count(b"\n") >= 1999
 
