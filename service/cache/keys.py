@@ -27,7 +27,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
 
     parts: list[Part] = []
-    if endpoint.passes_through:
+    if endpoint.options.proxy is not None:
         parts.append(_credentials(services))
     if plan.everything:
         parts.append(_request)
@@ -61,7 +61,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
     """Prefix and values, and nothing else."""
-    if endpoint.passes_through or plan.everything or plan.per_user or plan.before or changes_values(endpoint):
+    if endpoint.options.proxy is not None or plan.per_user or plan.before or changes_values(endpoint):
         return False
     return plan.hash_from is None and plan.longest_key is None
 
