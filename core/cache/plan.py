@@ -6,13 +6,14 @@ Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is si
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rowcall.core.binding.conversion import NotConvertible, converter
 from rowcall.core.cache.key import characters
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
+from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
@@ -49,10 +50,19 @@ class CachePlan:
     """How long an answer is of use after its lifetime. None: not at all."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
+    before: tuple[BeforeValue, ...] = ()
+    """What the commands in front of every routine are given of the request: tenants may be told apart by it."""
 
 
-def cache_plan(endpoint: Endpoint, options: CacheOptions, *, timestamps_utc: bool = True) -> CachePlan | None:
-    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read."""
+def cache_plan(
+    endpoint: Endpoint,
+    options: CacheOptions,
+    *,
+    timestamps_utc: bool = True,
+    commands: Sequence[BeforeCommand] = (),
+) -> CachePlan | None:
+    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read. commands: run in
+    front of every routine."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
         return None
@@ -79,6 +89,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions, *, timestamps_utc: boo
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
+        before=() if endpoint.passes_through else tuple(value for one in commands for value in one.values),
     )
 
 
