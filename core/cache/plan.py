@@ -6,11 +6,12 @@ Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is si
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from rowcall.core.binding.conversion import NotConvertible, converter
+from rowcall.core.binding.json_values import Reader
 from rowcall.core.cache.key import characters
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
 from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue
@@ -94,17 +95,23 @@ def cache_plan(
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """With its values as requests' are read, too: of a timestamp the database gets another text than was sent, and the
-    rule is about what was sent (reference 05, 1.9)."""
-    if parameter.array:
-        return rule
-    convert = converter(parameter.kind, parameter.type_text, timestamps_utc=timestamps_utc)
-    read = []
-    for value in rule.values:
-        if value is not None:
-            with suppress(NotConvertible):
-                read.append(convert(value).casefold())
+    """With its values as requests' are read, too: of a timestamp or an array the database gets another text than was
+    sent, and the rule is about what was sent (reference 05, 1.9)."""
+    reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
+    read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
     return replace(rule, values=tuple(dict.fromkeys((*rule.values, *read))))
+
+
+def _read(reader: Reader, value: str) -> Iterator[str]:
+    """An array is written as in JSON, or as its elements between commas."""
+    with suppress(ValueError):  # no value of the type, or no JSON
+        if not reader.array:
+            yield reader.convert_text(value)
+        elif value[:1] == "[":
+            json.loads(value)
+            yield reader.read(value.encode()) or ""
+        else:
+            yield reader.joined([reader.convert_text(element) for element in value.split(",")])
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
