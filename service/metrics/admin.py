@@ -196,6 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (*headers, ("content-length", str(len(body))), ("cache-control", "no-store")):
             self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
