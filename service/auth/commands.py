@@ -35,6 +35,7 @@ class Command:
             renderer=CellRows(services.codecs, True),
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
+            existed=False,
         )
 
     async def run(self, exchange: Exchange, values: Sequence[str | None]) -> list[list[Cell]]:
@@ -48,6 +49,7 @@ class Command:
         taken = (known.get(number) for number in self.takes)
         inner.arguments = [None if value is None else value.encode() for value in taken]
         await self._database.run_alone(self._call, inner)
+        self._call.existed = True
         return rows_of(inner)
 
 

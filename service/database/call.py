@@ -80,6 +80,8 @@ class Call:
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
     session: SessionState = UNKNOWN
     """What it may leave in its session."""
+    existed: bool = True
+    """What it names has been there: when the catalogue was read, or when it last ran."""
     harmless: bool = False
     """It leaves nothing, and its statements can be prepared so that this stays true (see `session.wires`)."""
     may_share: bool = True

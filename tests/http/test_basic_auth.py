@@ -42,6 +42,9 @@ comment on function described(text) is E'HTTP GET\\nuser_parameters
 basic_auth scale7 {STORED}
 challenge_command = select format(''%s %s %s'', $1, $3, $4) user_name where concat($2) <> ''''';
 
+create function lost() returns text language sql as 'select null';
+comment on function lost() is E'HTTP GET\\nchallenge_command = select * from nowhere($1)';
+
 create function adjust() returns text language sql as $$select 'done'$$;
 comment on function adjust() is E'HTTP POST\\nchallenge_command = select $1 user_name where $2 = ''s3cret''';
 
@@ -181,3 +184,7 @@ def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
     sent = {**credentials("mate", "s3cret"), **headers}
     assert service.post("/api/adjust", content=b"{}", headers=sent).status_code == status
     assert service.get("/api/unasked", headers={**sent, **credentials("x", "y")}).status_code == 200
+
+
+def test_a_command_that_was_never_there_is_no_change_of_the_database(service: Service) -> None:
+    assert problem(service.get("/api/lost", auth=("kiri", "any")), 500)["detail"] == "42883"
