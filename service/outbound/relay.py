@@ -57,7 +57,7 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
     protocol: Any = exchange.protocol
     if answer.length is not None:
         headers = [*headers, ("content-length", str(answer.length))]
-    body = PipeBody(protocol, answer.status, headers, patience)
+    body = PipeBody(protocol, answer.status, headers, patience, str(exchange.scope.client))
     exchange.answered = True
     complete = False
     try:

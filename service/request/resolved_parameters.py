@@ -76,6 +76,7 @@ class _Statement:
             renderer=Renderer(services.codecs, "rows", True, False, []),
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
+            existed=False,
             policy=ErrorPolicy({}, services.options.policies.timeout),
             hear=services.hear(endpoint),
         )
@@ -90,6 +91,7 @@ class _Statement:
         texts = [None if index is None else argument_text(exchange, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
         await self._run_either(inner, calls)
+        self._call.existed = True
         request = inner.request
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()

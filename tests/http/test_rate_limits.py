@@ -87,6 +87,8 @@ SETTINGS = {
     **policy("default", Type="FixedWindow", PermitLimit=2, WindowSeconds=3600, **{PER + "Type": "Header",
              PER + "Name": "x-default"}),
     **policy("off", Type="FixedWindow", PermitLimit=1, Enabled="false"),
+    **policy("unfilled", Type="TokenBucket", AutoReplenishment="false", **{PER + "Type": "Header", PER + "Name": "X Y",
+             "Partition__Sources__1__Type": "IpAddress"}),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
     "HealthChecks:Enabled": "true",
     "HealthChecks:RateLimiterPolicy": "offf",
@@ -176,6 +178,8 @@ def test_a_name_that_means_nothing_is_told_at_the_start(service: Service) -> Non
     assert "rate_limiter 'unknown' is none of" in service.log
     assert "rate_limiter 'off' is none of" in service.log
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
+    assert "RateLimiterOptions:Policies:unfilled:AutoReplenishment has no effect" in service.log
+    assert "unfilled:Partition:Sources:0 is skipped: 'X Y' is not the name of a header" in service.log
     assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
     assert {ask(service, "unknown_limited").status_code for _ in range(3)} == {200}
     assert "effect yet" not in service.log
