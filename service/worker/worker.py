@@ -60,6 +60,7 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.http_server import HttpServer
+from rowcall.service.worker.loop_errors import tell_loop_error
 from rowcall.service.worker.middleware import with_middleware
 
 log = logging.getLogger("rowcall")
@@ -266,6 +267,7 @@ async def _main(channel_fd: int) -> None:
     forwarder = configure_worker_logging(
         start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
     )
+    asyncio.get_running_loop().set_exception_handler(tell_loop_error)
     try:
         await Worker(channel, start, forwarder).run()
     except Exception as error:

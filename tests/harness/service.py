@@ -27,8 +27,8 @@ from tests.harness.waiting import wait_until
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP: without it each client of httpx reads all the authorities of the world, which takes 27 ms."""
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
+START_SECONDS = 90.0
+STOP_SECONDS = 90.0
 SILENCING = ("StartupMessage", "Log:ToConsole", "Log:ConsoleMinimumLevel")
 """Settings that may keep "Started in" from the console."""
 

@@ -1,0 +1,40 @@
+"""What nobody has seen is told with its traceback; what was wanted is not told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+import uvloop
+
+from rowcall.service.worker.loop_errors import tell_loop_error
+
+
+def _write(transport: asyncio.Transport) -> RuntimeError | None:
+    try:
+        transport.write(b"x")
+    except RuntimeError as error:
+        return error
+    return None
+
+
+def test_a_connection_that_was_given_up_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def write_to_what_is_closed() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(tell_loop_error)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+            transport.abort()
+            found = None
+            for _ in range(100):
+                found = found or _write(transport)
+                await asyncio.sleep(0)
+            assert found is not None
+        loop.call_exception_handler({"message": "Fatal error on SSL protocol", "exception": found})
+        assert not caplog.records
+        loop.call_exception_handler({"message": "another", "exception": RuntimeError("seen by nobody")})
+
+    uvloop.run(write_to_what_is_closed())
+    assert [record.getMessage().splitlines()[0] for record in caplog.records] == ["another"]
