@@ -78,6 +78,7 @@ class _Statement:
             volatile=True,
             policy=ErrorPolicy({}, services.options.policies.timeout),
             hear=services.hear(endpoint),
+            existed=False,
         )
 
     async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:
@@ -90,6 +91,8 @@ class _Statement:
         texts = [None if index is None else argument_text(exchange, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
         await self._run_either(inner, calls)
+        # From now on it names what is there, and where it does not, the database has changed.
+        self._call.existed = True
         request = inner.request
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()
