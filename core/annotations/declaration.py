@@ -18,8 +18,8 @@ from rowcall.core.text.naming import api_name
 
 Wish = TypeVar("Wish")
 
-_ON = frozenset({"true", "on", "enabled", "enable", "1"})
-_OFF = frozenset({"false", "off", "disabled", "disable", "0"})
+SAYS_YES = frozenset({"true", "on", "enabled", "enable", "1"})
+SAYS_NO = frozenset({"false", "off", "disabled", "disable", "0"})
 
 
 class BadValueError(ValueError):
@@ -239,9 +239,9 @@ def switch(value: str) -> bool:
         BadValueError: the word is neither on nor off.
     """
     word = value.lower()
-    if word in _ON:
+    if word in SAYS_YES:
         return True
-    if word in _OFF:
+    if word in SAYS_NO:
         return False
     raise BadValueError(f"'{value}' is neither true nor false")
 

@@ -26,6 +26,7 @@ from rowcall.core.text.array_literal import Nested
 
 _EMPTY_IS_TEXT = frozenset({ValueKind.TEXT, ValueKind.JSON})
 _SHOWN = 60
+_REPEAT = "elements of an array are parameters of the same name, one for each"
 
 
 class _Absent(enum.Enum):
@@ -324,7 +325,8 @@ class Binder:
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
-            raise UnfitError(spots)
+            whole = len(texts) == 1 and any(sign in texts[0] for sign in "{[,")
+            raise UnfitError(spot.explained(_REPEAT) if whole else spot for spot in spots)
         return slot.reader.joined(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:

@@ -21,6 +21,9 @@ class Spot:
     def below(self, step: str) -> Spot:
         return replace(self, place=f"{step}{self.place}")
 
+    def explained(self, remedy: str) -> Spot:
+        return replace(self, reason=f"{self.reason}; {remedy}")
+
     def fault(self, parameter: str, path: str) -> Fault:
         """path: where the value as a whole stands."""
         place = f"{path}{self.place}"

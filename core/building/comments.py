@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations import BY_WORD
-from rowcall.core.annotations.declaration import HIDDEN, Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import HIDDEN, SAYS_NO, SAYS_YES, Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import TAGS, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
@@ -75,7 +75,9 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     if annotation is None or not annotation.assignable:
         draft.custom[key] = unescaped(draft, line, value)
         if annotation is not None and not annotation.in_files:
-            draft.warn(line, f"{key} = … is a custom parameter and no annotation; write {key} alone")
+            plain = key if value.lower() in SAYS_YES or not value else f"{key} {value}"
+            remedy = "take the line away" if value.lower() in SAYS_NO else f"write `{plain}`"
+            draft.warn(line, f"{key} = … is a custom parameter and no annotation; {remedy}")
         return CUSTOM
     _hide(line, annotation, key)
     decoded = unescaped(draft, line, value)

@@ -31,7 +31,8 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
             yield f"{endpoint.name}: {word} has no effect, as nothing is kept; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
-    if cache_plan(endpoint, options) is None:
+    plan = cache_plan(endpoint, options)
+    if plan is None:
         if options.max_rows != 0 and not _is_told_otherwise(endpoint):
             yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
         return
@@ -40,6 +41,8 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
             f"{endpoint.name}: answers that are kept have the usual status and headers, not those that the routine "
             "chooses; leave out cached, or let it choose none"
         )
+    if plan.seconds == 0 and not any(rule.seconds for _, rule in plan.rules):
+        yield f"{endpoint.name}: what is kept ends at once, as its lifetime is 0; only requests at one time share it"
     yield from _stale_doubts(endpoint, options)
     key = key_parameters(endpoint, options)
     if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:

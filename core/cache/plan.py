@@ -6,13 +6,15 @@ Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is si
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from rowcall.core.binding.conversion import NotConvertible, converter
+from rowcall.core.binding.json_values import Reader
 from rowcall.core.cache.key import characters
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
+from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
@@ -49,10 +51,19 @@ class CachePlan:
     """How long an answer is of use after its lifetime. None: not at all."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
+    before: tuple[BeforeValue, ...] = ()
+    """What the commands in front of every routine are given of the request: tenants may be told apart by it."""
 
 
-def cache_plan(endpoint: Endpoint, options: CacheOptions, *, timestamps_utc: bool = True) -> CachePlan | None:
-    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read."""
+def cache_plan(
+    endpoint: Endpoint,
+    options: CacheOptions,
+    *,
+    timestamps_utc: bool = True,
+    commands: Sequence[BeforeCommand] = (),
+) -> CachePlan | None:
+    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read. commands: run in
+    front of every routine."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
         return None
@@ -79,21 +90,28 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions, *, timestamps_utc: boo
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
+        before=() if endpoint.passes_through else tuple(value for one in commands for value in one.values),
     )
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """With its values as requests' are read, too: of a timestamp the database gets another text than was sent, and the
-    rule is about what was sent (reference 05, 1.9)."""
-    if parameter.array:
-        return rule
-    convert = converter(parameter.kind, parameter.type_text, timestamps_utc=timestamps_utc)
-    read = []
-    for value in rule.values:
-        if value is not None:
-            with suppress(NotConvertible):
-                read.append(convert(value).casefold())
+    """With its values as requests' are read, too: of a timestamp or an array the database gets another text than was
+    sent, and the rule is about what was sent (reference 05, 1.9)."""
+    reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
+    read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
     return replace(rule, values=tuple(dict.fromkeys((*rule.values, *read))))
+
+
+def _read(reader: Reader, value: str) -> Iterator[str]:
+    """An array is written as in JSON, or as its elements between commas."""
+    with suppress(ValueError):  # no value of the type, or no JSON
+        if not reader.array:
+            yield reader.convert_text(value)
+        elif value[:1] == "[":
+            json.loads(value)
+            yield reader.read(value.encode()) or ""
+        else:
+            yield reader.joined([reader.convert_text(element) for element in value.split(",")])
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:

@@ -101,13 +101,15 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Placeholders that look like a parameter's name and are none, most likely misspelt."""
     options = endpoint.options
-    if not (options.headers or options.content_type or options.custom or options.upload):
+    tags = () if options.caching is None else options.caching.tags
+    if not (options.headers or options.content_type or options.custom or options.upload or tags):
         return
     names = placeholder_names(endpoint.parameters)
     content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
     written = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]
     settings = () if options.upload is None else options.upload.settings
     written += [(f"{name} = {value}", value) for name, value in (*options.custom, *settings)]
+    written += [(f"cache_tags {tag}", tag) for tag in tags]
     for line, value in written:
         for unknown in parse_template(value, names).unknown:
             message = f"{{{unknown}}} names no parameter and stays as it is"

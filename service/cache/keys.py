@@ -13,6 +13,7 @@ from rowcall.ext.driver.kept import encode_key
 from rowcall.service.cache.user import claims_of
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request.before_routine import value_of
 
 KeyOf = Callable[[Exchange], bytes | None]
 Part = Callable[[Exchange], bytes]
@@ -26,12 +27,14 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
 
     parts: list[Part] = []
-    if endpoint.passes_through:
+    if endpoint.options.proxy is not None:
         parts.append(_credentials(services))
     if plan.everything:
         parts.append(_request)
     if plan.per_user:
         parts.append(claims_of(services))
+    if plan.before:
+        parts.append(_given_before(plan, services))
     values = plain_values if changes_values(endpoint) else None
 
     def key_with_parts(exchange: Exchange) -> bytes:
@@ -58,7 +61,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
     """Prefix and values, and nothing else."""
-    if endpoint.passes_through or plan.everything or plan.per_user or changes_values(endpoint):
+    if endpoint.options.proxy is not None or plan.per_user or plan.before or changes_values(endpoint):
         return False
     return plan.hash_from is None and plan.longest_key is None
 
@@ -78,6 +81,18 @@ def _credentials(services: Services) -> Part:
         return joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
 
     return credentials
+
+
+def _given_before(plan: CachePlan, services: Services) -> Part:
+    """As a hash: it may be secret, and the key is kept."""
+    sources = [value_of(one, services) for one in plan.before]
+
+    def given(exchange: Exchange) -> bytes:
+        values = [source(exchange) for source in sources]
+        whole = b"".join(b"-" if value is None else b"%d:%b" % (len(value), value) for value in values)
+        return hashlib.sha256(whole).digest()
+
+    return given
 
 
 def _request(exchange: Exchange) -> bytes:

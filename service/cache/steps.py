@@ -32,7 +32,8 @@ log = logging.getLogger("rowcall.cache")
 
 
 def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
-    return cache_plan(endpoint, services.options.cache, timestamps_utc=services.options.timestamps_utc)
+    options = services.options
+    return cache_plan(endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before)
 
 
 def around(

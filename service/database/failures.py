@@ -192,7 +192,7 @@ class Failures:
             # Nothing of it has run, and there was no time left to run it elsewhere.
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
             return call.policy.timeout.out_of_time()
-        if call.existed and _is_stale(request) and self._report(call.label):
+        if call.existed and not request.failed_ahead and _is_stale(request) and self._report(call.label):
             assert request.error is not None  # noqa: S101 (which is what makes it stale)
             log.warning(
                 "%s: %s: %s; the database has changed", call.label, request.error.sqlstate, request.error.message

@@ -71,6 +71,9 @@ class Broadcaster:
         self._ticking: asyncio.TimerHandle | None = None
         self._ticks = 0
         self._number = 0
+        self.offers: Callable[[Stream], bool] = lambda stream: True
+        """Set by the worker: whether a stream is still there for those who read it. One that was asked for before that
+        changed may begin behind it."""
         self._ending: dict[Stream, asyncio.TimerHandle] = {}
         self._count = 0
 
@@ -95,6 +98,8 @@ class Broadcaster:
             self._ending[stream] = self._loop.call_later(seconds, stream.end)
         if self._ticking is None:
             self._tick_later()
+        if not self.offers(stream):
+            self._send_back(stream)
 
     def _group_for(self, viewer: Viewer) -> _Group:
         """One that has nothing to send: what was published before a stream began is not for it."""
@@ -170,12 +175,14 @@ class Broadcaster:
         return Counter(stream.path for stream in self._streams())
 
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
-        """Their clients come back, but not all at once."""
-        most = self._options.retry or BACK_WITHIN
         for stream in self._streams():
             if which(stream):
-                seconds = most * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
-                stream.end(retry_text(round(seconds * 1000)))
+                self._send_back(stream)
+
+    def _send_back(self, stream: Stream) -> None:
+        """Its client comes back, but not at once with all others."""
+        seconds = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
+        stream.end(retry_text(round(seconds * 1000)))
 
     def users(self) -> set[User]:
         """Who reads streams."""

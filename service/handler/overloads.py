@@ -15,6 +15,7 @@ from rowcall.core.text import query_text
 from rowcall.service.auth.access import gate
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.steps import compile_endpoint
+from rowcall.service.limits.steps import limit_anybody, limit_route
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
@@ -26,11 +27,13 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     """The keys of the request choose; a request that cannot be read goes to the primary, which says what is wrong."""
     # The primary is the one discovered last. It decides where the values of all of them travel.
     endpoints = [_travelling_as(route.primary, endpoint) for endpoint in route.candidates[::-1]]
-    compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
-    if len(compiled) == 1:
-        return compiled[0]
+    if len(endpoints) == 1:
+        return compile_endpoint(endpoints[0], services)
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
+    counted = limit_route(endpoints, services) if in_body else None
+    done = () if counted is None else (limit_anybody,)
+    compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
     guard = services.auth.antiforgery
@@ -49,8 +52,11 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         keys = [key for key in keys if key != not_bound]
         exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
+    if not in_body:
+        return (choose_by_query,)
     # Nobody sends a body, however large, to have it read and then be told that he may not.
-    return (*gate(endpoints, services), choose_by_body) if in_body else (choose_by_query,)
+    asked = gate(endpoints, services)
+    return (*asked, choose_by_body) if counted is None else (counted, *asked, choose_by_body)
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:

@@ -451,12 +451,12 @@ STEPS: Sequence[Factory] = (
 )
 
 
-def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """The steps of one endpoint, in order."""
+def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
+    """The steps of one endpoint, in order. done: left out, as its route has them."""
     services = services.there(endpoint.options.connection)
     steps: list[Step] = []
     for factory in STEPS:
-        made = factory(endpoint, services)
+        made = None if factory in done else factory(endpoint, services)
         if made is not None:
             steps += made if isinstance(made, tuple) else (made,)
     return tuple(steps)

@@ -12,6 +12,7 @@ in the same transaction; a worker that dies gives back all of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import logging
@@ -23,7 +24,7 @@ from functools import lru_cache, partial
 
 import lmdb
 
-from rowcall.core.limits.counting import NOW, Decision, decide, is_idle
+from rowcall.core.limits.counting import NOW, Decision, Turn, decide, give_back, is_idle
 from rowcall.core.limits.policy import Policy
 from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import LONGEST_KEY, Environment, Transaction, between, used
@@ -131,6 +132,14 @@ class HostPermits:
             self._make_room()
             return NOW
         return decision
+
+    def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
+        """Whoever waited for his turn is not there any more."""
+        name = self._window_name(policy.name, caller)
+        with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
+            state = give_back(policy, transaction.get(name), turn, time.monotonic())
+            if state is not None:
+                transaction.put(name, state)
 
     def _make_room(self) -> None:
         """More callers than there is room for: the counters of some are given up."""

@@ -6,9 +6,10 @@ inside at one time is always counted on each host: one that dies could not give 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 
-from rowcall.core.limits.counting import Decision
+from rowcall.core.limits.counting import Decision, Turn
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
 from rowcall.service.store.redis_link import GoneError, LateLink
@@ -19,13 +20,14 @@ local segments, added, queue = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(AR
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local state = redis.call('HGETALL', KEYS[1])
-local begin, used, counts = now, 0, {}
+local begin, number, missing, counts = now, 0, 0, {}
 for i = 1, #state, 2 do
   if state[i] == 'b' then begin = tonumber(state[i + 1])
-  elseif state[i] == 'u' then used = tonumber(state[i + 1])
+  elseif state[i] == 'n' then number = tonumber(state[i + 1])
+  elseif state[i] == 'u' then missing = tonumber(state[i + 1])
   else counts[tonumber(state[i])] = tonumber(state[i + 1]) end
 end
-if kind == 'SlidingWindow' then
+if kind ~= 'TokenBucket' then
   local length = period / segments
   local current = math.max(0, math.floor((now - begin) / length))
   local queued = 0
@@ -45,27 +47,55 @@ if kind == 'SlidingWindow' then
   end
   local wait = 0
   if chosen > current then wait = math.ceil(begin + chosen * length - now) end
-  if chosen > current and queued >= queue then return {0, wait} end
+  if chosen > current and queued >= queue then return {0, wait, begin, chosen} end
   redis.call('HSET', KEYS[1], 'b', begin, chosen, (counts[chosen] or 0) + 1)
   redis.call('PEXPIRE', KEYS[1], math.ceil(2 * period + wait))
-  return {1, wait}
+  return {1, wait, begin, chosen}
 end
-local bucket = kind == 'TokenBucket'
-local back = bucket and added or permits
-local passed = math.max(0, math.floor((now - begin) / period))
-used = math.max(0, used - passed * back)
-begin = begin + passed * period
-if bucket and used <= 0 then begin = now end
-local wait = 0
-if used >= permits then
-  if bucket then wait = begin + math.ceil((used - permits + 1) / added) * period - now
-  else wait = begin + math.floor(used / permits) * period - now end
-  if used >= permits + queue then return {0, math.ceil(wait)} end
+local current = math.max(number, math.floor((now - begin) / period))
+local passed, owed = {}, 0
+for later, taken in pairs(counts) do
+  if later <= current then passed[#passed + 1] = later else owed = owed + taken end
 end
-redis.call('HSET', KEYS[1], 'b', begin, 'u', used + 1)
-redis.call('PEXPIRE', KEYS[1], math.ceil((math.ceil((used + 1) / back) + 1) * period))
-return {1, math.ceil(wait)}
+table.sort(passed)
+for _, past in ipairs(passed) do
+  missing = math.max(0, missing - (past - number) * added) + counts[past]
+  number = past
+  redis.call('HDEL', KEYS[1], past)
+end
+missing = math.max(0, missing - (current - number) * added)
+if missing <= 0 and owed <= 0 then
+  redis.call('DEL', KEYS[1])
+  begin, current, counts = now, 0, {}
+end
+local wait, chosen = 0, current
+if missing < permits then
+  missing = missing + 1
+else
+  local room = math.min(added, permits)
+  repeat chosen = chosen + 1 until (counts[chosen] or 0) < room
+  wait = math.ceil(begin + chosen * period - now)
+  if owed >= queue then return {0, wait, begin, chosen} end
+  owed = owed + 1
+  redis.call('HSET', KEYS[1], chosen, (counts[chosen] or 0) + 1)
+end
+redis.call('HSET', KEYS[1], 'b', begin, 'n', current, 'u', missing)
+redis.call('PEXPIRE', KEYS[1], math.ceil((math.ceil((missing + owed) / added) + 2) * period))
+return {1, wait, begin, chosen}
 """
+_GIVE_BACK = """
+if redis.call('HGET', KEYS[1], 'b') ~= ARGV[1] then return 0 end
+local field = ARGV[2]
+local number = redis.call('HGET', KEYS[1], 'n')
+if number and tonumber(field) <= tonumber(number) then field = 'u' end
+if tonumber(redis.call('HGET', KEYS[1], field) or 0) <= 0 then return 0 end
+redis.call('HINCRBY', KEYS[1], field, -1)
+return 1
+"""
+
+
+class _RedisTurn(Turn):
+    """In Redis; the others are in the store of the host."""
 
 
 class RedisPermits:
@@ -79,12 +109,26 @@ class RedisPermits:
         link = await self._redis.link()
         if link is None:
             return self._host.ask(policy, caller)
-        name = hashlib.sha256(f"{len(policy.name)}:{policy.name}{caller}".encode(errors="surrogateescape")).hexdigest()
         numbers = (policy.permits, int(policy.seconds * 1000), policy.segments, policy.added, policy.queue)
         try:
-            allowed, wait = await link.run(
-                _DECIDE, [b"rowcall:permits:" + name.encode()], [policy.kind.value.encode(), *numbers]
+            allowed, wait, begin, number = await link.run(
+                _DECIDE, [_name(policy, caller)], [policy.kind.value.encode(), *numbers]
             )
         except GoneError:
             return self._host.ask(policy, caller)
-        return Decision(bool(allowed), wait / 1000)
+        return Decision(bool(allowed), wait / 1000, _RedisTurn(begin, number))
+
+    async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
+        """Whoever waited for his turn is not there any more."""
+        if not isinstance(turn, _RedisTurn):
+            self._host.give_back(policy, caller, turn)
+            return
+        link = await self._redis.link()
+        if link is not None:
+            with contextlib.suppress(GoneError):
+                await link.run(_GIVE_BACK, [_name(policy, caller)], [int(turn.begin), turn.number])
+
+
+def _name(policy: Policy, caller: str) -> bytes:
+    whole = f"{len(policy.name)}:{policy.name}{caller}".encode(errors="surrogateescape")
+    return b"rowcall:permits:" + hashlib.sha256(whole).hexdigest().encode()

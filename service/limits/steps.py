@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -36,6 +36,13 @@ def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """For those that do."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or not policy.asks_who_calls else limit(policy, services)
+
+
+def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:
+    """For several endpoints on one route, before it is known which of them is meant. None where they do not have one
+    policy, or who is calling is not known yet: then each asks for its own permit."""
+    policies = {_policy_of(endpoint, services) for endpoint in endpoints}
+    return limit_anybody(endpoints[0], services) if len(policies) == 1 else None
 
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
@@ -127,32 +134,47 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
     ask = permits.ask
 
     def limit_rate(exchange: Exchange) -> Awaitable[None] | None:
-        decision = ask(policy, caller(exchange))
+        name = caller(exchange)
+        decision = ask(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
-        return _wait_for(decision, exchange) if decision.wait > 0 else None
+        return wait(exchange, name, decision) if decision.wait > 0 else None
+
+    async def wait(exchange: Exchange, name: str, decision: Decision) -> None:
+        if await _stays(decision.wait, exchange):
+            return
+        if decision.turn is not None:
+            permits.give_back(policy, name, decision.turn)
+        raise _gone()
 
     return limit_rate
 
 
 def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Step:
     async def limit_rate_of_all(exchange: Exchange) -> None:
-        decision = await permits.ask(policy, caller(exchange))
+        name = caller(exchange)
+        decision = await permits.ask(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
-        if decision.wait > 0:
-            await _wait_for(decision, exchange)
+        if decision.wait <= 0 or await _stays(decision.wait, exchange):
+            return
+        if decision.turn is not None:
+            await permits.give_back(policy, name, decision.turn)
+        raise _gone()
 
     return limit_rate_of_all
 
 
-async def _wait_for(decision: Decision, exchange: Exchange) -> None:
-    """Until the permit may be used. Raises `ClientGoneError` when nobody waits for the answer any more."""
+async def _stays(seconds: float, exchange: Exchange) -> bool:
+    """Whether somebody still waits for the answer when the permit may be used."""
     gone = asyncio.ensure_future(exchange.protocol.client_disconnect())
-    done, _ = await asyncio.wait({gone}, timeout=decision.wait)
+    done, _ = await asyncio.wait({gone}, timeout=seconds)
     gone.cancel()
-    if done:
-        raise ClientGoneError("the client has left while it waited for its turn")
+    return not done
+
+
+def _gone() -> ClientGoneError:
+    return ClientGoneError("the client has left while it waited for its turn")
 
 
 def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
@@ -180,7 +202,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         if not turn.done():
             turn.cancel()
             permits.abandon(policy, name, number)
-            raise ClientGoneError("the client has left while it waited for its turn")
+            raise _gone()
         if not turn.result():
             raise refusal(policy, 1.0)
         exchange.at_end(lambda _exchange, _error: permits.leave(policy, name))

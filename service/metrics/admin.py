@@ -149,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._answer()
 
+    do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_POST
+
     def _answer(self) -> None:
         try:
             told = self._told()
@@ -167,9 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
         method = "GET" if self.command == "HEAD" else self.command
         tell = server.pages.get((method, parts.path))
         if tell is None:
-            allowed = [method for method, path in server.pages if path == parts.path]
+            allowed = {method for method, path in server.pages if path == parts.path}
             if allowed:
-                allow = ", ".join(allowed)
+                allow = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
                 raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
             known = ", ".join(sorted(path for _, path in server.pages))
             raise Problem(404, f"the admin listener has {known}, and nothing at {parts.path[:200]}")
@@ -177,8 +179,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check(self, options: AdminOptions) -> None:
         if options.token is not None:
-            given = self.headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, f"Bearer {options.token}".encode()):
+            scheme, _, given = self.headers.get("authorization", "").partition(" ")
+            known = hmac.compare_digest(given.strip().encode(), options.token.encode())
+            if not known or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
                 raise Problem(401, "the admin listener wants Authorization: Bearer …", headers=(header,))
         elif not options.address.unix and not _is_address(self.headers.get("host", "")):
@@ -193,6 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (*headers, ("content-length", str(len(body))), ("cache-control", "no-store")):
             self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

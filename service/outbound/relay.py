@@ -7,6 +7,7 @@ import contextlib
 import logging
 from typing import Any
 
+from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.log.request_log import logged
@@ -45,7 +46,7 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
         protocol.response_bytes(answer.status, headers, body)
     elif sends_events(answer):
         await _stream(exchange, answer, headers, patience, None)
-    elif await _ends_soon(answer, silence):
+    elif await while_client_waits(protocol, _ends_soon(answer, silence)):
         protocol.response_bytes(answer.status, headers, await answer.read(None))
     else:
         await _stream(exchange, answer, headers, patience, silence)
@@ -53,12 +54,16 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
 
 async def _ends_soon(answer: Answer, silence: float) -> bool:
     """Waits for the beginning of a body, and a moment for the rest of a short one. Raises `OutboundError`."""
-    async with asyncio.timeout(silence):
-        await answer.gather(0)
-    if answer.length is None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(SOON, silence)):
-                await answer.gather(GATHERED)
+    try:
+        async with asyncio.timeout(silence):
+            await answer.gather(0)
+        if answer.length is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(SOON, silence)):
+                    await answer.gather(GATHERED)
+    except BaseException:
+        answer.close()
+        raise
     return answer.complete and answer.buffered <= GATHERED
 
 
@@ -76,7 +81,7 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
     protocol: Any = exchange.protocol
     if answer.length is not None:
         headers = [*headers, ("content-length", str(answer.length))]
-    body = PipeBody(protocol, answer.status, headers, patience)
+    body = PipeBody(protocol, answer.status, headers, patience, str(exchange.scope.client))
     exchange.answered = True
     complete = False
     try:

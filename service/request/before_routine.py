@@ -33,7 +33,7 @@ def before_routine(_endpoint: Endpoint, services: Services) -> Context | None:
 
 def _compiled(command: BeforeCommand, services: Services) -> Command:
     text, takes = numbered(command.sql, {})
-    known = dict(enumerate((_source(value, services) for value in command.values), 1))
+    known = dict(enumerate((value_of(value, services) for value in command.values), 1))
     sources = [known.get(number, _nothing) for number in takes]
 
     def values(exchange: Exchange) -> list[bytes | None]:
@@ -52,8 +52,8 @@ def _nothing(_exchange: Exchange) -> None:
     """For a number without a value."""
 
 
-def _source(value: BeforeValue, services: Services) -> ValueOf:
-    """A value as text; None is NULL."""
+def value_of(value: BeforeValue, services: Services) -> ValueOf:
+    """What a command is given of a request, as text; None is NULL."""
     name = value.name
     if value.source is ValueSource.IP_ADDRESS:
         return lambda exchange: services.auth.address(exchange.scope)

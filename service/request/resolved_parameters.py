@@ -76,9 +76,9 @@ class _Statement:
             renderer=Renderer(services.codecs, "rows", True, False, []),
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
+            existed=False,
             policy=ErrorPolicy({}, services.options.policies.timeout),
             hear=services.hear(endpoint),
-            existed=False,
         )
 
     async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:
@@ -91,7 +91,6 @@ class _Statement:
         texts = [None if index is None else argument_text(exchange, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
         await self._run_either(inner, calls)
-        # From now on it names what is there, and where it does not, the database has changed.
         self._call.existed = True
         request = inner.request
         rows = orjson.loads(request.body) if request is not None and request.body else []

@@ -25,13 +25,15 @@ from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.request import Request
 from rowcall.service.exchange.exchange import ClientGoneError
 from rowcall.service.log.request_log import logged
-from rowcall.service.sockets.unused_connections import own_sockets
+from rowcall.service.sockets.peers import Presence, is_with, own_sockets
 
 log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
 """Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
 FIRST_LOOK = 0.02
+LOOK_AGAIN = 5.0
+"""Seconds without anything to send, after which it is asked whether the client is there still."""
 OPENED_WITHIN = 5.0
 """Seconds: granian opens what it is to send at once. It has not, or has closed it unread and says nothing of it, where
 the client has left in that moment."""
@@ -40,7 +42,11 @@ the client has left in that moment."""
 class PipeBody:
     """The writing end of a response body."""
 
-    def __init__(self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float) -> None:
+    def __init__(
+        self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float, client: str
+    ) -> None:
+        """client: `host:port`, whose connection ends when it leaves; empty where nobody can tell."""
+        self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
         self._patience = patience
         self._written = 0
@@ -86,8 +92,16 @@ class PipeBody:
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
         """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
-        done, _ = await asyncio.wait({event, self._gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if self._gone in done and event not in done:
+        until = None if seconds is None else self._loop.time() + seconds
+        while not (event.done() or self._gone.done()):
+            left = LOOK_AGAIN if until is None else min(LOOK_AGAIN, until - self._loop.time())
+            if left <= 0:
+                return
+            await asyncio.wait({event, self._gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            # While granian waits for the pipe, it closes neither that nor says that the client has left.
+            if not event.done() and self._presence.ended():
+                self._leave()
+        if not event.done():
             raise ClientGoneError("the client has closed the connection")
 
     async def _wait_for_room(self) -> None:
@@ -239,10 +253,7 @@ def shut_down_connection(client: str) -> None:
     """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
     for connection in own_sockets():
         with connection, contextlib.suppress(OSError):
-            if connection.family not in (socket.AF_INET, socket.AF_INET6):
-                continue
-            host, port = connection.getpeername()[:2]
-            if client in (f"{host}:{port}", f"[{host}]:{port}"):
+            if is_with(connection, client):
                 connection.shutdown(socket.SHUT_RDWR)
                 return
 
@@ -312,7 +323,7 @@ async def stream_result(
     coder = coder_of(protocol, headers)
     if coder is not None:
         encoder = _Coded(encoder, coder)
-    body = PipeBody(protocol, 200, headers, patience)
+    body = PipeBody(protocol, 200, headers, patience, client)
     complete = False
     try:
         await _pump(connection, request, encoder, body)

@@ -17,14 +17,14 @@ import contextlib
 import fcntl
 import os
 import socket
-import stat
 import struct
 import sys
 import termios
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rowcall.service.sockets.listeners import Listener
+from rowcall.service.sockets.peers import own_sockets
 
 KNOWS = sys.platform == "linux"
 """Elsewhere a socket does not tell when it has sent and received."""
@@ -119,12 +119,3 @@ def _since(connection: socket.socket) -> tuple[float, float]:
 def _unread(connection: socket.socket) -> int:
     """Bytes that the client has not taken yet."""
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"), sys.byteorder)
-
-
-def own_sockets() -> Iterator[socket.socket]:
-    """Every socket of this process, as another descriptor of it. Empty when there is none left for that."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/dev/fd"):
-            with contextlib.suppress(OSError, ValueError):
-                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                    yield socket.socket(fileno=os.dup(int(name)))

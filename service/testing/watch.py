@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -86,17 +86,33 @@ class Watch:
 
         spelled = self._folders
         events = awatch(
-            *spelled, watch_filter=lambda _kind, path: path.lower().endswith(".sql"), debounce=LONGEST, step=QUIET
+            *spelled,
+            # Of a folder that is moved here nothing but itself is told.
+            watch_filter=lambda kind, path: _is_sql(path) or (kind is Kind.added and is_folder(path)),
+            debounce=LONGEST,
+            step=QUIET,
         )
         while True:
             coming = asyncio.ensure_future(anext(events))
             # Its first step, in which the kernel is asked to tell.
             await asyncio.sleep(0)
             self._looking.set()
-            found = await coming
-            self._found.put_nowait(
-                [Change(_spelled(path, spelled), kind is Kind.deleted) for kind, path in sorted(found)]
-            )
+            found = {(kind, file) for kind, path in await coming for file in _files_at(path)}
+            if found:
+                self._found.put_nowait(
+                    [Change(_spelled(path, spelled), kind is Kind.deleted) for kind, path in sorted(found)]
+                )
+
+
+def _is_sql(path: str) -> bool:
+    return path.lower().endswith(".sql")
+
+
+def _files_at(path: str) -> Iterable[str]:
+    """Itself, or those in the folder that it is."""
+    if not is_folder(path):
+        return (path,) if _is_sql(path) else ()
+    return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and file.is_file())
 
 
 def is_folder(path: str) -> bool:

@@ -225,6 +225,7 @@ class Application:
 
     def _end_streams_of_before(self) -> None:
         """What is read there is no longer offered, or no longer to the same people."""
+        self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     def retire_answers(self) -> None:
@@ -233,6 +234,7 @@ class Application:
 
     def end_streams(self) -> None:
         """The service stops: they would never end by themselves."""
+        self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
     async def _watch_readers(self, seconds: float) -> None:

@@ -34,6 +34,9 @@ create function told() returns text language sql stable as $$ select current_set
 comment on function told() is 'HTTP';
 comment on function noted() is 'HTTP POST';
 comment on procedure proceed() is 'HTTP POST';
+create sequence runs;
+create function kept() returns text language sql as $$ select seen() || nextval('runs') $$;
+comment on function kept() is E'HTTP GET\\ncached';
 create function limited() returns text language sql stable as 'select seen()';
 comment on function limited() is E'HTTP GET\\ntimeout 300ms';
 """
@@ -67,13 +70,21 @@ SETTINGS = (
 @pytest.fixture(scope="module")
 def local(database: Database, serve: Serve) -> Service:
     """Commands of the kind that ends with the transaction."""
-    return serve(database, SQL, SETTINGS)
+    return serve(database, SQL, {**SETTINGS, "CacheOptions:Enabled": "true"})
 
 
 def test_commands_run_before_every_call_with_values_of_the_request(local: Service) -> None:
     for number in range(40):  # long enough to have shared connections
         response = local.get("/api/seen", headers={"X-Word": f"w{number}"})
         assert answer(response) == (200, TEXT, f"always|w{number}|127.0.0.1|")
+
+
+def test_an_answer_is_kept_for_those_for_whom_the_commands_are_given_the_same(local: Service) -> None:
+    """They may choose a tenant."""
+    words = ("one", "two", "one", "two")
+    first, second, *again = [local.get("/api/kept", headers={"X-Word": word}).text for word in words]
+    assert (first.split("|")[1], second.split("|")[1]) == ("one", "two")
+    assert again == [first, second]
 
 
 def test_what_a_request_lacks_is_null(local: Service) -> None:

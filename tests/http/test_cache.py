@@ -111,9 +111,9 @@ cached';
 create function hot(_a int, _to text default null) returns bigint language sql as 'select ran()';
 comment on function hot(int, text) is 'HTTP GET
 cache_profile hot';
-create function timed(_t timestamp default null, _at timestamptz default null) returns bigint language sql as
-    'select ran()';
-comment on function timed(timestamp, timestamptz) is 'HTTP GET
+create function timed(_t timestamp default null, _at timestamptz default null, _shops text[] default null)
+    returns bigint language sql as 'select ran()';
+comment on function timed(timestamp, timestamptz, text[]) is 'HTTP GET
 cache_profile timed';
 create function hot_b(_a int, _b int default 0) returns bigint language sql as 'select ran()';
 comment on function hot_b(int, int) is 'HTTP GET
@@ -167,6 +167,12 @@ SETTINGS = {
     "CacheOptions:Profiles:timed:When:1:Parameter": "at",
     "CacheOptions:Profiles:timed:When:1:Value": "2026-01-02T03:04:05Z",
     "CacheOptions:Profiles:timed:When:1:Then": "skip",
+    "CacheOptions:Profiles:timed:When:2:Parameter": "shops",
+    "CacheOptions:Profiles:timed:When:2:Value:0": "East",
+    "CacheOptions:Profiles:timed:When:2:Value:1": '["a, b","c"]',
+    "CacheOptions:Profiles:timed:When:2:Value:2": "x,y",
+    "CacheOptions:Profiles:timed:When:2:Value:3": '["no JSON',
+    "CacheOptions:Profiles:timed:When:2:Then": "skip",
     "CacheOptions:Profiles:one_key:Enabled": "true",
     "CacheOptions:Profiles:one_key:Type": "Memory",
     "CacheOptions:Profiles:one_key:Parameters:0": "a",
@@ -200,7 +206,8 @@ def same(service: Service, *paths: str, method: str = "GET", **options: object) 
         "one?a=1", "one", "one?a=", "one?b=x", "by-a?a=1&b=x", "long?a=1", "rows?n=3", "rows?n=10", "rows?n=0",
         "record?a=1", "null-text?a=1", "as-bytes?a=1", "as-json?a=1", "as-array?a=1", "tags?tags=x&tags=y",
         "over?a=1", "over?a=1&b=2", "at/7", "at/7?x=1", "resolved?a=x", "strict-one?a=1", "note?id=1", "hot?a=1",
-        "hot?a=1&to=soonest", "timed?t=2026-01-02T03:04:06", "whole?a=1", "headed?a=1", "by-nothing-known?a=1",
+        "hot?a=1&to=soonest", "timed?t=2026-01-02T03:04:06", "timed?shops=x", "whole?a=1", "headed?a=1",
+        "by-nothing-known?a=1",
     ],
 )  # fmt: skip
 def test_an_answer_is_given_again(service: Service, path: str) -> None:
@@ -219,6 +226,7 @@ def test_an_answer_is_given_again(service: Service, path: str) -> None:
         "only-expires?a=1", "rows?n=11", "rows?n=5000", "as-raw?a=1", "hot?a=1&to=now", "hot?a=1&to=NOW",
         # As they are sent, whatever the database is given for them.
         "timed?t=2026-01-02T03:04:05", "timed?t=2026-01-02%2003:04:05", "timed?at=2026-01-02T03:04:05Z",
+        "timed?shops=east", "timed?shops=x&shops=y", "timed?shops=a,%20b&shops=c",
     ],
 )  # fmt: skip
 def test_an_answer_is_not_kept(service: Service, path: str) -> None:

@@ -19,6 +19,10 @@ create function other_level(_sku text) returns bigint language sql as 'select 1'
 comment on function other_level(text) is 'HTTP GET
 cached
 cache_expires soon';
+create function ended() returns bigint language sql as 'select 1';
+comment on function ended() is 'HTTP GET
+cached
+cache_expires 0';
 create function third_level() returns bigint language sql as 'select 1';
 comment on function third_level() is 'HTTP GET
 cache_profile one two';
@@ -28,7 +32,9 @@ cache_profile tenants';
 create function only_tagged() returns bigint language sql as 'select 1';
 comment on function only_tagged() is 'HTTP GET
 cache_expires 5 minutes
-cache_tags one';
+cached = false
+cache_expires = 1 hour
+cache_tags one, of:{_nobody}';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST
 cached';
@@ -78,9 +84,13 @@ WRN] CacheOptions:Profiles:hot:When:2 is dropped: its Then 'often'
 WRN] CacheOptions:Profiles:hot:When:6:Valeu is ignored: a rule has Parameter, Value and Then
 WRN] CacheOptions:Profiles:hot:When:7 is dropped: its Value is neither one value nor a list of them
 GET /api/only-tagged: cache_expires has no effect, as nothing is kept; add cached
+GET /api/ended: what is kept ends at once, as its lifetime is 0
 GET /api/only-tagged: cache_tags has no effect, as nothing is kept; add cached
 GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
 GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
+cached = … is a custom parameter and no annotation; take the line away
+cache_expires = … is a custom parameter and no annotation; write `cache_expires 1 hour`
+{_nobody} names no parameter and stays as it is (comment line: cache_tags of:{_nobody})
 the routine has no parameter _shelf; it is no part of the cache key
 'soon' is not an interval such as '5 minutes'
 exactly one profile name is expected

@@ -25,7 +25,8 @@ comment on function prices(text) is 'HTTP GET
 single
 allow_anonymous
 cached
-cache_tags prices, price:{_sku}';
+cache_tags prices
+cache_tags price:{_sku}';
 create function untagged(_sku text) returns bigint language sql as 'select ran()';
 comment on function untagged(text) is 'HTTP GET
 allow_anonymous

@@ -96,7 +96,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("login has no effect: another service gives the answer", "login"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
-        ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),
+        ("nested = … is a custom parameter and no annotation; write `nested`", "nested = true"),
         ("text is no parameter of the routine; the body is read as usual", "body_parameter_name text"),
         ("GET /a/{_y} matches the same paths as GET /a/{_x} of public.by_x(integer) and is left out; give", None),
         ("is never called", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -196,9 +197,32 @@ def test_streams_end_in_order_when_the_service_stops(own_database: Database, ser
 
 def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {}, workers=2)
+    begun: list[EventStream] = []
+    busy = threading.Semaphore(0)
+
+    def begin_more() -> None:
+        """As long as there is something to begin: some are asked for in front of the change, and begin behind it."""
+        own = [EventStream(service, "/api/gauge/info")]
+        busy.release()
+        while own[-1].status == 200:
+            own.append(EventStream(service, "/api/gauge/info"))
+            if len(own) > 20:
+                own.pop(0).socket.close()
+        begun.extend(own)
+
     with EventStream(service, STREAM) as stays, EventStream(service, "/api/gauge/info") as ends:
+        begin = [threading.Thread(target=begin_more) for _ in range(3)]
+        for thread in begin:
+            thread.start()
+        for _ in begin:
+            assert busy.acquire(timeout=30)
         own_database.execute("comment on function gauge(text) is 'HTTP POST'; notify rowcall, 'reload'")
-        ends.wait_for_end()
-        assert ends.ended
+        for thread in begin:
+            thread.join()
+        for stream in (ends, *begun):
+            with stream:
+                if stream.status == 200:
+                    stream.wait_for_end()
+                    assert stream.ended
         tell(service, "still here")
         stays.wait_for("still here")

@@ -286,6 +286,11 @@ def test_an_id_token_that_is_not_for_this_sign_in(
         refused(service, said)
 
 
+def test_a_profile_about_nobody_is_not_that_of_the_id_token(service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(info={"name": "Alma", "email": "alma@example.com"}):
+        refused(service, "the profile does not say whom it is about")
+
+
 def refused(service: Service, said: str) -> None:
     """The browser learns nothing of the reason, which stands in the log."""
     before = len(service.log)

@@ -191,6 +191,17 @@ def certificate(folder: Path) -> Path:
             "share the cookie name x",
         ),
         ({"Service:AuthenticationOptions:BasicAuth:Enabled": "true"}, "https"),
+        ({"Auth:CookieAuth": "true", "Auth:CookiePath": "shop"}, "Auth:CookiePath: 'shop' is no path"),
+        ({"Auth:BearerTokenAuth": "true", "Auth:BearerTokenRefreshPath": "renew"}, "BearerTokenRefreshPath: 'renew'"),
+        (
+            {
+                "Auth:CookieAuth": "true",
+                "Auth:Schemes:a:Type": "Jwt",
+                "Auth:Schemes:a:JwtSecret": "x" * 32,
+                "Auth:Schemes:a:JwtRefreshPath": "/renew?x",
+            },
+            "JwtRefreshPath: '/renew.x'",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -254,7 +254,10 @@ def test_the_public_listener_knows_nothing_of_it(service: Service) -> None:
 
 def test_the_admin_listener_refuses_what_it_has_not(admin: httpx.Client) -> None:
     problem(admin.get("/items/1"), 404)
-    assert problem(admin.post("/metrics"), 405)["detail"] == "/metrics answers GET"
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        refused = admin.request(method, "/metrics")
+        assert problem(refused, 405)["detail"] == "/metrics answers GET, HEAD"
+        assert (refused.headers["allow"], refused.headers["connection"]) == ("GET, HEAD", "close")
     assert (admin.head("/metrics").status_code, admin.head("/metrics").content) == (200, b"")
     problem(admin.get("/metrics", headers={"host": "evil.example"}), 403)
 
@@ -280,7 +283,8 @@ def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path
         problem(refused, 401)
         assert refused.headers["www-authenticate"].startswith("Bearer")
         problem(client.get("/metrics", headers={"authorization": "Bearer 0123456789abcdeg"}), 401)
-        client.headers["authorization"] = f"Bearer {token}"
+        problem(client.get("/metrics", headers={"authorization": f"Basic {token}"}), 401)
+        client.headers["authorization"] = f"bearer {token}"
         assert numbers_of(client).of("rowcall_workers") == 1
     assert token not in service.log
     service.stop()

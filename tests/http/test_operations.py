@@ -256,8 +256,18 @@ def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve
     service.wait_for_log("Stats:RateLimiterPolicy has no effect, as it is switched off (RateLimiterOptions:Enabled)")
 
 
-def test_an_unknown_connection_ends_the_start(own_database: Database, tmp_path: Path) -> None:
-    given = {"ConnectionStrings:Default": own_database.conninfo, **STATS, "Stats:ConnectionName": "elsewhere"}
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({**STATS, "Stats:ConnectionName": "elsewhere"}, "Stats:ConnectionName names 'elsewhere'"),
+        ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no check the time to answer"),
+        ({**HEALTH, "HealthChecks:LivePath": "live"}, "HealthChecks:LivePath: 'live' is no path"),
+    ],
+)
+def test_what_cannot_be_ends_the_start(
+    own_database: Database, tmp_path: Path, settings: dict[str, str], told: str
+) -> None:
+    given = {"ConnectionStrings:Default": own_database.conninfo, **settings}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
     assert done.returncode == 1
-    assert "Stats:ConnectionName names 'elsewhere'" in done.stdout + done.stderr
+    assert told in done.stdout + done.stderr

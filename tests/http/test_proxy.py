@@ -458,12 +458,19 @@ def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
 
 
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
-def test_a_stream_of_few_events_ends_with_its_client(service: Service, met: Upstream, http2: bool) -> None:
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_stream_of_few_events_ends_with_its_client(
+    service: Service, met: Upstream, http2: bool, silent: bool
+) -> None:
     ended = threading.Event()
 
     def events(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         try:
+            if silent:
+                connection.sendall(b"data: one of few\n\n")
+                if connection.recv(1) == b"":
+                    ended.set()
             while not met.released.wait(0.05):
                 connection.sendall(b"data: one of few\n\n")
         except OSError:

@@ -292,6 +292,10 @@ def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each
     first = service.get("/both?x=a").text
     assert [service.get("/both?x=a").text for _ in range(3)] == [first] * 3
     assert len(counted.to("/both")) == 4
+    for_one, for_other = ({"headers": {"Authorization": f"Bearer {name}"}} for name in ("one", "other"))
+    texts = [service.get("/both?x=b", **who).text for who in (for_one, for_other, for_one, for_other)]
+    assert texts[:2] == texts[2:]
+    assert texts[0] != texts[1], "what it tells one caller is not for all"
 
 
 def test_what_another_service_fills_is_no_part_of_the_key(service: Service) -> None:

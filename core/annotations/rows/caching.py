@@ -33,7 +33,9 @@ def _profile(draft: Draft, line: Line) -> None:
 
 
 def _tags(draft: Draft, line: Line) -> None:
-    draft.within("caching", Caching(), tags=line.arguments)
+    """Several lines give all of theirs."""
+    tags = (*draft.get("caching", Caching()).tags, *line.arguments)
+    draft.within("caching", Caching(), tags=tuple(dict.fromkeys(tags)))
 
 
 def _cache_control(draft: Draft, line: Line) -> None:

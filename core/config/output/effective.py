@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config.keys import JsonValue, Key, KeyType
-from rowcall.core.config.output.masking import masked_in_parts, masked_whole, names_a_secret
+from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole, names_a_secret
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
 
 _SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
+_FREE_TEXTS = {"command", "sql"}
+"""Of the steps of tests, which hold whatever a shell or a database understands."""
 _NOWHERE = Origin("")
 _MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
 
@@ -103,6 +105,8 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
         return _secret(name, text, key, variables)
     if _is_named_freely(key) and names_a_secret(name):
         return masked_whole(text)
+    if key is not None and key.path.startswith("TestRunner:") and name.casefold() in _FREE_TEXTS:
+        return masked_in_text(text, variables)
     resolved = masked_in_parts(text, variables) if "://" in text else resolve_what_is_set(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
     return typed(resolved, None if is_guessed else key)

@@ -48,6 +48,28 @@ def masked_whole(text: str) -> str:
     return text.strip() if fallback is None else f"{{!{name}:{fallback and MASK}}}"
 
 
+_WORD = r"(?:\"[^\"]*\"|'[^']*'|[^\s;&|\"']+)"
+_SAID = re.compile(
+    rf"(?P<name>[\w-]*(?:{_SECRET_NAME.pattern})[\w-]*)(?P<equals>\s*[=:]\s*|\s+)(?P<value>(?:(?:bearer|basic)\s+)?{_WORD})",
+    re.IGNORECASE,
+)
+_IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@\s'\"]*)(?=@)")
+
+
+def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
+    """A command for the shell or SQL, resolved: without the word behind each that names a secret (`PGPASSWORD=…`,
+    `--token …`, `password '…'`), and without passwords of addresses. Rather too much is hidden than too little.
+    """
+    kept: list[str] = []
+
+    def put_aside(match: re.Match[str]) -> str:
+        kept.append(masked_whole(match["value"]))
+        return f"{match['name']}{match['equals']}\x00{len(kept) - 1}\x00"
+
+    resolved = resolve_what_is_set(_IN_ADDRESS.sub(put_aside, _SAID.sub(put_aside, text)), variables)
+    return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], resolved)
+
+
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
     """A connection string in any of its forms, resolved, without what is secret in it.
 

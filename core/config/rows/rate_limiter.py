@@ -64,7 +64,7 @@ ROWS: tuple[Key, ...] = (
     integer(_POLICY + "QueueLimit", 10, "Requests that may wait; 5 with Concurrency unless given."),
     *only_for(
         "FixedWindow SlidingWindow TokenBucket",
-        flag(_POLICY + "AutoReplenishment", True, "Refill as time passes."),
+        flag(_POLICY + "AutoReplenishment", True, "Refill as time passes. False has no effect, and a warning."),
     ),
     *only_for("Concurrency", flag(_POLICY + "OldestFirst", True, "Whoever waits longest goes first.")),
     integer(_POLICY + "StatusCode", None, "Status of a refusal. null takes the one above.", maximum=599),

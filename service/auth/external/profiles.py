@@ -116,6 +116,9 @@ class Profiles:
         if provider.issuer is not None:
             if "sub" in told and told["sub"] != subject:
                 raise TalkError("the profile is about somebody else than the ID token")
+            if "sub" not in told and addresses.info is not None and provider.info_url is None:
+                # It could be anybody's (OpenID Connect Core, 5.3.2). An InfoUrl of the operator's may be of any kind.
+                raise TalkError("the profile does not say whom it is about")
             told = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **told}
             text = orjson.dumps(told).decode()
         email = email_of(told)

@@ -47,7 +47,6 @@ class PasskeyCommand:
             renderer=None,
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
-            existed=False,
             # A message could repeat what a client has sent.
             sensitive=True,
         )
@@ -57,7 +56,6 @@ class PasskeyCommand:
         taken = [values[number - 1] if number <= len(values) else None for number in self.takes]
         encoded = [value.encode() if isinstance(value, str) else value for value in taken]
         request = await transaction.run(self._call, encoded)
-        self._call.existed = True
         rows: Sequence[Sequence[list[object]]] = orjson.loads(request.body) if request.body else []
         return Row([Cell(*cell) for cell in rows[0]]) if rows else None  # type: ignore[arg-type]
 

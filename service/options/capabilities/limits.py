@@ -83,6 +83,8 @@ def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
     status = settings.integer_or_none(path + "StatusCode", minimum=400)
     message = settings.text_or_none(path + "StatusMessage")
     sources, free = _partition(settings, path + "Partition:")
+    if kind is not Kind.CONCURRENCY and not settings.flag(path + "AutoReplenishment"):
+        log.warning("%sAutoReplenishment has no effect: permits always come back as time passes", path)
     return Policy(
         name=name,
         kind=kind,

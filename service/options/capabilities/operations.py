@@ -56,6 +56,11 @@ def health_options(settings: Settings) -> HealthOptions | None:
     if not settings.flag("HealthChecks:Enabled"):
         return None
     asks = settings.flag("HealthChecks:IncludeDatabaseCheck")
+    within = settings.seconds("HealthChecks:Timeout")
+    if within <= 0:
+        raise StartupError(
+            "HealthChecks:Timeout: 0 leaves no check the time to answer, so that nothing is ever healthy"
+        )
     asks_redis = settings.flag("HealthChecks:IncludeRedisCheck")
     return HealthOptions(
         guarded=_guarded(settings, "HealthChecks", frozenset()),
@@ -63,7 +68,7 @@ def health_options(settings: Settings) -> HealthOptions | None:
         ready=_path(settings, "HealthChecks:ReadyPath"),
         live=_path(settings, "HealthChecks:LivePath"),
         check=settings.text("HealthChecks:DatabaseCheckName") if asks else None,
-        within=settings.seconds("HealthChecks:Timeout"),
+        within=within,
         redis_check=settings.text("HealthChecks:RedisCheckName") if asks_redis else None,
         needs_redis=settings.choice("HealthChecks:RedisFailure") == "Unhealthy",
     )

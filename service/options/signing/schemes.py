@@ -138,7 +138,7 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
         # Not inherited: two schemes in one cookie would end each other's sessions (reference 04, 2.2).
         cookie=token(read.own_text("CookieName") or f".AspNetCore.{name}", "CookieName"),
         valid=read.lifetime("CookieValid", "14 days"),
-        path=_attribute(read.text("CookiePath") or "/", "CookiePath"),
+        path=_cookie_path(read.text("CookiePath") or "/"),
         domain=_attribute(read.text("CookieDomain") or "", "CookieDomain") or None,
         persistent=read.flag("CookieMultiSessions"),
         http_only=read.flag("CookieHttpOnly"),
@@ -178,12 +178,27 @@ def _attribute(text: str, key: str) -> str:
     return text
 
 
+def _cookie_path(text: str) -> str:
+    """Browsers take any other text for the folder of the page that signs in (RFC 6265, 5.2.4)."""
+    if not text.startswith("/"):
+        raise StartupError(f"Auth:CookiePath: {text!r} is no path such as /")
+    return _attribute(text, "CookiePath")
+
+
+def _refresh_path(read: _Reader, key: str) -> str | None:
+    """None: nothing is offered."""
+    text = read.own_text(key)
+    if text is not None and (not text.startswith("/") or any(letter in text for letter in "{}?# ")):
+        raise StartupError(f"Auth:{key}: {text!r} is no path such as /api/token/refresh")
+    return text
+
+
 def _bearer(settings: Settings, name: str, path: str | None) -> BearerScheme:
     read = _Reader(settings, path)
     return BearerScheme(
         name=name,
         expire=read.lifetime("BearerTokenExpire", "1 hour"),
-        refresh_path=read.own_text("BearerTokenRefreshPath"),
+        refresh_path=_refresh_path(read, "BearerTokenRefreshPath"),
     )
 
 
@@ -220,7 +235,7 @@ def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
         validate_audience=validate_audience,
         validate_lifetime=read.flag("JwtValidateLifetime"),
         clock_skew=read.seconds("JwtClockSkew", "5 minutes"),
-        refresh_path=read.own_text("JwtRefreshPath"),
+        refresh_path=_refresh_path(read, "JwtRefreshPath"),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.config.output.masking import masked_in_parts, masked_whole
+from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,24 @@ from rowcall.core.config.output.masking import masked_in_parts, masked_whole
 )
 def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str) -> None:
     assert masked_in_parts(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("PGPASSWORD=abc psql -h {HOST} -f a.sql", "PGPASSWORD=****** psql -h db1 -f a.sql"),
+        ("PGPASSWORD='a b' psql; echo x", "PGPASSWORD=****** psql; echo x"),
+        ("PGPASSWORD={SECRET} psql", "PGPASSWORD={SECRET} psql"),
+        ("PGPASSWORD={!SECRET:abc} psql", "PGPASSWORD={!SECRET:******} psql"),
+        ("tool --api-key abc --token=x{SECRET} run", "tool --api-key ****** --token=****** run"),
+        ("alter role me password 'it is'", "alter role me password ******"),
+        ("pg_restore -d postgresql://me:se:cret@h/db a.dump", "pg_restore -d postgresql://me:******@h/db a.dump"),
+        ("curl -H 'Authorization: Bearer abc' http://h/", "curl -H 'Authorization: ******' http://h/"),
+        ("psql -f a.sql", "psql -f a.sql"),
+    ],
+)
+def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
+    assert masked_in_text(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
 
 
 @pytest.mark.parametrize(

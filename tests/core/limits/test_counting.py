@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.limits.counting import decide, is_idle
+from rowcall.core.limits.counting import decide, give_back, is_idle
 from rowcall.core.limits.policy import Kind, Policy
 
 FIXED = Policy("p", Kind.FIXED_WINDOW, permits=3, seconds=10, queue=2)
@@ -74,6 +74,58 @@ def test_no_window_holds_more_than_its_permits(policy: Policy, gaps: list[float]
         Kind.TOKEN_BUCKET: policy.permits + policy.added,
     }[policy.kind]
     length = policy.seconds * (1 - 1 / policy.segments if policy.kind is Kind.SLIDING_WINDOW else 1) - 1e-6
+    for at in used:
+        assert sum(at <= other < at + length for other in used) <= most
+
+
+@pytest.mark.parametrize("policy", [FIXED, SLIDING, BUCKET])
+def test_who_leaves_the_queue_leaves_room_for_the_next(policy: Policy) -> None:
+    state = None
+    waiting = []
+    for _ in range(5):
+        decision, state = decide(policy, state, 0.0)
+        waiting += [decision] if decision.wait else []
+    assert len(waiting) == 2
+    assert not decide(policy, state, 1.0)[0].allowed
+    turn = waiting[0].turn
+    assert turn is not None
+    state = give_back(policy, state, turn, 1.0)
+    assert state is not None
+    again, state = decide(policy, state, 1.0)
+    assert (again.allowed, again.wait) == (True, waiting[0].wait - 1.0)
+    assert not decide(policy, state, 1.0)[0].allowed
+    assert give_back(policy, state, turn._replace(begin=-7.0), 1.0) is None, "of an earlier counting"
+
+
+@given(
+    st.sampled_from([FIXED, SLIDING, BUCKET]),
+    st.lists(st.tuples(st.floats(0, 9, allow_nan=False), st.booleans()), min_size=1, max_size=60),
+)
+def test_permits_that_are_given_back_are_not_given_twice(policy: Policy, steps: list[tuple[float, bool]]) -> None:
+    state: bytes | None = None
+    now, used, queue = 1000.0, [], []  # type: ignore[var-annotated]
+    for gap, leaves in steps:
+        now += gap
+        decision, new = decide(policy, state, now)
+        state = new or state
+        used += [at for at, _ in queue if at <= now]
+        queue = [(at, turn) for at, turn in queue if at > now]
+        if decision.allowed:
+            (queue if decision.wait > 0 else used).append(
+                (now + decision.wait, decision.turn) if decision.wait > 0 else now
+            )
+        assert len(queue) <= policy.queue
+        if leaves and queue:
+            _at, turn = queue.pop(0)
+            state = give_back(policy, state, turn, now)
+            assert state is not None
+    most = {
+        Kind.FIXED_WINDOW: 2 * policy.permits,
+        Kind.SLIDING_WINDOW: policy.permits,
+        Kind.TOKEN_BUCKET: policy.permits + policy.added,
+    }[policy.kind]
+    length = policy.seconds * (1 - 1 / policy.segments if policy.kind is Kind.SLIDING_WINDOW else 1) - 1e-6
+    used = sorted([*used, *(at for at, _ in queue)])
     for at in used:
         assert sum(at <= other < at + length for other in used) <= most
 

@@ -43,7 +43,7 @@ def running(folder: Path, database: Database, *arguments: str) -> Iterator[Runni
     report = folder / "report"
     settings = (
         f"--ConnectionStrings:Default={database.conninfo}",
-        "--TestRunner:FilePattern=tests/*.test.sql",
+        "--TestRunner:FilePattern=tests/**/*.test.sql",
         "--TestRunner:Teardown:0:Command=echo down >> trace",
         "--Watch:DatabasePollingInterval=200ms",
     )
@@ -75,6 +75,11 @@ def test_what_changes_runs_again(own_database: Database, tmp_path: Path) -> None
         )
         run.says("  + GET /new")
         run.says("1 passed, 1 failed", times=2)
+        elsewhere = tmp_path / "elsewhere" / "deep"
+        elsewhere.mkdir(parents=True)
+        (elsewhere / "moved.test.sql").write_text("select true, 'moved';")
+        elsewhere.parent.rename(tests / "here")
+        run.says("1 passed, 0 failed, 0 error(s)  —  1 assertion in 1 file")
         assert run.end() == 0
     assert (tmp_path / "trace").read_text() == "down\n"
 

@@ -119,6 +119,7 @@ class Kind:
             session=(session := world.of_function(oid)),
             harmless=not session.traces and not self.procedure,
             procedure=self.procedure,
+            commits=self.procedure,
             rows=not self.scalar,
             timeout=self.timeout,
         )
