@@ -102,6 +102,16 @@ def decoded(body: bytes, content_type: str | None) -> str:
     return text.replace("\0", "\ufffd")
 
 
+def _as_written(value: str) -> str:
+    """Of a header, whose bytes came as Latin-1: most of those beyond ASCII are UTF-8."""
+    if value.isascii():
+        return value
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
+
+
 def headers_json(headers: Iterable[tuple[str, str]]) -> str:
     """`{"Name":"v1, v2"}`: those of the response, then those of its content, repeated values joined."""
     joined: dict[str, str] = {}
@@ -109,6 +119,7 @@ def headers_json(headers: Iterable[tuple[str, str]]) -> str:
     for name, value in headers:
         lowered = name.lower()
         known = names.setdefault(lowered, _SPELLING.get(lowered, name))
+        value = _as_written(value)
         joined[known] = f"{joined[known]}, {value}" if known in joined else value
     content = {name: value for name, value in joined.items() if _CONTENT.fullmatch(name)}
     others = {name: value for name, value in joined.items() if name not in content}

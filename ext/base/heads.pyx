@@ -11,6 +11,7 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object text)
     void *PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    bint PyUnicode_IS_ASCII(object text)
 
 cdef enum:
     MOST_DIGITS = 15
@@ -71,18 +72,17 @@ def lowered(list headers not None, frozenset dropped not None):
 
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
                  list framing not None):
-    """Request line and headers. authority: the header Host, where `headers` has none. None: a text holds what Latin-1
-    has no character for."""
+    """Request line and headers. authority: the header Host, where `headers` has none. None: a text is not ASCII."""
     cdef Py_ssize_t size
     cdef bint named = False
     cdef unsigned char *out
-    if PyUnicode_KIND(method) != 1 or PyUnicode_KIND(target) != 1 or PyUnicode_KIND(authority) != 1:
+    if not (PyUnicode_IS_ASCII(method) and PyUnicode_IS_ASCII(target) and PyUnicode_IS_ASCII(authority)):
         return None
     size = PyUnicode_GET_LENGTH(method) + PyUnicode_GET_LENGTH(target) + 12 + 2
     for pairs in (headers, framing):
         for name, value in pairs:
-            if type(name) is not str or type(value) is not str or PyUnicode_KIND(name) != 1 \
-                    or PyUnicode_KIND(value) != 1:
+            if type(name) is not str or type(value) is not str \
+                    or not (PyUnicode_IS_ASCII(name) and PyUnicode_IS_ASCII(value)):
                 return None
             size += PyUnicode_GET_LENGTH(name) + PyUnicode_GET_LENGTH(value) + 4
             if PyUnicode_GET_LENGTH(name) == 4 and _is(<unsigned char *>PyUnicode_DATA(name), b"host", 4):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any
 
+from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.log.request_log import logged
@@ -17,6 +19,9 @@ log = logging.getLogger("rowcall")
 
 GATHERED = 65_536
 """Bytes of a body of known length that are waited for, so that it can be sent in one piece."""
+SOON = 0.02
+"""Seconds that a body of unknown length may take to be sent in one piece too. Most are small and all there at once, and
+one that breaks off within them is still told as what it is."""
 
 
 async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: float, silence: float) -> None:
@@ -39,8 +44,27 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
         async with asyncio.timeout(silence):
             body = await answer.read(None)
         protocol.response_bytes(answer.status, headers, body)
+    elif sends_events(answer):
+        await _stream(exchange, answer, headers, patience, None)
+    elif await while_client_waits(protocol, _ends_soon(answer, silence)):
+        protocol.response_bytes(answer.status, headers, await answer.read(None))
     else:
-        await _stream(exchange, answer, headers, patience, None if sends_events(answer) else silence)
+        await _stream(exchange, answer, headers, patience, silence)
+
+
+async def _ends_soon(answer: Answer, silence: float) -> bool:
+    """Waits for the beginning of a body, and a moment for the rest of a short one. Raises `OutboundError`."""
+    try:
+        async with asyncio.timeout(silence):
+            await answer.gather(0)
+        if answer.length is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(SOON, silence)):
+                    await answer.gather(GATHERED)
+    except BaseException:
+        answer.close()
+        raise
+    return answer.complete and answer.buffered <= GATHERED
 
 
 def is_gathered(answer: Answer) -> bool:

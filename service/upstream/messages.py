@@ -61,7 +61,7 @@ class OutgoingRequest:
         return self.body is None or isinstance(self.body, bytes)
 
     def head(self) -> bytes:
-        """Request line and headers of HTTP/1.1."""
+        """Request line and headers of HTTP/1.1. What is not ASCII goes as UTF-8, as HTTP/2 has it."""
         address, framing = self.address, self.framing()
         head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
         if head is not None:
@@ -71,7 +71,7 @@ class OutgoingRequest:
             lines.append(f"Host: {self.address.origin.authority}")
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += [f"{name}: {value}" for name, value in framing]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
     def framing(self) -> Headers:
         body = self.body
@@ -152,18 +152,21 @@ class Answer(Arrived):
         return self.take()
 
     async def gather(self, limit: int) -> None:
-        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards.
+        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards, also where the wait is
+        cancelled.
 
         Raises:
             OutboundError: the rest does not come.
         """
         pieces: list[bytes] = []
         size = 0
-        while size <= limit and (piece := await self.chunk()):
-            size += len(piece)
-            pieces.append(piece)
-        self._chunks[:0] = pieces
-        self.buffered += size
+        try:
+            while size <= limit and (piece := await self.chunk()):
+                size += len(piece)
+                pieces.append(piece)
+        finally:
+            self._chunks[:0] = pieces
+            self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
         """The whole body.

@@ -160,7 +160,7 @@ def schema(url: str) -> str:
         + asking("to_closed", "GET /inner-closed")
         + asking("to_flaky", "timeout 1ms\nretry_delay 1ms, 1ms\nGET /inner-flaky")
         # Resolved parameters.
-        + "create table tokens (u text, t text); insert into tokens values ('7', 'secret');\n"
+        + "create table tokens (u text, t text); insert into tokens values ('7', 'secret'), ('abroad', 'zäh €');\n"
         + function(
             "push(_uid text, _text text, _token text default null)",
             "select concat_ws('|', _uid, _text, coalesce(_token, 'NULL'))",
@@ -171,6 +171,7 @@ def schema(url: str) -> str:
             "select _token",
             "HTTP GET /by-other-case\n_TOKEN = select 'not taken'\n_token = select {UID} || {uid} || coalesce({nobody}, '-')",
         )
+        + function("from_nowhere(_t text)", "select $1", "HTTP GET /from-nowhere\n_t = select t from nowhere")
         + function("odd_braces(_t text)", "select $1", "HTTP GET /odd-braces\n_t = select 'a}b{c'")
         + function(
             "many_rows(_t text)",
@@ -249,7 +250,7 @@ def met(upstream: Upstream) -> Upstream:
     upstream.on(
         "/always",
         lambda seen, _: answer(
-            f"{count(seen)}", int(seen.target.partition("=")[2]), [("X-A", "1"), ("X-A", "2")], "text/x; charset=utf-8"
+            f"{count(seen)}", int(seen.target.partition("=")[2]), [("X-A", "1"), ("X-A", "ü")], "text/x; charset=utf-8"
         ),
     )
     upstream.on("/counted", lambda seen, _: answer(str(count(seen))))
@@ -272,6 +273,8 @@ def service(database: Database, serve: Serve, met: Upstream) -> Service:
 
 
 GOOD = "|200|t|NULL"
+ABROAD = "zäh €".encode().decode("latin-1")
+"""As the other service reads a header: byte for byte."""
 
 
 @pytest.mark.parametrize(
@@ -304,12 +307,13 @@ GOOD = "|200|t|NULL"
          f"200T POST /told?a=7&b=7&c=n%20n&d=n%20n [content-type=text/k x-key={{a7}}] <true 1.50 {{1,2}} . {{unknown}} {{ id }} {{1}} {{}}>{GOOD}"),
         ("GET /fallbacks", f"200T POST /told [content-type=application/json] <x:y  {{!_missing:z}} no dflt dflt from env>{GOOD}"),
         ("GET /fallbacks?a=1&b=2", f"200T POST /told [content-type=application/json] <1 1 {{!_missing:z}} 2 dflt dflt from env>{GOOD}"),
+        ("GET /resolved-in-type?uid=abroad", f"200T GET /told [x-key={ABROAD}] <>{GOOD}"),
         ("GET /shadowed?outSet=mine", f"200T POST /told [content-type=application/json] <mine>{GOOD}"),
         ("GET /plain-json", f'200T POST /told [content-type=application/json] <{{"a": {{}}, "b": [1]}}>{GOOD}'),
         ("GET /by-attribute?rTenant=T", f"200T POST /told [content-type=application/json] <T T T T>{GOOD}"),
         ("GET /by-attribute", f"200T POST /told [content-type=application/json] <   >{GOOD}"),
         ("GET /sharing?aTenant=x&bTenant=y", "200T t|x|y"),
-        ("GET /texts", '200T true|201|text/x; charset=utf-8|{"X-A":"1, 2","Content-Length":"1","Content-Type":"text/x; charset=utf-8"}'),
+        ("GET /texts", '200T true|201|text/x; charset=utf-8|{"X-A":"1, ü","Content-Length":"1","Content-Type":"text/x; charset=utf-8"}'),
         ("GET /only-status", "200T 200"),
         ("GET /case-counts?rBody=mine", "200T mine|200"),
         ('POST /posted {"a": "b\\"c"}', f'200T POST /told [content-type=application/json] <b"c>{GOOD}'),
@@ -332,6 +336,7 @@ GOOD = "|200|t|NULL"
         ("GET /no-row", "200T NULL", {"x-t": "[]"}),
         ("GET /as-number", "200T 78"),
         ("GET /raised", "500 P0001|not today"),
+        ("GET /from-nowhere", "500 42P01|nowhere"),
         ("GET /optioned?path=evil", "200T ran"),
         ("GET /strictly?a=x", "204"),
         ("GET /resolved-in-type?uid=7&token=evil", f"200T GET /told [x-key=secret] <>{GOOD}"),
