@@ -41,7 +41,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def body_for(protocol: Any, patience: float) -> PipeBody:
-    return PipeBody(protocol, 200, [], patience)
+    return PipeBody(protocol, 200, [], patience, "")
 
 
 def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
