@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import stat
 from collections.abc import Iterator
+
+_ZONE = re.compile(r"%[^\]]*")
 
 
 def own_sockets() -> Iterator[socket.socket]:
@@ -23,6 +26,8 @@ def is_with(connection: socket.socket, client: str) -> bool:
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
     host, port = connection.getpeername()[:2]
+    # The interface of a link-local address is a name here, and a number there (RFC 4007, 11).
+    host, client = host.partition("%")[0], _ZONE.sub("", client)
     return client in (f"{host}:{port}", f"[{host}]:{port}")
 
 

@@ -1,0 +1,36 @@
+"""A connection is known by its client's address in each of its forms, and one that has ended is known to have ended."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from rowcall.service.sockets.peers import Presence
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "told"),
+    [
+        (socket.AF_INET, "127.0.0.1", "127.0.0.1:{}"),
+        (socket.AF_INET6, "::1", "[::1]:{}"),
+        (socket.AF_INET6, "::1", "[::1%4]:{}"),
+    ],
+)
+def test_a_client_is_there_until_its_connection_ends(family: int, host: str, told: str) -> None:
+    try:
+        listening = socket.create_server((host, 0), family=family)
+    except OSError as error:
+        pytest.skip(f"{host} is no address of this machine: {error}")
+    with listening:
+        client = socket.create_connection(listening.getsockname()[:2])
+        ours, _ = listening.accept()
+        presence = Presence(told.format(client.getsockname()[1]))
+        assert not presence.ended()
+        ours.close()
+        assert presence.ended()
+        client.close()
+
+
+def test_who_came_over_no_network_is_there() -> None:
+    assert not Presence("").ended()
