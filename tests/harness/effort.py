@@ -9,7 +9,7 @@ import os
 from random import SystemRandom
 
 THOROUGH = bool(os.environ.get("ROWCALL_TEST_THOROUGH"))
-_SHARE = 4
+_SHARE = 8
 _FEWEST = 5
 
 

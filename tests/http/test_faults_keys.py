@@ -67,7 +67,7 @@ def signed_in(service: Service) -> dict[str, str]:
     return with_cookie(service)
 
 
-@pytest.mark.parametrize("step", [-HOUR, -3 * int(DAY), 400 * int(DAY)])
+@pytest.mark.parametrize("step", [-HOUR, pytest.param(-3 * int(DAY), marks=pytest.mark.slow), 400 * int(DAY)])
 def test_signing_in_works_whatever_the_clock_does(
     own_database: Database, serve_once: Serve, clock: WallClock, step: int
 ) -> None:
@@ -83,6 +83,7 @@ def test_signing_in_works_whatever_the_clock_does(
     assert is_let_in(service, signed_in(service))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", LOGIN_SCHEMES)
 def test_token_from_the_future_is_refused_also_where_it_is_remembered(
     own_database: Database, serve_once: Serve, clock: WallClock, scheme: str

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import json
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -21,14 +23,19 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import SECRET, bearer, member_sql, tokens
 
-SIGNERS = {
-    "RS256": rsa.generate_private_key(public_exponent=65537, key_size=2048),
-    "ES384": ec.generate_private_key(ec.SECP384R1()),
-    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
-}
 ISSUER, AUDIENCE = "https://id.example", "shop"
 LEFT_OUT = "left out"
-STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+STRANGER = "stranger"
+
+
+@functools.cache
+def signer(name: str) -> Any:
+    """The key of the issuer for an algorithm, or that of somebody else."""
+    if name == "EdDSA":
+        return ed25519.Ed25519PrivateKey.generate()
+    if name == "ES384":
+        return ec.generate_private_key(ec.SECP384R1())
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def pem(key: object) -> bytes:
@@ -62,7 +69,7 @@ class Issuer(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def publish(self, algorithm: str, name: str) -> None:
-        made = jwt.get_algorithm_by_name(algorithm).to_jwk(SIGNERS[algorithm].public_key(), as_dict=True)  # type: ignore[call-overload]
+        made = jwt.get_algorithm_by_name(algorithm).to_jwk(signer(algorithm).public_key(), as_dict=True)
         self.keys.append({**made, "kid": name, "use": "sig", "alg": algorithm})
 
 
@@ -97,8 +104,8 @@ def issuer() -> Iterator[Issuer]:
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder: Path = tmp_path_factory.mktemp("keys")
-    (folder / "public.pem").write_bytes(pem(SIGNERS["EdDSA"]))
-    (folder / "private.pem").write_bytes(private_pem(SIGNERS["RS256"]))
+    (folder / "public.pem").write_bytes(pem(signer("EdDSA")))
+    (folder / "private.pem").write_bytes(private_pem(signer("RS256")))
     settings = {
         "Auth:JwtAuth": "true",
         "Auth:JwtSecret": SECRET,
@@ -121,15 +128,15 @@ def is_let_in(service: Service, text: str) -> bool:
 
 @pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("ES384", "second"), ("RS256", None)])
 def test_keys_of_the_document(service: Service, algorithm: str, name: str | None) -> None:
-    assert is_let_in(service, token(SIGNERS[algorithm], algorithm, name))
+    assert is_let_in(service, token(signer(algorithm), algorithm, name))
 
 
 def test_a_public_key_of_the_configuration(service: Service) -> None:
-    assert is_let_in(service, token(SIGNERS["EdDSA"], "EdDSA"))
+    assert is_let_in(service, token(signer("EdDSA"), "EdDSA"))
 
 
 def test_claims_of_foreign_tokens(service: Service) -> None:
-    text = token(SIGNERS["RS256"], "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
+    text = token(signer("RS256"), "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
     found = service.get("/api/who", headers=bearer(text)).json()
     assert found["userId"] == "41"
     assert found["userRoles"] == ["boss", "x"]
@@ -140,21 +147,21 @@ def test_claims_of_foreign_tokens(service: Service) -> None:
 def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"
-    found = jwt.decode(made, pem(SIGNERS["RS256"]), algorithms=["RS256"], audience=AUDIENCE)
+    found = jwt.decode(made, pem(signer("RS256")), algorithms=["RS256"], audience=AUDIENCE)
     assert found["user_name"] == "kiri"
     assert is_let_in(service, made)
 
 
 @pytest.mark.parametrize("name", ["first", "second", "nowhere", None, "shared"])
 def test_a_stranger_is_not_believed(service: Service, name: str | None) -> None:
-    assert not is_let_in(service, token(STRANGER, "RS256", name))
+    assert not is_let_in(service, token(signer(STRANGER), "RS256", name))
     assert not is_let_in(service, token("x" * 32, "HS256", name))
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
 def test_a_public_key_is_no_secret(service: Service, algorithm: str) -> None:
     """Key confusion: an HMAC made with the bytes of a public key, which everybody has."""
-    for key in (SIGNERS["EdDSA"], SIGNERS["RS256"]):
+    for key in (signer("EdDSA"), signer("RS256")):
         for secret in (pem(key), pem(key).strip()):
             assert not is_let_in(service, _hmac(secret, algorithm))
 
@@ -173,14 +180,14 @@ def _hmac(secret: bytes, algorithm: str) -> str:
 
 
 def test_a_foreign_token_ends_when_it_expires(service: Service) -> None:
-    assert not is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) - 301))
-    assert not is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", token_type="refresh"))
+    assert not is_let_in(service, token(signer("RS256"), "RS256", "first", exp=int(time.time()) - 301))
+    assert not is_let_in(service, token(signer("RS256"), "RS256", "first", token_type="refresh"))
 
 
 def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer: Issuer) -> None:
     before = issuer.asked
     for number in range(20):
-        assert not is_let_in(service, token(STRANGER, "RS256", f"made-up-{number}"))
+        assert not is_let_in(service, token(signer(STRANGER), "RS256", f"made-up-{number}"))
     assert issuer.asked - before <= 2
 
 
@@ -204,11 +211,11 @@ def test_a_token_that_was_made_for_others(
     service: Service, algorithm: str, name: str | None, changes: dict[str, object]
 ) -> None:
     """The issuer's keys sign for all of its applications: a token for one of them is none for this one."""
-    assert not is_let_in(service, token(SIGNERS[algorithm], algorithm, name, **changes))
+    assert not is_let_in(service, token(signer(algorithm), algorithm, name, **changes))
 
 
 def test_a_token_for_several(service: Service) -> None:
-    assert is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", aud=["another shop", AUDIENCE]))
+    assert is_let_in(service, token(signer("RS256"), "RS256", "first", aud=["another shop", AUDIENCE]))
 
 
 def foreign(issuer: Issuer, **settings: str) -> dict[str, str]:
@@ -233,7 +240,7 @@ def test_the_start_asks_what_foreign_tokens_have_to_name(
 def test_what_is_not_checked_is_switched_off_by_name(own_database: Database, serve_once: Serve, issuer: Issuer) -> None:
     settings = foreign(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
     service = serve_once(own_database, member_sql(), settings)
-    assert is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
+    assert is_let_in(service, token(signer("RS256"), "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
     assert "WRN" in service.wait_for_log("Auth:JwtValidateIssuer")
     assert "WRN" in service.wait_for_log("Auth:JwtValidateAudience")
 
@@ -253,7 +260,7 @@ BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval
 def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     """Those that are remembered too; and a document without any key is one that withdraws them all."""
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
-    text = token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) + 3600)
+    text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
     assert is_let_in(service, text)
     own_issuer.keys.clear()
     wait_until(lambda: not is_let_in(service, text), "the token of a withdrawn key is refused")
@@ -263,7 +270,7 @@ def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_on
 
 def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
-    text = token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) + 3600)
+    text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
     assert is_let_in(service, text)
     own_issuer.shutdown()
     own_issuer.server_close()

@@ -10,16 +10,8 @@ import importlib.resources
 from pathlib import Path
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as examples
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
 
 from rowcall.service.embedded import demo
 from tests.docs.pages import application_settings
@@ -27,14 +19,6 @@ from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    unsupported_method,
-]
-"""Not among them is that every value that fits a schema is accepted: routines refuse what they want to."""
 EXPLAINED = {
     "POST /round": "takes as long as one asks",
     "POST /orders": "without a file there is no result, which is an empty text",
@@ -63,6 +47,24 @@ def shop(database: Database, serve: Serve) -> Service:
 
 def try_out(service: Service, count: int) -> list[str]:
     """What is not as the document says, named by operation."""
+    # Here: each process of a run collects all files, and this library takes half a second to import.
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+        unsupported_method,
+    )
+
+    # Not among them is that every value that fits a schema is accepted: routines refuse what they want to.
+    checks = [
+        not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+        unsupported_method,
+    ]
     found: list[str] = []
     tried = 0
     document = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
@@ -83,7 +85,7 @@ def try_out(service: Service, count: int) -> list[str]:
         @limits
         @given(case=operation.as_strategy())
         def one(case: schemathesis.Case) -> None:
-            case.call_and_validate(base_url=service.url, checks=CHECKS, timeout=60)
+            case.call_and_validate(base_url=service.url, checks=checks, timeout=60)
 
         try:
             one()

@@ -45,6 +45,7 @@ def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
         assert one(server, "select n from kept") == 7
 
 
+@pytest.mark.slow
 def test_only_a_folder_that_began_as_throw_away_runs_without_fsync(folder: Path) -> None:
     with EmbeddedServer(folder) as server:
         assert one(server, "show fsync") == "on"
