@@ -1,6 +1,7 @@
 """Resolved parameters: SQL in a comment → a statement and the parameters it needs (spec 4.5 rule 4, reference 05, 3).
 
-Every `{name}` becomes a `$n` of its own, so that a value of a request is never part of the SQL text.
+Every `{name}` becomes a `$n` of its own, so that a value of a request is never part of the SQL text. Within quotes and
+comments it stays what it is.
 """
 
 from __future__ import annotations
@@ -84,25 +85,46 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
         line = f"{name} = {expression}"
         if name not in filled:
             yield Diagnostic(identity, line, f"{name} is a composite, which no expression can fill; it is not used")
-        for word in _PLACEHOLDER.findall(expression):
-            if word.lower() not in names:
-                yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
+        values, kept = _placeholders(expression)
+        for word in (one[1] for one in values if one[1].lower() not in names):
+            yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
+        for word in (one[1] for one in kept if one[1].lower() in names):
+            message = f"{{{word}}} stands within quotes, where it is text and no value; write it outside"
+            yield Diagnostic(identity, line, message)
 
 
 def _resolved(
     target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
 ) -> Resolved:
-    values = tuple(names.get(word.lower()) for word in _PLACEHOLDER.findall(expression))
+    placeholders, _kept = _placeholders(expression)
+    values = tuple(names.get(one[1].lower()) for one in placeholders)
     types = ("text" if index is None else parameters[index].cast for index in values)
     numbered = [f"${number}" for number, _ in enumerate(values, 1)]
     cast = [f"{number}::{type}" for number, type in zip(numbered, types, strict=True)]
-    untyped, typed = (_as_text(_written(expression, each)) for each in (numbered, cast))
+    untyped, typed = (_as_text(_written(expression, placeholders, each)) for each in (numbered, cast))
     return Resolved(target, untyped, typed, values, line)
 
 
-def _written(expression: str, values: Iterable[str]) -> str:
-    following = iter(values)
-    return _PLACEHOLDER.sub(lambda _match: next(following), expression)
+def _placeholders(expression: str) -> tuple[list[re.Match[str]], list[re.Match[str]]]:
+    """Those that stand for values, and those within quotes and comments, where no parameter can be."""
+    found = list(_PLACEHOLDER.finditer(expression))
+    if not found:
+        return found, []
+    # Only who has expressions needs it: each worker comes through here.
+    from rowcall.core.text.sql_lexer import Kind, tokens
+
+    strings, comments = {Kind.STRING, Kind.DOLLAR_STRING, Kind.QUOTED_NAME}, {Kind.LINE_COMMENT, Kind.BLOCK_COMMENT}
+    closed = [range(one.start, one.end) for one in tokens(expression) if one.kind in strings | comments]
+    kept = [one for one in found if any(one.start() in each for each in closed)]
+    return [one for one in found if one not in kept], kept
+
+
+def _written(expression: str, placeholders: Iterable[re.Match[str]], values: Iterable[str]) -> str:
+    written, end = "", 0
+    for placeholder, value in zip(placeholders, values, strict=True):
+        written += expression[end : placeholder.start()] + value
+        end = placeholder.end()
+    return written + expression[end:]
 
 
 def _as_text(sql: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.session_state import Trace
-from rowcall.core.sqlfile.lexer import Kind, tokens
+from rowcall.core.text.sql_lexer import Kind, tokens
 
 _LOCKS = frozenset(
     {"pg_advisory_lock", "pg_advisory_lock_shared", "pg_try_advisory_lock", "pg_try_advisory_lock_shared"}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rowcall.core.sqlfile.lexer import Kind, Token, tokens
+from rowcall.core.text.sql_lexer import Kind, Token, tokens
 
 _BEYOND_BREAKS = re.compile(r"[^\r\n]")
 _WORDS_IN_QUOTES = re.compile(r"\w+")

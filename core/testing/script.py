@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.sqlfile.commands import copies_to_client
-from rowcall.core.sqlfile.lexer import Kind, tokens
 from rowcall.core.sqlfile.splitting import split
 from rowcall.core.testing.request import BlockError, Expected, HttpBlock, Stub, read_expected, read_request, read_stub
+from rowcall.core.text.sql_lexer import Kind, tokens
 
 _INCLUDE = re.compile(r"\\(i|ir)[ \t]+(?:'([^'\r\n]+)'|([^\s;']+))[ \t]*;?[ \t]*", re.IGNORECASE)
 _NO_COPY = (

@@ -97,6 +97,10 @@ create function doubled(_n text, _m int) returns int language sql stable as 'sel
 comment on function doubled(text, int) is 'HTTP GET /doubled
 _m = select {_n} * 2';
 
+create function quoted(_n text, _m text) returns text language sql stable as 'select _m';
+comment on function quoted(text, text) is 'HTTP GET /quoted
+_m = select concat_ws('' '', {_n}, ''{n}'', (''{a}''::text[])[1], "{n}") from (select 1 as "{n}") x';
+
 create function table_of(_of text, _rows int) returns table (n int) language sql stable as
 $$ select generate_series(1, _rows) $$;
 comment on function table_of(text, int) is 'HTTP GET /rows
@@ -133,6 +137,7 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/told?t=x&d=2026-01-01&l=5&l=6", "x 2026 2025-12-31 2 f"),
         ("/told?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
         ("/doubled?n=4", "8"),
+        ("/quoted?n=4", "4 {n} a 1"),
     ],
 )
 def test_the_database_says_what_the_value_is(service: Service, path: str, body: str) -> None:

@@ -36,6 +36,8 @@ def statement(sql: str) -> str:
         ("_token = select {nobody}", [(1, "select $1", (None,))]),
         ("""_token = select '{"a": {1, 2}}' || {_code}""", [(1, """select '{"a": {1, 2}}' || $1""", (None,))]),
         ("_token = select {code}, {_box_code}", [(1, "select $1, $2", (2, 2))]),
+        ("_token = select '{uid}' || {uid} || $${uid}$$", [(1, "select '{uid}' || $1 || $${uid}$$", (0,))]),
+        ("_token = select '{a}'::text[] /* {uid} */", [(1, "select '{a}'::text[] /* {uid} */", ())]),
         ("_uid = select 1\n_token = select {_uid}", [(0, "select 1", ()), (1, "select $1", (0,))]),
         ("_box = select 1", []),
         ("_Token = select 1", []),
@@ -54,9 +56,11 @@ def test_values_may_have_the_types_of_their_parameters() -> None:
 
 
 def test_what_an_expression_cannot_mean_is_reported() -> None:
-    made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment="_uid = select {nobody}\n_box = select 1")
+    first = "_uid = select {nobody} || '{a}{uid}'"
+    made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment=f"{first}\n_box = select 1")
     assert [(one.line, one.message) for one in expression_diagnostics(made)] == [
-        ("_uid = select {nobody}", "{nobody} names no parameter and is NULL"),
+        (first, "{nobody} names no parameter and is NULL"),
+        (first, "{uid} stands within quotes, where it is text and no value; write it outside"),
         ("_box = select 1", "_box is a composite, which no expression can fill; it is not used"),
     ]
 

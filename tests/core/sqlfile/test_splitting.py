@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.sqlfile.lexer import Kind, tokens
 from rowcall.core.sqlfile.splitting import split
+from rowcall.core.text.sql_lexer import Kind, tokens
 
 
 def texts(sql: str) -> list[str]:

@@ -22,7 +22,7 @@ FOR_SOME = frozenset(
 FOR_THE_SUPERVISOR = (
     "rowcall.core.annotations",
     "rowcall.core.building.endpoint_builder",
-    "rowcall.core.sqlfile.lexer",
+    "rowcall.core.text.sql_lexer",
 )
 
 
