@@ -82,7 +82,7 @@ cdef class Request:
     cdef public Statement arms
     cdef readonly RequestState state
     cdef readonly ServerError error
-    cdef readonly bint failed_ahead
+    cdef public bint failed_ahead
     cdef readonly Loss loss
     cdef readonly bytes body
     cdef readonly Py_ssize_t rows

@@ -139,6 +139,7 @@ class Request:
     wide_rows: bool
     unlimited: bool
     ahead: tuple[tuple[Statement, list[bytes | None]], ...] | None
+    failed_ahead: bool
     def __init__(
         self,
         statement: Statement,
@@ -153,8 +154,6 @@ class Request:
     def state(self) -> RequestState: ...
     @property
     def error(self) -> ServerError | None: ...
-    @property
-    def failed_ahead(self) -> bool: ...
     @property
     def committed(self) -> bool: ...
     @property

@@ -164,6 +164,31 @@ def test_commands_that_do_not_run_are_named(free: Service, line: str) -> None:
     assert free.log.count(line) == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("select guard('forbidden')", ("P0001: not you", "P0001")),
+        ("select missing()", ("42883: function missing() does not exist", "42883")),
+    ],
+)
+def test_a_command_that_fails_stops_an_upload(
+    database: Database, serve: Serve, tmp_path: Path, command: str, said: tuple[str, str]
+) -> None:
+    """As any other call: neither a policy of the routine nor a database that has changed is to blame."""
+    sql = """
+    create or replace function received(_files json) returns json language sql as 'select _files';
+    comment on function received(json) is E'HTTP POST\\nupload for file_system\\nparam _files is upload metadata';
+    """
+    uploads = {
+        "Service:UploadOptions:Enabled": "true",
+        "Service:UploadOptions:UploadHandlers:FileSystemPath": str(tmp_path),
+    }
+    service = serve(database, sql, {f"{KEY}:0": command, **uploads})
+    members = problem(service.post("/api/received", files={"f": ("a.txt", b"text")}), 500)
+    assert (members["title"], members["detail"]) == said
+    assert list(tmp_path.iterdir()) == []
+
+
 WRAPPED = """
 create table steps (name text, setting text);
 create procedure plain() language plpgsql as $$

@@ -96,7 +96,7 @@ class Transaction:
         whole: Ahead = ((statement_for("begin", 0), []), *self._ahead())
         statement, values = whole[-1]
         request = Request(statement, values, whole[:-1] or None)
-        await self._finished(self._call, self._place(request))
+        await self._finished(self._call, self._place(request), ahead=True)
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Request:
         """Places a run of `call` behind those of `before`, all of them one segment. `finished` follows.
@@ -178,11 +178,13 @@ class Transaction:
             raise unavailable("the connection to the database was lost before the request took effect")
         return request
 
-    async def _finished(self, call: Call, request: Request) -> Request:
+    async def _finished(self, call: Call, request: Request, *, ahead: bool = False) -> Request:
+        """ahead: nothing of the call itself is in it."""
         waiter = request.waiter
         if waiter is not None:
             await waiter
         if not request.succeeded:
+            request.failed_ahead |= ahead and request.error is not None
             raise self._problem(call, request)
         return request
 
