@@ -116,7 +116,7 @@ class Draft:
     prose: list[str] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     used: dict[str, str] = field(default_factory=dict)
-    """Name of each annotation that was understood → its first line, as it may be shown."""
+    """Name of each annotation that was understood → its last line, which wins, as it may be shown."""
 
     def set(self, **changes: object) -> None:
         """Change options: `draft.set(single=True)`."""

@@ -47,7 +47,7 @@ def _read_line(line: Line, draft: Draft) -> None:
         draft.warn(line, message)
         draft.refused |= guarded
     draft.applied.append(line.shown)
-    draft.used.setdefault(annotation.name, line.shown)
+    draft.used[annotation.name] = line.shown
 
 
 def _apply(line: Line, draft: Draft) -> Annotation | None:

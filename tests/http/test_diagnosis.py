@@ -201,7 +201,7 @@ create function fast() returns int language sql stable as 'select 1';
 create function slow() returns int language sql stable as 'select 1';
 create function fine() returns int language sql stable as 'select 1';
 comment on function fast() is E'HTTP GET /fast\\ncache_profile fats';
-comment on function slow() is E'HTTP GET /slow\\ncache_profile off\\nrate_limiter nobody';
+comment on function slow() is E'HTTP GET /slow\\ncache_profile fast\\ncache_profile off\\nrate_limiter nobody';
 comment on function fine() is E'HTTP GET /fine\\ncache_profile fast';
 """
 CACHE = {
@@ -219,7 +219,7 @@ def test_unknown_cache_profiles_stop_the_start(own_database: Database, serve_onc
     assert (
         "public.fast(): GET /fast: cache_profile 'fats' is none of fast (comment line: cache_profile fats)" in message
     )
-    assert "public.slow(): GET /slow: cache_profile 'off' is none of fast" in message
+    assert "GET /slow: cache_profile 'off' is none of fast (comment line: cache_profile off)" in message
     assert "fine()" not in message.partition("cannot be served:")[2]
 
 
