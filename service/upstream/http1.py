@@ -129,6 +129,8 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
                 self._fail(OutboundError("the server sent what nobody had asked for"))
                 return
             self._parser = httptools.HttpResponseParser(self)
+            # Lines that end with LF alone may be taken (RFC 9112, 2.2), and simple servers send them.
+            self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
             self._headers = []
             self._until_close = False
         if self._state == WAITING:

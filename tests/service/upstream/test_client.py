@@ -319,6 +319,12 @@ def test_user_and_password_of_a_url_are_credentials(upstream: Upstream) -> None:
     assert upstream.seen[0].header("authorization") == "Basic dTpw"
 
 
+@pytest.mark.parametrize("head", ["Content-Length: 2\n", "Content-Length: 2\r\nX: y\n"])
+def test_lines_may_end_without_carriage_return(upstream: Upstream, head: str) -> None:
+    upstream.on("/plain", f"HTTP/1.1 200 OK\n{head}\nhi".encode())
+    assert run(lambda client: ask(client, f"{upstream.url}/plain")) == b"hi"
+
+
 @pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0b"])
 def test_a_header_ends_where_it_ends(value: str) -> None:
     with pytest.raises(RefusedError):
