@@ -136,21 +136,32 @@ def signed_in_at(user: User) -> float:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 12 else float("-inf")
 
 
+def share_basic(endpoints: Sequence[Endpoint], services: Services) -> bool:
+    """All of them are closed and take the same names and passwords: whoever is asked for one is asked for all."""
+    first = endpoints[0].options.basic_auth
+    return all(is_closed(one) and wants_basic(one, services) and one.options.basic_auth == first for one in endpoints)
+
+
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     """For several endpoints on one route, before it is known which of them is meant: who could call none of them is
     refused as by the first. Nothing where one of them is open.
+
+    Who calls is found again by the endpoint itself, except where they are `share_basic`: a session is nobody to one
+    that wants HTTP Basic, and the reverse.
     """
+    first = endpoints[0]
+    challenge = basic_step(first, services) if wants_basic(first, services) else None
+    if challenge is not None and share_basic(endpoints, services):
+        return (challenge,)
     if not all(is_closed(endpoint) for endpoint in endpoints):
         return ()
-    first = endpoints[0]
-    asks = authenticate(first, services)
-    if any(wants_basic(endpoint, services) for endpoint in endpoints):
-        alike = all(endpoint.options.basic_auth == first.options.basic_auth for endpoint in endpoints)
-        # With different names and passwords only the endpoint itself can tell; without any, each refuses.
-        return (asks if alike and asks is not None else _with_credentials(asks),)
-    checks = [check for endpoint in endpoints if (check := authorize(endpoint, services)) is not None]
+    by_session = [endpoint for endpoint in endpoints if not wants_basic(endpoint, services)]
+    by_basic = len(by_session) < len(endpoints)
+    checks = [check for endpoint in by_session if (check := authorize(endpoint, services)) is not None]
 
-    def let_in(exchange: Exchange) -> None:
+    def let_in(exchange: Exchange) -> Waiting:
+        if by_basic and "authorization" in exchange.scope.headers:
+            return None  # of several names and passwords only the endpoint itself can tell
         refusal: Problem | None = None
         for check in checks:
             try:
@@ -158,18 +169,15 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
             except Problem as problem:
                 refusal = refusal or problem
             else:
-                return
+                return None
+        if challenge is not None:
+            return challenge(exchange)
         if refusal is not None:
             raise refusal
+        return None
 
+    asks = authenticate(by_session[0], services) if by_session else None
     return (let_in,) if asks is None else (asks, let_in)
-
-
-def _with_credentials(asks: Step | None) -> Step:
-    def refuse(exchange: Exchange) -> Waiting:
-        return None if asks is None or "authorization" in exchange.scope.headers else asks(exchange)
-
-    return refuse
 
 
 def _who_may(endpoint: Endpoint, access: Access | None) -> str:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SESSIONS_ENDED = "sessions-ended"
 """Topic of the bus: what is remembered of sessions is out of date."""
 
+_ADDRESS = 2
+"""Number of the client's address in the command that looks up keys."""
+
 log = logging.getLogger("rowcall")
 
 
@@ -46,6 +49,7 @@ def connect_sessions(services: Services) -> None:
             return row.claims if row.status == 200 else None
 
         sessions.look_up = look_up
+        sessions.looks_at = services.auth.address if _ADDRESS in find.takes else None
     if options.session_check is not None:
         ask = Command("Auth:SessionCheckCommand", options.session_check.command, services)
 

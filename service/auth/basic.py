@@ -56,6 +56,7 @@ class _Basic:
         own = endpoint.options.basic_auth or BasicAuth()
         self._endpoint = endpoint
         self._identity = services.auth
+        self._told = services.auth.sessions.told
         self._options = options
         self._realm = own.realm or options.realm or REALM
         self._users = {**options.users, **dict(own.users)}
@@ -70,8 +71,9 @@ class _Basic:
         self._known: dict[bytes, User] = {}
 
     def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
-        if exchange.user is not None:
-            return None  # whoever calls from inside the process has said who it is
+        if self._told and exchange.user is not None:
+            return None
+        exchange.user = None  # a session has no say here
         self._check_transport(exchange)
         header: str | None = exchange.scope.headers.get("authorization")
         credentials = read_credentials(header)

@@ -82,6 +82,7 @@ def around_answer(
             exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
         key = None if skips(exchange) else key_for(exchange)
         if key is None:
+            exchange.ticket = None
             say(exchange, "bypass")
             return
         found = await find(exchange, key)

@@ -12,11 +12,11 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
-from rowcall.service.auth.access import gate
+from rowcall.service.auth.access import authenticate, gate, share_basic
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.steps import compile_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_route
-from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
 from rowcall.service.request.forms import form_pairs, members_of
@@ -32,7 +32,9 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     counted = limit_route(endpoints, services) if in_body else None
-    done = () if counted is None else (limit_anybody,)
+    done: tuple[Factory, ...] = () if counted is None else (limit_anybody,)
+    if in_body and share_basic(endpoints, services):
+        done = (*done, authenticate)  # the gate has: a challenge command is not asked twice
     compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))

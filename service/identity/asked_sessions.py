@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from rowcall.core.auth.claims import Claim, User
 from rowcall.core.auth.options import ApiKeys, AuthOptions, SessionCheck
@@ -20,6 +21,8 @@ API_KEY = "ApiKey"
 """What stands for the scheme of who has sent a key."""
 LONGEST_KEY = 1024
 
+Address = Callable[[Any], bytes | None]
+"""Of the client, given the scope of a request."""
 LookUp = Callable[[Exchange, str], Awaitable[tuple[Claim, ...] | None]]
 """Claims for the digest of a key; None: nobody has it."""
 Watch = Callable[[str, str], Awaitable[bool]]
@@ -32,6 +35,8 @@ class AskedSessions(Sessions):
     """look_up and check: given by whoever can ask the database, before the first request."""
 
     look_up: LookUp
+    looks_at: Address | None = None
+    """What else the command of keys is told: its answer holds for no other."""
     check: Check
     watch: Watch
 
@@ -59,18 +64,20 @@ class AskedSessions(Sessions):
         if not 0 < len(key) <= LONGEST_KEY:
             return None
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
-        known = self._users.known(digest)
+        address = None if self.looks_at is None else self.looks_at(exchange.scope)
+        asked = digest if address is None else f"{digest} {address.decode()}"
+        known = self._users.known(asked)
         if known is None:
-            return self._look_up(exchange, digest)
+            return self._look_up(exchange, digest, asked)
         exchange.user = known[0]
         return None
 
-    async def _look_up(self, exchange: Exchange, digest: str) -> None:
+    async def _look_up(self, exchange: Exchange, digest: str, asked: str) -> None:
         async def question() -> User | None:
             claims = await self.look_up(exchange, digest)
             return None if claims is None else self.user(claims, API_KEY)
 
-        exchange.user = await self._users.ask(digest, question)
+        exchange.user = await self._users.ask(asked, question)
 
     def forget_checks(self) -> None:
         """Some sessions have ended: the next request asks again."""

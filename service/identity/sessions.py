@@ -57,6 +57,9 @@ class Session:
 class Sessions:
     """The sessions of one worker."""
 
+    told = False
+    """Who calls has been told, by somebody who needs no credentials."""
+
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
         schemes = options.schemes
         self._options = options

@@ -33,6 +33,7 @@ from rowcall.service.store.environment import LONGEST_KEY, Environment, Transact
 log = logging.getLogger("rowcall.limits")
 
 Changed = TypeVar("Changed")
+Otherwise = TypeVar("Otherwise")
 
 SIZE = 67_108_864
 """Bytes: about half a million callers at one time."""
@@ -185,10 +186,9 @@ class HostPermits:
 
     def enter(self, policy: Policy, caller: str) -> bool | int:
         """True: a permit is held. A number: `wait` for it. False: refused."""
-        change: Callable[[], bool | int] = partial(self._enter, policy, caller)
-        return self._with_room(change, otherwise=True)
+        return self._with_room(partial(self._enter, policy, caller), otherwise=True)
 
-    def _with_room(self, change: Callable[[], Changed], *, otherwise: Changed) -> Changed:
+    def _with_room(self, change: Callable[[], Changed], *, otherwise: Otherwise) -> Changed | Otherwise:
         """No request fails because too much is counted: what cannot be noted down even then is not counted."""
         try:
             return change()

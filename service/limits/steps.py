@@ -141,11 +141,14 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         return wait(exchange, name, decision) if decision.wait > 0 else None
 
     async def wait(exchange: Exchange, name: str, decision: Decision) -> None:
-        if await _stays(decision.wait, exchange):
-            return
-        if decision.turn is not None:
-            permits.give_back(policy, name, decision.turn)
-        raise _gone()
+        stays = False
+        try:
+            stays = await _stays(decision.wait, exchange)
+        finally:
+            if not stays and decision.turn is not None:
+                permits.give_back(policy, name, decision.turn)
+        if not stays:
+            raise _gone()
 
     return limit_rate
 
@@ -156,11 +159,14 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
         decision = await permits.ask(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
-        if decision.wait <= 0 or await _stays(decision.wait, exchange):
-            return
-        if decision.turn is not None:
-            await permits.give_back(policy, name, decision.turn)
-        raise _gone()
+        stays = decision.wait <= 0
+        try:
+            stays = stays or await _stays(decision.wait, exchange)
+        finally:
+            if not stays and decision.turn is not None:
+                await asyncio.shield(permits.give_back(policy, name, decision.turn))
+        if not stays:
+            raise _gone()
 
     return limit_rate_of_all
 
@@ -168,8 +174,10 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
 async def _stays(seconds: float, exchange: Exchange) -> bool:
     """Whether somebody still waits for the answer when the permit may be used."""
     gone = asyncio.ensure_future(exchange.protocol.client_disconnect())
-    done, _ = await asyncio.wait({gone}, timeout=seconds)
-    gone.cancel()
+    try:
+        done, _ = await asyncio.wait({gone}, timeout=seconds)
+    finally:
+        gone.cancel()
     return not done
 
 

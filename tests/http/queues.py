@@ -1,12 +1,21 @@
-"""Requests that wait for a permit, and leave before they get it."""
+"""Requests that wait for a permit, and leave, or are over, before they get it."""
 
 from __future__ import annotations
 
 import contextlib
 import select
 
+from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
+
+DEADLINES = {"Service:Deadlines:RequestHeaders:0": "Request-Timeout"}
+
+
+def one_waits_again_when_one_is_over(service: Service, path: str) -> None:
+    """Of an endpoint as below, and with DEADLINES."""
+    for _ in range(2):
+        problem(service.get(path, headers={"Request-Timeout": "0.2"}), 504)
 
 
 def one_waits_again_when_one_has_left(service: Service, path: str) -> None:

@@ -215,3 +215,30 @@ def test_a_procedure_that_commits_keeps_the_role(service: Service, database: Dat
     assert database.fetch("select distinct role from seen") == [("pg_monitor",)]
     owner = database.value("select current_user")
     assert {response.text for response in everywhere(service, {}, "/api/as-service")} == {owner}
+
+
+@pytest.mark.parametrize("duration", ["0", "1 hour"])
+def test_the_answer_about_a_key_holds_for_the_address_it_was_given_for(
+    database: Database, service: Service, serve_once: Serve, duration: str
+) -> None:
+    """Where the command asks for one: a key may be bound to a place."""
+    database.execute("""
+        create or replace function find_key_at(_digest text, _address text) returns table (status boolean, user_id int)
+        language sql as $$select ok and _address = '192.0.2.1', id from key where digest = _digest$$
+    """)
+    settings = {
+        **SETTINGS,
+        "Auth:ApiKey:Command": "select * from find_key_at($1, $2)",
+        "Auth:ApiKey:CacheDuration": duration,
+        "ForwardedHeaders:Enabled": "true",
+    }
+    bound = serve_once(database, "", settings)
+
+    def ask(last: int) -> int:
+        with bound.new_client() as client:
+            return client.get("/api/who", headers={**KEY, "X-Forwarded-For": f"192.0.2.{last}"}).status_code
+
+    places = [2, 1, 2, 1, 3, 1]
+    assert [ask(last) for last in places] == [200 if last == 1 else 401 for last in places]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(ask, places)) == [200 if last == 1 else 401 for last in places]

@@ -48,16 +48,37 @@ comment on function lost() is E'HTTP GET\\nchallenge_command = select * from now
 create function adjust() returns text language sql as $$select 'done'$$;
 comment on function adjust() is E'HTTP POST\\nchallenge_command = select $1 user_name where $2 = ''s3cret''';
 
+create function sign_in() returns table (name_identifier int) language sql as 'select 7';
+comment on function sign_in() is E'HTTP POST\\nlogin';
+create function either(_a int) returns text language sql as $$select 'session'$$;
+comment on function either(int) is E'HTTP POST /either\\nauthorize';
+create function either(_a int, _b int) returns text language sql as $$select 'password'$$;
+comment on function either(int, int) is E'HTTP POST /either\\nauthorize\\nbasic_auth mate {STORED}';
+create function other(_a int) returns text language sql as $$select 'password'$$;
+comment on function other(int) is E'HTTP POST /other\\nauthorize\\nbasic_auth mate {STORED}';
+create function other(_a int, _b int) returns text language sql as $$select 'session'$$;
+comment on function other(int, int) is E'HTTP POST /other\\nauthorize';
+create sequence challenges;
+create function pair(_a int) returns text language sql as $$select 'one'$$;
+comment on function pair(int) is E'HTTP POST /pair\\nauthorize
+challenge_command = select $1 user_name, nextval(''challenges'') user_id where $2 = ''s3cret''';
+create function pair(_a int, _b int) returns text language sql as $$select 'two'$$;
+comment on function pair(int, int) is E'HTTP POST /pair\\nauthorize
+challenge_command = select $1 user_name, nextval(''challenges'') user_id where $2 = ''s3cret''';
+
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
 """
+
+
+COOKIES = {"Auth:CookieAuth": "true"}
 
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
     settings = {
         BASIC + "SslRequirement": "Ignore",
-        "Auth:CookieAuth": "true",
+        **COOKIES,
         "Auth:TrustedOrigins:0": "https://partner.example",
     }
     return serve(database, SQL, settings)
@@ -188,3 +209,36 @@ def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
 
 def test_a_command_that_was_never_there_is_no_change_of_the_database(service: Service) -> None:
     assert problem(service.get("/api/lost", auth=("kiri", "any")), 500)["detail"] == "42883"
+
+
+def cookie(service: Service) -> dict[str, str]:
+    return {"Cookie": service.request_once("POST", "/api/sign-in").headers["set-cookie"].partition(";")[0]}
+
+
+@pytest.mark.parametrize("path", ["/either", "/other"])
+def test_a_session_is_no_password_and_the_reverse(service: Service, path: str) -> None:
+    """Of routines on one path, of which one wants HTTP Basic."""
+    session, password, wrong = cookie(service), credentials("mate", "s3cret"), credentials("mate", "s3cre")
+    for sent in ({"a": 1}, {"a": 1, "b": 2}):
+        by_password = ("b" in sent) == (path == "/either")
+        callers = [({}, 401), (session, 401 if by_password else 200), (password, 200 if by_password else 401)]
+        callers += [(wrong, 401), ({**session, **password}, 200), ({**session, **wrong}, 401 if by_password else 200)]
+        for headers, status in callers:
+            response = service.post(path, json=sent, headers=headers)
+            assert (response.status_code, sent, headers) == (status, sent, headers)
+            assert status != 200 or response.text == ("password" if by_password else "session")
+
+
+def test_a_challenge_command_is_asked_once_for_several_routines(database: Database, service: Service) -> None:
+    before = database.value("select nextval('challenges')")
+    assert service.post("/pair", json={"a": 1, "b": 2}, headers=credentials("mate", "s3cret")).text == "two"
+    assert service.post("/pair", json={"a": 1}, headers=credentials("mate", "s3cre")).status_code == 401
+    assert database.value("select nextval('challenges')") == before + 2
+
+
+def test_a_session_is_no_password_where_paths_are_hidden(
+    database: Database, service: Service, serve_once: Serve
+) -> None:
+    hidden = serve_once(database, settings={BASIC + "SslRequirement": "Ignore", "Service:HidePaths": "true", **COOKIES})
+    for headers, status in ((cookie(hidden), 401), (credentials("scale7", "s3cret"), 200)):
+        assert hidden.request_once("HEAD", "/api/weigh", headers=headers).status_code == status

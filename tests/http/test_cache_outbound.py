@@ -42,6 +42,20 @@ create function secret(_a text) returns bigint language sql as 'select ran()';
 comment on function secret(text) is 'HTTP POST
 encrypt _a
 cached';
+create function skipped(_a text, _how text) returns bigint language sql as 'select ran()';
+comment on function skipped(text, text) is 'HTTP POST
+encrypt _a
+cache_profile skipping';
+create function skipped_word(_word text, _how text) returns bigint language sql as 'select ran()';
+comment on function skipped_word(text, text) is 'HTTP POST
+param _word is hash of _word
+cache_profile skipping
+cache_tags words';
+create function skipped_stale(_a text, _how text) returns bigint language sql as 'select ran()';
+comment on function skipped_stale(text, text) is 'HTTP POST
+encrypt _a
+cache_profile skipping
+cache_stale while_revalidate 1 minute';
 create function hybrid(_a text, _size int default 10) returns text language sql as
     $$ select ran() || repeat('x', _size) $$;
 comment on function hybrid(text, int) is 'HTTP GET
@@ -84,7 +98,7 @@ def upstream() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
-    path = "CacheOptions:Profiles:both:"
+    path, skipping = "CacheOptions:Profiles:both:", "CacheOptions:Profiles:skipping:"
     return serve(
         database,
         schema(upstream.url),
@@ -96,6 +110,11 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
             "CacheOptions:HybridCacheMaximumPayloadBytes": "1000",
             path + "Enabled": "true",
             path + "Type": "Hybrid",
+            skipping + "Enabled": "true",
+            skipping + "Type": "Memory",
+            skipping + "When:0:Parameter": "how",
+            skipping + "When:0:Value": "anew",
+            skipping + "When:0:Then": "skip",
             "Service:LogCommands": "true",
             "Log:ConsoleMinimumLevel": "Debug",
             "Log:MinimalLevels:rowcall": "Debug",
@@ -172,6 +191,19 @@ def test_an_encrypted_value_is_told_by_what_was_sent(service: Service) -> None:
 
     assert run("one") == run("one") != run("two")
     assert ask(service, "/api/secret/forget", "POST", json={"a": "one"}).json() == {"invalidated": True}
+
+
+@pytest.mark.parametrize("path", ["skipped", "skipped-word", "skipped-stale"])
+def test_a_rule_may_leave_values_that_are_changed_to_the_routine(service: Service, path: str) -> None:
+    name = "word" if "word" in path else "a"
+
+    def run(how: str) -> str:
+        response = ask(service, f"/api/{path}", "POST", json={name: "one", "how": how})
+        assert response.status_code == 200, response.text
+        return response.text
+
+    assert run("as kept") == run("as kept")
+    assert run("anew") != run("anew")
 
 
 @pytest.mark.parametrize(

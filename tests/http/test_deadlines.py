@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import psutil
@@ -64,6 +65,19 @@ comment on type nested is 'GET /inner';
          "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /inner\ninternal"),
         ("outer_call(_r nested) returns text stable", "select (_r).body", "HTTP GET /outer\ndeadline 300ms"),
     ])  # fmt: skip
+
+
+COMMITS_SLOWLY = """
+create table kept (about json);
+create function hold() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
+create constraint trigger hold after insert on kept deferrable initially deferred for each row execute function hold();
+""" + routines([
+    ("keep(_meta json) returns text", "insert into kept values (_meta) returning 'kept'",
+     "HTTP POST /keep\nupload for file_system\nparam _meta is upload metadata"),
+    ("nap(_s float8) returns text language plpgsql stable",
+     "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /nap"),
+])  # fmt: skip
 
 
 def never(_seen: Seen, connection: socket.socket) -> None:
@@ -182,6 +196,24 @@ def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once:
         holder.join()
     assert service.post("/note", json={"who": "in time"}).status_code == 204
     assert own_database.fetch("select who from written") == [("in time",)]
+
+
+def test_files_and_what_is_committed_stay_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """The commit waits for longer than the deadline: another request of the same length, begun later, is over."""
+    uploads = {"Enabled": "true", "UploadHandlers:FileSystemPath": str(tmp_path)}
+    settings = {f"Service:UploadOptions:{key}": value for key, value in uploads.items()}
+    service = serve_once(own_database, COMMITS_SLOWLY, {**SETTINGS, **settings})
+    late = {"Request-Timeout": "1"}
+    with ThreadPoolExecutor(1) as threads:
+        with own_database.locked(7):
+            files = {"file": ("a.txt", b"content")}
+            asked = threads.submit(httpx.post, f"{service.url}/keep", files=files, headers=late, timeout=60)
+            wait_until(lambda: asked.done() or own_database.waiting(), "it is committed, or was too slow for that")
+            problem(service.get("/nap?s=60", headers=late), 504)
+        answer = asked.result()
+    stored = own_database.fetch("select about from kept")
+    assert len(list(tmp_path.rglob("*.txt"))) == len(stored)
+    assert answer.status_code == (200 if stored else 504)
 
 
 def test_requests_to_others_end_with_the_client(service: Service, upstream: Upstream) -> None:

@@ -16,7 +16,7 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
-from tests.http.queues import one_waits_again_when_one_has_left
+from tests.http.queues import DEADLINES, one_waits_again_when_one_has_left, one_waits_again_when_one_is_over
 
 NAMES = (
     *("fixed", "sliding", "bucket", "gate", "queued", "newest", "per_header", "per_address", "per_user", "said"),
@@ -60,6 +60,7 @@ def policy(name: str, **fields: object) -> dict[str, str]:
 PER = "Partition__Sources__0__"
 SETTINGS = {
     **EVERY_SCHEME,
+    **DEADLINES,
     "RateLimiterOptions:Enabled": "true",
     "RateLimiterOptions:DefaultPolicy": "default",
     **policy("fixed", Type="FixedWindow", PermitLimit=4, WindowSeconds=3600),
@@ -240,7 +241,9 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
 @pytest.mark.parametrize("name", ["left_fixed", "left_sliding", "left_bucket"])
 def test_who_does_not_wait_for_the_next_window_leaves_his_place(service: Service, name: str) -> None:
     assert ask(service, f"{name}_limited").status_code == 200
-    one_waits_again_when_one_has_left(service, f"/api/{name.replace('_', '-')}-limited")
+    path = f"/api/{name.replace('_', '-')}-limited"
+    one_waits_again_when_one_has_left(service, path)
+    one_waits_again_when_one_is_over(service, path)
 
 
 def _until_admitted(service: Service) -> int:

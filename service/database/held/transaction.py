@@ -13,6 +13,7 @@ those in one segment, only the result of the last is kept.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -155,12 +156,18 @@ class Transaction:
             raise ClientGoneError("the client has closed the connection")
 
     async def commit(self) -> None:
-        """Raises `Problem`, also for what is only checked now."""
+        """Whoever is cancelled meanwhile waits for the answer all the same, and it counts: nobody can call it back.
+
+        Raises `Problem`, also for what is only checked now.
+        """
         if not self._open:
             return
         request = self._place(Request(statement_for("commit", 0), []))
         connection = self._connection
         try:
+            while request.waiter is not None:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait({request.waiter})
             await self._finished(self._call, request)
         finally:
             if connection is not None and request.finished:
