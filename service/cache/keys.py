@@ -72,13 +72,14 @@ def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
 
 
 def _credentials(services: Services) -> Part:
-    """The other service sees them, and what it tells one caller is not for all."""
+    """The other service sees them, and what it tells one caller is not for all. As a hash: keys are kept and logged."""
     api_keys = services.options.auth.api_keys
     names = ["authorization", *(() if api_keys is None else (api_keys.header,))]
 
     def credentials(exchange: Exchange) -> bytes:
         headers = exchange.scope.headers
-        return joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        given = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        return hashlib.sha256(given).digest()
 
     return credentials
 

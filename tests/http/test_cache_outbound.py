@@ -116,6 +116,7 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
             skipping + "When:0:Value": "anew",
             skipping + "When:0:Then": "skip",
             "Service:LogCommands": "true",
+            "Service:LogCommandParameters": "true",
             "Log:ConsoleMinimumLevel": "Debug",
             "Log:MinimalLevels:rowcall": "Debug",
         },
@@ -183,6 +184,17 @@ def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service
     assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (reference 05, 1.4)"
     assert ask(service, "/told/forget?a=1").json() == {"invalidated": True}
     assert len(upstream.to("/told")) == before + 1
+
+
+def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> None:
+    """They are part of the key, as a hash."""
+    for credentials in ({"authorization": "Bearer open-sesame"}, {"cookie": "session=open-sesame"}):
+        ask(service, "/passed-by-a?a=10", headers=credentials)
+        found = ask(service, "/passed-by-a/forget?a=10", headers=credentials).json()
+        assert found == {"invalidated": True}
+        assert ask(service, "/passed-by-a/forget?a=10").json() == {"invalidated": False}
+    service.wait_for_log("cache invalidation: not found")
+    assert "open-sesame" not in service.log
 
 
 def test_an_encrypted_value_is_told_by_what_was_sent(service: Service) -> None:
