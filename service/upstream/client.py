@@ -33,8 +33,8 @@ _HARMLESS = frozenset(
         "user-agent", "x-correlation-id", "x-request-id",
     }
 )  # fmt: skip
-"""What goes to another host too, beside what begins with `_ABOUT_CONTENT`. Of any other header nobody knows whether it
-is a key, or says who is calling."""
+"""What goes to another host too, beside what begins with `_ABOUT_CONTENT`. Of any other header nobody knows whether
+it is a key, or says who is calling."""
 _ABOUT_CONTENT = ("accept", "content-", "if-")
 _OF_BODY = ("content-", "expect")
 
