@@ -15,9 +15,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Fields = list[tuple[str, str]]
 
-_NAMES = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
+FORWARDED = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
-_ORIGINAL = tuple(name.replace("forwarded", "original") for name in _NAMES)
+_ORIGINAL = tuple(name.replace("forwarded", "original") for name in FORWARDED)
 """What the request had itself; only the service says so."""
 
 _MAPPED_BITS = 96
@@ -103,15 +103,15 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
     walked = _walk(options, lambda wanted: [value for name, value in sent if name == wanted], peer, scheme)
-    replaced = dict(zip(_NAMES, walked.replaced, strict=True))
+    replaced = dict(zip(FORWARDED, walked.replaced, strict=True))
     seen: Fields = []
-    for name in _NAMES:
+    for name in FORWARDED:
         left = _entries([value for other, value in sent if other == name])[walked.entries :][::-1]
         if replaced[name] and left:
             seen.append((name, ",".join(left)))
     host = next((value for name, value in sent if name == "host"), "")
-    before = dict(zip(_NAMES, (peer, scheme, host), strict=True))
-    seen += [(told, before[name]) for name, told in zip(_NAMES, _ORIGINAL, strict=True) if replaced[name]]
+    before = dict(zip(FORWARDED, (peer, scheme, host), strict=True))
+    seen += [(told, before[name]) for name, told in zip(FORWARDED, _ORIGINAL, strict=True) if replaced[name]]
     kept = [
         (name, walked.client.host if name == "host" and walked.client.host is not None else value)
         for name, value in sent
@@ -134,7 +134,7 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
     address, host = None if current is None else str(current), None
     if not options.enabled:
         return _Walked(Client(address, scheme, None), 0, (False, False, False))
-    addresses, schemes, hosts = (_entries(values(name)) for name in _NAMES)
+    addresses, schemes, hosts = (_entries(values(name)) for name in FORWARDED)
     count = max(len(addresses), len(schemes), len(hosts))
     by_address = by_scheme = False
     walked = 0

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
+from rowcall.core.http.forwarded_headers import FORWARDED
 from rowcall.core.http.router import MalformedPathError, Match, Router, decode_path
 from rowcall.service.exchange.deadline import end_by
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -239,9 +240,13 @@ def _is_named(route: str, written: str | None, path: str) -> bool:
 class SelfCalls:
     """Those that the endpoints of one edition make."""
 
-    def __init__(self, start: Start, fail: Callable[[Exchange, Exception], None]) -> None:
+    def __init__(
+        self, start: Start, fail: Callable[[Exchange, Exception], None], is_secure: Callable[[Any], bool]
+    ) -> None:
+        """is_secure: whether a client, given the scope of its request, speaks https."""
         self._start = start
         self._fail = fail
+        self._is_secure = is_secure
         self._router = Router()
         self._steps: Any = {}
 
@@ -260,8 +265,12 @@ class SelfCalls:
         *,
         written: str | None = None,
     ) -> Answer:
-        """For nobody in particular. Raises `OutboundError` for calls that call each other without end."""
-        return await self._called(method, target, headers, body, outer, written=written)
+        """For nobody in particular, as safely as the outer request came. What that says of its client is not said by
+        any proxy here. Raises `OutboundError` for calls that call each other without end.
+        """
+        own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
+        scheme = "https" if self._is_secure(outer.scope) else "http"
+        return await self._called(method, target, own, body, outer, "", scheme, written=written)
 
     async def call_for_caller(
         self,
@@ -284,8 +293,8 @@ class SelfCalls:
         headers: Headers,
         body: bytes | None,
         outer: Exchange,
-        client: str = "",
-        scheme: str = "http",
+        client: str,
+        scheme: str,
         *,
         written: str | None,
     ) -> Answer:

@@ -171,7 +171,7 @@ class Application:
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
         called = self._client is not None or self._options.mcp is not None
-        inside = SelfCalls(self._runner.start, self._fail) if called else None
+        inside = SelfCalls(self._runner.start, self._fail, self._identity.sessions.is_secure) if called else None
         services = Services(
             self._options,
             self._databases.main,

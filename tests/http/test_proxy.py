@@ -573,3 +573,21 @@ def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, ser
     )
     assert "Proxy host is not configured" in problem(service.get("/lost"), 500)["detail"]
     assert "GET /lost: proxy has no host, so every request is answered with 500" in service.log
+
+
+def test_nobody_can_say_where_he_comes_from_through_another_endpoint(
+    own_database: Database, serve_once: Serve, met: Upstream
+) -> None:
+    """A call inside has no address, and no proxy in front of it that could tell one."""
+    sql = """
+        create function who(_ip_address text default null) returns text language sql
+        as $$select coalesce(_ip_address, 'nobody')$$;
+        comment on function who(text) is E'HTTP GET /who\\nallow_anonymous\\nuser_parameters';
+        create function outer_who() returns void language sql as 'select';
+        comment on function outer_who() is E'HTTP GET /outer\\nallow_anonymous\\nproxy /who';
+    """
+    settings = {"ForwardedHeaders:Enabled": "true", "ForwardedHeaders:KnownProxies:0": "10.0.0.1"}
+    service = serve_once(own_database, sql, {"Service:ProxyOptions:Enabled": "true", **settings})
+    forged = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
+    assert service.get("/who", headers=forged).text == "127.0.0.1"
+    assert service.get("/outer", headers=forged).text == "nobody"

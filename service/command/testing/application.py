@@ -106,7 +106,7 @@ class TestApplication(Application):
             for key in names & {key for key, one in self._options.others.items() if one.routable}
         }
         services = self._services(edition.types, others)
-        inside = SelfCalls(self._runner.start, self._fail)
+        inside = SelfCalls(self._runner.start, self._fail, self._identity.sessions.is_secure)
         services = replace(services, inside=inside.call)
         self._router = build_router(edition.endpoints, internal=True)[0]
         self._compiled = Compiled(self._router.routes, services)
