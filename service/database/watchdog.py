@@ -159,7 +159,8 @@ class Watchdog:
             return
         log.info("%s: the client is gone", head.label)
         head.give_up(ClientGoneError("the client has closed the connection"))
-        await lane.cancel(connection, head)
+        # On its own: this task ends with the head, and whoever cancels has to see the connection free again.
+        self._background.start(lane.cancel(connection, head))
 
     def _look_at(self, request: Request, disconnected: Disconnected) -> None:
         connection = request.connection

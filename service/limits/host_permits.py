@@ -19,8 +19,9 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
+from typing import TypeVar
 
 import lmdb
 
@@ -30,6 +31,9 @@ from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import LONGEST_KEY, Environment, Transaction, between, used
 
 log = logging.getLogger("rowcall.limits")
+
+Changed = TypeVar("Changed")
+Otherwise = TypeVar("Otherwise")
 
 SIZE = 67_108_864
 """Bytes: about half a million callers at one time."""
@@ -151,20 +155,30 @@ class HostPermits:
 
     def _sweep(self) -> None:
         """Forgets callers that have not come for so long that nothing is counted against them."""
-        more = self._sweep_some(force=False)
-        self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
+        more = False
+        try:
+            more = self._sweep_some(force=False)
+        finally:
+            self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
 
     def _sweep_some(self, *, force: bool) -> bool:
-        """Whether there are more. A few at a time: the event loop waits."""
+        """Whether there are more. A few at a time: the event loop waits. Fewer where the store is so full that
+        even forgetting many finds no pages to write to."""
+        for most in (SWEPT_AT_ONCE, SWEPT_AT_ONCE // 10, 1):
+            with contextlib.suppress(lmdb.MapFullError):
+                return self._sweep_next(most, force=force)
+        return False
+
+    def _sweep_next(self, most: int, *, force: bool) -> bool:
         now = time.monotonic()
         with self._environment.write() as transaction:
-            force = force or used(transaction) > SIZE * FULL
-            found = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), SWEPT_AT_ONCE))
+            force = force or used(transaction) > self._environment.size * FULL
+            found = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), most))
             for key, state in found:
                 policy = self._policies.get(key[1 : 2 + key[1]])
                 if force or policy is None or is_idle(policy, state, now):
                     transaction.delete(key)
-        more = len(found) == SWEPT_AT_ONCE
+        more = len(found) == most
         self._swept = found[-1][0] + b"\0" if more else _WINDOW
         return more
 
@@ -172,6 +186,20 @@ class HostPermits:
 
     def enter(self, policy: Policy, caller: str) -> bool | int:
         """True: a permit is held. A number: `wait` for it. False: refused."""
+        return self._with_room(partial(self._enter, policy, caller), otherwise=True)
+
+    def _with_room(self, change: Callable[[], Changed], *, otherwise: Otherwise) -> Changed | Otherwise:
+        """No request fails because too much is counted: what cannot be noted down even then is not counted."""
+        try:
+            return change()
+        except lmdb.MapFullError:
+            self._make_room()
+        try:
+            return change()
+        except lmdb.MapFullError:
+            return otherwise
+
+    def _enter(self, policy: Policy, caller: str) -> bool | int:
         name = _name(_GATE, policy.name, caller)
         dropped: tuple[int, int] | None = None
         with self._environment.write() as transaction:
@@ -202,6 +230,12 @@ class HostPermits:
     def abandon(self, policy: Policy, caller: str, number: int) -> None:
         """Whoever waited is not there any more."""
         future = self._waiting.pop(number, None)
+        waited = self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=True)
+        if not waited and not (future is not None and future.done() and not future.result()):
+            self.leave(policy, caller)
+
+    def _end_waiting(self, policy: Policy, caller: str, number: int) -> bool:
+        """Whether it waited."""
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
@@ -210,18 +244,24 @@ class HostPermits:
             if waited:
                 gate.waiters.remove(waiter)
                 transaction.put(name, gate.packed())
-        if not waited and not (future is not None and future.done() and not future.result()):
-            self.leave(policy, caller)
+        return waited
 
     def leave(self, policy: Policy, caller: str) -> None:
         """Gives a permit back: to whoever waits for it."""
+        self._tell_given(self._with_room(partial(self._leave, policy, caller), otherwise=()))
+
+    def _leave(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
+        """Who holds it now."""
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
             gate.take_back(self._process)
             given = list(_give(gate, policy))
             _keep(transaction, name, gate)
-        for waiter in given:
+        return given
+
+    def _tell_given(self, waiters: Sequence[tuple[int, int]]) -> None:
+        for waiter in waiters:
             self._tell(waiter, allowed=True)
 
     def _tell(self, waiter: tuple[int, int], *, allowed: bool) -> None:
@@ -242,6 +282,9 @@ class HostPermits:
             future.set_result(allowed)
 
     def _forget_process(self, gone: int) -> None:
+        self._tell_given(self._with_room(partial(self._take_all_back, gone), otherwise=()))
+
+    def _take_all_back(self, gone: int) -> Sequence[tuple[int, int]]:
         given: list[tuple[int, int]] = []
         with self._environment.write() as transaction:
             for name, data in list(between(transaction, _GATE, _AFTER_GATE)):
@@ -252,8 +295,7 @@ class HostPermits:
                 if policy is not None:
                     given += _give(gate, policy)
                 _keep(transaction, name, gate)
-        for waiter in given:
-            self._tell(waiter, allowed=True)
+        return given
 
 
 def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:

@@ -73,8 +73,18 @@ class InnerScope:
     authority = "localhost"
 
     def __init__(
-        self, method: str, path: str, query: str, headers: Headers, depth: int, client: str = "", scheme: str = "http"
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Headers,
+        depth: int,
+        client: str = "",
+        scheme: str = "http",
+        calls: SelfCalls | None = None,
     ) -> None:
+        self.calls = calls
+        """Of the edition that the exchange runs with."""
         self.method = method
         self.path = self.raw_path = path
         self.query_string = query
@@ -287,7 +297,7 @@ class SelfCalls:
         own = [(name, value) for name, value in headers if name.lower() != "host"]
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
-        exchange = Exchange(InnerScope(method, raw_path, query, own, depth, client, scheme), capture)
+        exchange = Exchange(InnerScope(method, raw_path, query, own, depth, client, scheme, self), capture)
         try:
             exchange.scope.path = decode_path(raw_path)
             marked = _marked(raw_path)
@@ -313,3 +323,12 @@ class SelfCalls:
             return None
         found = self._router.find(method, path)
         return self._router.find("GET", path) if found is None and method == "HEAD" else found
+
+
+async def call_further(
+    method: str, target: str, headers: Headers, body: bytes | None, outer: Exchange, /, *, written: str | None = None
+) -> Answer:
+    """`SelfCalls.call` for steps that it runs itself. With a method of it in them, the two would hold each other, and a
+    former edition would stay for ever: the collector does not look at what lives as long as an edition."""
+    calls: SelfCalls = outer.scope.calls
+    return await calls.call(method, target, headers, body, outer, written=written)

@@ -207,7 +207,7 @@ class RedisAnswers:
         self._host = host.encode()
         self._mark = b"%b-%d-%b-" % (self._host, worker, secrets.token_hex(4).encode())
         self._numbers = 0
-        self._awaited: dict[bytes, bytes] = {}
+        self.awaited: dict[bytes, bytes] = {}
         """Whom this worker waits for, by name."""
         link.on_back.append(self._waiters.tell_all)
         link.background(self._renew())
@@ -266,19 +266,20 @@ class RedisAnswers:
                 kind, value = await self.link.run(script, _keys(name), [number, _milliseconds(LEASE), *times])
             except BaseException:
                 self._waiters.leave(name, future)
+                self._awaits_no_more(name)
                 raise
             if kind != 2:
                 self._waiters.leave(name, future)
                 return self._boarded(kind, value, name, number)
-            self._awaited[name] = value
+            self.awaited[name] = value
             self._waiters.awaits(name, future, value)
             outcome = await self._await(name, future, until - time.monotonic() if patience > 0 else 0.0)
             if not isinstance(outcome, Again):
-                self._awaited.pop(name, None)
+                self.awaited.pop(name, None)
                 return outcome
 
     def _boarded(self, kind: int, value: bytes, name: bytes, number: bytes) -> FoundStale:
-        self._awaited.pop(name, None)
+        self.awaited.pop(name, None)
         ticket = None
         if kind in (3, 5):
             self._open[name] = (number, time.monotonic())
@@ -294,10 +295,14 @@ class RedisAnswers:
             if left <= 0 or left > LEASE:
                 return await self._waiters.wait(name, future, LEASE, late=AGAIN)
             return await self._waiters.wait(name, future, left)
-        except Problem:
-            if not self._waiters.has(name):
-                self._awaited.pop(name, None)
+        except BaseException:
+            self._awaits_no_more(name)
             raise
+
+    def _awaits_no_more(self, name: bytes) -> None:
+        """One of those who waited does not any more."""
+        if not self._waiters.has(name):
+            self.awaited.pop(name, None)
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
@@ -390,7 +395,7 @@ class RedisAnswers:
             await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
 
     def _break_leases(self, gone: bytes) -> None:
-        for name, number in tuple(self._awaited.items()):
+        for name, number in tuple(self.awaited.items()):
             if number.startswith(gone):
                 self.link.background(self._break(name, number))
 

@@ -47,7 +47,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
-from rowcall.service.request.self_calls import SelfCalls
+from rowcall.service.request.self_calls import SelfCalls, call_further
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
@@ -203,7 +203,7 @@ class Application:
             routing = None if former.inside is None else former.inside.changed(gone, come)
             table.inside = routing or Routing(edition.endpoints, internal=True)
             router = table.inside.router
-            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
+            inside.serve(router, Compiled(router.routes, replace(services, inside=call_further, limited=False)))
         self._prepared = table
 
     def swap(self, number: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -69,24 +71,18 @@ class Table:
         offered = {one.path: one for one in streams}
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
         self._terms = {path: one.terms for path, one in offered.items()}
-        self._patterns = with_parameters(offered)
+        patterns = with_parameters(offered)
         if offered:
-            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
+            # No methods: with itself in it, the table of a former edition would not go with the last who uses it.
+            if patterns is None:
+                self.find = partial(_stream_first, self.streams, self.router)
+            else:
+                self.find = partial(_any_stream_first, self.streams, self.router, patterns)
             self.steps.update((id(match.route), offered[path].steps) for path, match in self.streams.items())
 
     def still_offers(self, stream: Stream) -> bool:
         """To the same people, and on the same terms. Who reads the stream comes back, and is asked anew."""
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
-
-    def _find_stream_first(self, method: str, path: str) -> Match | None:
-        return self.streams.get(path) or self.router.find(method, path)
-
-    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
-        if self._patterns is not None and path not in self.streams:
-            pattern, paths = self._patterns
-            if (found := pattern.fullmatch(path)) is not None:
-                return self.streams[paths[(found.lastindex or 1) - 1]]
-        return self._find_stream_first(method, path)
 
     def find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
@@ -130,6 +126,24 @@ def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
     """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
     methods = set(router.allowed(path))
     return _with_implied(methods) if methods else ()
+
+
+def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
+    return streams.get(path) or router.find(method, path)
+
+
+def _any_stream_first(
+    streams: Mapping[str, Match],
+    router: Router,
+    patterns: tuple[re.Pattern[str], Sequence[str]],
+    method: str,
+    path: str,
+) -> Match | None:
+    if path not in streams:
+        pattern, paths = patterns
+        if (found := pattern.fullmatch(path)) is not None:
+            return streams[paths[(found.lastindex or 1) - 1]]
+    return _stream_first(streams, router, method, path)
 
 
 def _every_method(router: Router) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ log = logging.getLogger("rowcall.database")
 
 STOPPING = "stopping"
 REPLACED = "replaced after its time"
+NOT_RETURNED = "a cancel request has not returned"
 CANCEL_SECONDS = 5.0
 """How long to wait for the server to take a cancel request."""
 
@@ -84,6 +86,10 @@ async def cancel_safely(connector: Connector, connection: Connection, request: R
     except psycopg.Error as error:
         # Nobody knows whether it will still arrive, so nobody else may use this connection.
         log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
-        connection.drain("a cancel request has not returned")
-    connection.end_cancel()
+        connection.drain(NOT_RETURNED)
+    except asyncio.CancelledError:
+        connection.drain(NOT_RETURNED)
+        raise
+    finally:
+        connection.end_cancel()
     return True

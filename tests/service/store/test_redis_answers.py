@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -13,7 +14,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.store.flights import AGAIN, Waiters
 from rowcall.service.store.redis_answers import RedisAnswers, RedisTicket, stored_name
 from rowcall.service.store.redis_link import GoneError, RedisLink
-from tests.ext.wire import run
+from tests.ext.wire import run, until
 from tests.harness.redis_server import RedisServer
 
 KEY = b"GET /orders"
@@ -104,5 +105,20 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
         old = Entry(b"old", 1)
         waiters.tell(KEY, old, b"1")
         assert [future.result() for future in (first, second, unknown)] == [old, AGAIN, AGAIN]
+
+    run(work())
+
+
+def test_whoever_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with answers(redis) as made:
+            ticket = await begun(made)
+            waiting = asyncio.create_task(made.begin(KEY, 30.0))
+            await until(lambda: made.awaited)
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiting
+            assert not made.awaited
+            ticket.give_up(None)
 
     run(work())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -14,12 +15,15 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import RequestState
+from rowcall.ext.driver.request import Request, RequestState
+from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.lanes.exclusive import ExclusiveLane
 from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.lanes.shared import SharedLane
 from rowcall.service.database.session.resets import FULL_RESET
+from rowcall.service.database.watchdog import Watchdog
+from rowcall.service.exchange.exchange import Exchange
 from tests.ext.wire import outcome, request, run, until
 from tests.harness.database import Database
 
@@ -310,6 +314,73 @@ def test_a_cancelled_connection_returns_to_the_pool_once(database: Database) -> 
             await until(lambda: connection.state == ConnectionState.READY)
             assert lane.try_acquire() is connection
             assert lane.try_acquire() is None
+
+    run(work())
+
+
+class Late(Connector):
+    """Its cancel requests have been carried out when the test says that they return."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(connector(database).target)
+        self.sent = asyncio.Event()
+        self.returns = asyncio.Event()
+
+    async def cancel(self, connection: Connection, seconds: float) -> None:
+        await super().cancel(connection, seconds)
+        self.sent.set()
+        await self.returns.wait()
+
+
+Ending = Callable[[Late, SharedLane, Connection, Request], Awaitable[None]]
+
+
+class Left:
+    """A protocol whose client has gone."""
+
+    async def client_disconnect(self) -> None:
+        pass
+
+
+async def _cut_off(late: Late, lane: SharedLane, connection: Connection, stuck: Request) -> None:
+    cancelling = asyncio.create_task(lane.cancel(connection, stuck))
+    await late.sent.wait()
+    cancelling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await cancelling
+    assert connection.state != ConnectionState.CANCELLING
+
+
+async def _left(late: Late, lane: SharedLane, connection: Connection, stuck: Request) -> None:
+    """The watchdog listens no longer once the head is finished."""
+    stuck.owner = Exchange(None, Left())
+    background = Background()
+    watchdog = Watchdog(late, ExclusiveLane(late, OPTIONS), [lane], background)
+    watchdog.start()
+    await late.sent.wait()
+    await until(lambda: stuck.finished)
+    watchdog.stop()
+    late.returns.set()
+    await until(lambda: not list(background))
+    assert connection.state == ConnectionState.READY
+
+
+@pytest.mark.parametrize("ends", [_cut_off, _left])
+def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database, ends: Ending) -> None:
+    async def work() -> None:
+        late = Late(database)
+        lane = SharedLane("shared", late, replace(OPTIONS, shared_connections=1), slow=60.0)
+        lane.open_missing()
+        await until(lambda: lane.connections)
+        (connection,) = lane.connections
+        with database.locked(7):
+            stuck = request(STUCK)
+            lane.submit(stuck)
+            await ends(late, lane, connection, stuck)
+        following = request("select 1 as n")
+        lane.submit(following)
+        assert json.loads((await outcome(following)).body) == [{"n": 1}]
+        close(lane)
 
     run(work())
 

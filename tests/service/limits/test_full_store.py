@@ -1,0 +1,59 @@
+"""More callers than the store of the host has room for: some are counted anew, and no request fails for it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from rowcall.core.limits.policy import Kind, Policy
+from rowcall.service.limits.host_permits import HostPermits
+from rowcall.service.store.bus import Bus
+from rowcall.service.store.environment import LEAST, Environment
+
+WINDOW = Policy("window", Kind.FIXED_WINDOW, 100, 3600.0)
+GATE = Policy("gate", Kind.CONCURRENCY, 5)
+CALLERS = 12_000
+
+
+def test_a_full_store_refuses_nobody_and_is_swept_on(tmp_path: Path) -> None:
+    environment, bus = Environment(tmp_path / "permits", LEAST), Bus(tmp_path)
+
+    async def crowd() -> None:
+        permits = HostPermits(environment, bus, (WINDOW, GATE))
+        for number in range(CALLERS):
+            # Far apart from each other, as keys are.
+            assert permits.ask(WINDOW, f"{number * 2_654_435_761 % 2**32:x}").allowed
+            assert permits.enter(GATE, "one") is True
+            permits.leave(GATE, "one")
+        assert permits._warned
+        permits._sweep()
+        permits.close()
+
+    asyncio.run(crowd())
+    bus.close()
+    environment.close()
+
+
+def test_the_sweep_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment, bus = Environment(tmp_path / "permits", LEAST), Bus(tmp_path)
+
+    def fail(*_args: object, **_options: object) -> bool:
+        raise lmdb.MapFullError
+
+    async def sweep() -> None:
+        permits = HostPermits(environment, bus, (WINDOW,))
+        before = permits._sweeping
+        monkeypatch.setattr(environment, "write", fail)
+        permits._sweep()
+        assert permits._sweeping is not before
+        assert permits.enter(GATE, "one") is True
+        permits.leave(GATE, "one")
+        assert permits.ask(WINDOW, "one").allowed
+        permits.close()
+
+    asyncio.run(sweep())
+    bus.close()
+    environment.close()

@@ -1,0 +1,59 @@
+"""What a reload replaces goes, although the collector does not look for what an edition is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rowcall.service.command.serve import connections
+from rowcall.service.edition.edition import Edition
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.request.self_calls import SelfCalls
+from rowcall.service.worker.application import Application
+from tests.harness.database import Database
+from tests.harness.editions import read_edition, settings_of
+
+SQL = """
+create function tell(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse progress';
+create function ahead() returns text language sql as $$ select 'x' $$;
+comment on function ahead() is E'HTTP GET\\nallow_anonymous\\nproxy POST http://localhost:9';
+"""
+SETTINGS = {"Service:ProxyOptions:Enabled": "true", "Service:HttpClientOptions:Enabled": "true"}
+
+
+def test_nothing_of_a_former_edition_is_left_after_reloads(database: Database, tmp_path: Path) -> None:
+    database.execute(SQL)
+    settings = settings_of(database, SETTINGS)
+    with connections(settings, demo=False) as opened:
+        options = replace(worker_options(settings, opened), store=str(tmp_path))
+    edition = read_edition(database, SETTINGS)
+    assert asyncio.run(_left(options, edition)) == [(False, False), (False, False), (True, True)]
+
+
+async def _left(options: WorkerOptions, edition: Edition) -> list[tuple[bool, bool]]:
+    """After each of three editions has been served and called: whether its table and its inner calls are there."""
+    application = Application(options)
+    made = []
+    for number in range(1, 4):
+        application.prepare(replace(edition, number=number))
+        application.swap(number)
+        made.append(_used(application))
+    left = [(table() is not None, calls() is not None) for table, calls in made]
+    await application.close()
+    return left
+
+
+def _used(application: Application) -> tuple[Callable[[], object], Callable[[], object]]:
+    """With the steps of all that is served."""
+    table = application._table
+    assert table.streams
+    assert table.inside is not None
+    calls: SelfCalls = table.steps._services.inside.__self__  # type: ignore[attr-defined]
+    for steps, router in ((table.steps, table.router), (calls._steps, table.inside.router)):
+        assert all(steps[id(route)] for route in router.routes)
+    return weakref.ref(table), weakref.ref(calls)
