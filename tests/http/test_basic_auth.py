@@ -76,6 +76,11 @@ comment on function tell_fewer() is E'HTTP POST\\nallow_anonymous\\nsse_publish\
 create function tell_all() returns void language sql as $$select tell_callers('for all')$$;
 comment on function tell_all() is E'HTTP POST\\nallow_anonymous\\nsse_publish';
 
+create function to_keep() returns text language sql as $$select 'in'$$;
+comment on function to_keep() is E'HTTP GET\\nallow_anonymous\\ncache_control public, max-age=60, s-maxage=600';
+create function to_keep_by_line() returns text language sql as $$select 'in'$$;
+comment on function to_keep_by_line() is E'HTTP GET\\nallow_anonymous\\nCache-Control: max-age=60, public';
+
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
 """
@@ -283,3 +288,16 @@ def test_events_for_callers_reach_nobody_without_a_password(service: Service, ev
             assert asked.post("/api/tell-all", headers=mate).is_success
             caller.wait_for(told, "for all")
             anybody.wait_for("for all")
+
+
+@pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])
+def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhere: Service, path: str) -> None:
+    """`public` permits a shared cache to keep what came for an `Authorization` (RFC 9111, 3.5)."""
+    mate = credentials("mate", "s3cret")
+    assert "public" in service.get(path).headers["cache-control"]
+    for headers, status in (({}, 401), (mate, 200)):
+        answer = everywhere.get(path, headers=headers)
+        assert answer.status_code == status
+        assert not {"public", "s-maxage"} & set(answer.headers.get("cache-control", "").replace("=", ", ").split(", "))
+    assert everywhere.get(path, headers=mate).headers["cache-control"] == "private, max-age=60"
+    assert "is not for everybody, so its answers are sent with `private, max-age=60`" in everywhere.log
