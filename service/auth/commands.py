@@ -36,6 +36,7 @@ class Command:
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
             existed=False,
+            sensitive=True,
         )
 
     async def run(self, exchange: Exchange, values: Sequence[str | None]) -> list[list[Cell]]:

@@ -16,6 +16,7 @@ from rowcall.service.database.context import Ahead, Context, Values
 from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.statements import numbers
 from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.sensitive import Discreet
 
 MOST_STATEMENTS = 256
 """Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
@@ -116,6 +117,10 @@ class Call:
     """Told of each further run of one request."""
     hear: Hear | None = None
     """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
+
+    def __post_init__(self) -> None:
+        if self.sensitive:
+            self.label = Discreet(self.label)
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""

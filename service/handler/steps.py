@@ -43,7 +43,6 @@ from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command, log_forgetting, log_kept_forward
 from rowcall.service.handler.reads import reads_of, tell_position
 from rowcall.service.handler.request_log import name_endpoint
@@ -310,7 +309,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             raise Problem(404, str(error)) from None
 
     return Call(
-        label=Discreet(label) if endpoint.options.sensitive else label,
+        label=label,
         build=build,
         renderer=writer,
         made=file_statements(

@@ -79,6 +79,7 @@ class _Statement:
             existed=False,
             policy=ErrorPolicy({}, services.options.policies.timeout),
             hear=services.hear(endpoint),
+            sensitive=endpoint.options.sensitive,
         )
 
     async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:

@@ -193,10 +193,10 @@ class _Absent:
     def last(self, _key: bytes, _stale: Stale) -> Entry | None:
         return None
 
-    def forget(self, _key: bytes) -> bool:
+    async def forget(self, _key: bytes) -> bool:
         raise not_forgotten()
 
-    def forget_tag(self, _tag: str) -> int:
+    async def forget_tag(self, _tag: str) -> int:
         raise not_forgotten()
 
     def close(self) -> None: ...

@@ -10,6 +10,7 @@ the latest ones only: who was away for longer is told that it has missed some, a
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from rowcall.service.store.bells import Bell, Ringer
 from rowcall.service.store.environment import Environment, Transaction, between, last_before, used
+
+log = logging.getLogger("rowcall")
 
 WORKER_GONE = "worker-gone"
 """Topic on which the supervisor tells of a worker's death; the message is its process id in decimal digits."""
@@ -116,7 +119,11 @@ class Bus:
         for _, message in found:
             length = message[0]
             for take, _missed in tuple(self._takers.get(message[1 : 1 + length], ())):
-                take(message[1 + length :])
+                try:
+                    take(message[1 + length :])
+                except Exception:
+                    # The others have come with it, and are not read again.
+                    log.exception("a message to the processes of this host was not taken")
 
     def _tell_missed(self) -> None:
         for takers in tuple(self._takers.values()):

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 _REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
-_SECRET = frozenset({"authorization", "cookie", "host"})
+_HARMLESS = frozenset(
+    {
+        "cache-control", "date", "expect", "idempotency-key", "prefer", "range", "traceparent", "tracestate",
+        "user-agent", "x-correlation-id", "x-request-id",
+    }
+)  # fmt: skip
+"""What goes to another host too, beside what begins with `_ABOUT_CONTENT`. Of any other header nobody knows whether
+it is a key, or says who is calling."""
+_ABOUT_CONTENT = ("accept", "content-", "if-")
 _OF_BODY = ("content-", "expect")
 
 
@@ -263,11 +271,11 @@ def _following(request: OutgoingRequest, answer: Answer) -> OutgoingRequest | No
 
 
 def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
-    """Without what was meant for another host, and without what was about a body that is not sent."""
+    """Without what was meant for another host alone, and without what was about a body that is not sent."""
     carried = []
     for name, value in headers:
         lowered = name.lower()
-        if not same and lowered in _SECRET:
+        if not same and lowered not in _HARMLESS and not lowered.startswith(_ABOUT_CONTENT):
             continue
         if becomes_get and lowered.startswith(_OF_BODY):
             continue
@@ -276,7 +284,9 @@ def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
 
 
 def _same(first: Origin, second: Origin) -> bool:
-    return first == second
+    """Or the second is the first behind TLS, each at the usual port."""
+    upgraded = (first.scheme, first.port, second.scheme, second.port) == ("http", 80, "https", 443)
+    return first == second or (upgraded and first.host == second.host)
 
 
 def _changed(

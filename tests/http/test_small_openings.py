@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,16 @@ comment on function secretly_noticing(text) is E'HTTP POST\\nsensitive';
 create function secretly_raising(_text text, _list text[] default null, _data json default null) returns text
 language plpgsql as $$begin raise exception 'given % and % and %', _text, _list[1], _data->>'pin'; end$$;
 comment on function secretly_raising(text, text[], json) is E'HTTP POST\\nsensitive';
+create function telling(_text text) returns text language plpgsql
+as $$begin raise notice 'told %', _text; return _text; end$$;
+create function resolving(_text text, _number int default null) returns text language sql as $$select 'x'$$;
+comment on function resolving(text, int) is E'HTTP POST\\nsensitive\n_number = select telling({_text})::int';
+create function challenged() returns text language sql as $$select 'x'$$;
+comment on function challenged() is E'HTTP POST\\nchallenge_command = select telling($2)::int';
+create function loading(_meta json default null) returns text language sql as $$select 'x'$$;
+comment on function loading(json) is E'HTTP POST\\nsensitive\nupload for csv\nparam _meta is upload metadata
+row_command = select load($2)';
+create function load(_cells text[]) returns int language sql as 'select telling(_cells[1])::int';
 create function baking(_text text) returns text language sql as $$select 'x'$$;
 comment on function baking(text) is E'HTTP GET\\nSet-Cookie: theme={_text}; HttpOnly';
 create function mailing(_address text) returns text language sql stable as $$select 'sent'$$;
@@ -40,7 +51,12 @@ comment on function exported() is E'HTTP GET\\nraw\\nseparator ,\\nnew_line \\\\
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, {"Service:NeutralizeFormulas": "true"})
+    settings = {
+        "Service:NeutralizeFormulas": "true",
+        "Service:UploadOptions:Enabled": "true",
+        "Service:AuthenticationOptions:BasicAuth:SslRequirement": "Ignore",
+    }
+    return serve(database, SQL, settings)
 
 
 # --- the log -------------------------------------------------------------------------------------------------------
@@ -68,6 +84,23 @@ def test_values_of_any_length_are_hidden(service: Service, text: str) -> None:
     body = {"text": text, "list": ["ab", "c"], "data": {"pin": "7", "more": ["q"]}}
     response = service.post("/api/secretly-raising", json=body)
     assert response.json()["title"] == "given *** and *** and ***"
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("resolving", {"json": {"text": "hunter2"}}),
+        ("challenged", {"auth": ("mate", "hunter2")}),
+        ("loading", {"files": {"f": ("a.csv", b"hunter2,other\n")}}),
+    ],
+)
+def test_other_commands_of_a_request_tell_no_value_either(service: Service, path: str, sent: dict[str, Any]) -> None:
+    """Neither in a notice nor in the error that follows."""
+    response = service.post(f"/api/{path}", **sent)
+    assert response.status_code >= 400
+    assert "***" in response.text
+    service.wait_for_log(f"/api/{path} responded")
+    assert "hunter2" not in service.log + response.text
 
 
 # --- headers -------------------------------------------------------------------------------------------------------

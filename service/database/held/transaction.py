@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 from rowcall.core.errors.error_policy import DatabaseError
@@ -204,12 +204,19 @@ class Transaction:
         if own or error is None or request.loss != Loss.NOT_LOST:
             return self._failures.problem(call, self._exchange, request)
         # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
-        message = hide_values(error.message, self._exchange.arguments) if call.sensitive else error.message
+        message = hide_values(error.message, self._values(request)) if call.sensitive else error.message
         problem = call.policy.problem(DatabaseError(error.sqlstate, message))
         said = message.replace("\n", "\\n")
         log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, said)
         problem.logged = True
         return problem
+
+    def _values(self, request: Request) -> Iterator[bytes | None]:
+        """What a message may repeat: what the client has sent, and what of it went to the server just now."""
+        yield from self._exchange.arguments
+        for _, values in request.ahead or ():
+            yield from values
+        yield from request.values
 
 
 class _Throughout:
