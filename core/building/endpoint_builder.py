@@ -85,6 +85,8 @@ class EndpointDefaults:
     kebab_case_urls: bool = True
     camel_case_names: bool = True
     requires_authorization: bool = True
+    basic_everywhere: bool = False
+    """Every caller is asked for HTTP Basic, whatever comments say."""
     query_null: QueryNull = QueryNull.IGNORE
     refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
@@ -226,6 +228,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
     defaults = shared.value
     return Options(
         requires_authorization=defaults.requires_authorization,
+        basic_everywhere=defaults.basic_everywhere,
         query_null=defaults.query_null,
         absent_status=defaults.refusals.absent,
         strangers_pass=defaults.refusals.strangers_pass,

@@ -332,6 +332,8 @@ class Options(Record):
     rate_limiter: str | None = None
     """Name of a policy, as written."""
     basic_auth: BasicAuth | None = None
+    basic_everywhere: bool = False
+    """The configuration asks every caller for HTTP Basic."""
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
     proxy_out: Forwarding | None = None
@@ -349,6 +351,11 @@ class Options(Record):
     def open_login(self) -> bool:
         """Nobody is kept from it: nearly every login, but for those of users who act as others."""
         return self.login and self.impersonation in (None, Impersonation.REFUSED)
+
+    @property
+    def wants_basic(self) -> bool:
+        """Nobody calls it without a name and a password."""
+        return self.basic_everywhere or (self.basic_auth is not None and self.basic_auth.enabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
 
 def _is_personal(options: Options) -> bool:
     """What it answers depends on who asks, or is not for everybody."""
-    closed = options.requires_authorization or options.roles or options.basic_auth is not None
+    closed = options.requires_authorization or options.roles or options.fresh is not None or options.wants_basic
     return bool(closed or options.user_parameters or options.user_context or options.role_from_claim)
 
 
@@ -89,11 +89,12 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """A `Cache-Control` that would let shared caches give one caller's answer to others: it is sent as private."""
     if not _is_personal(endpoint.options):
         return
+    remedy = "" if endpoint.options.wants_basic else ", or let everybody in with allow_anonymous"
     for name, value in endpoint.options.headers:
         if name.lower() == _CACHE_CONTROL and not is_private(value):
             message = (
                 f"{endpoint.name} is not for everybody, so its answers are sent with `{private(value)}` instead of "
-                f"`{value}`; write private, or no-store, or let everybody in with allow_anonymous"
+                f"`{value}`; write private, or no-store{remedy}"
             )
             yield Diagnostic(endpoint.routine.identity, f"{name}: {value}", message)
 

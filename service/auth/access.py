@@ -13,7 +13,7 @@ from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import SCHEME as BASIC
-from rowcall.service.auth.basic import basic_step, wants_basic
+from rowcall.service.auth.basic import basic_step
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.sessions import is_bearer
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Sets `exchange.user`. None where nobody will ask who is calling."""
-    if wants_basic(endpoint, services):
+    if endpoint.options.wants_basic:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
     asked = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
@@ -136,10 +136,10 @@ def signed_in_at(user: User) -> float:
     return float(text) if text.isascii() and text.isdigit() and len(text) < 12 else float("-inf")
 
 
-def share_basic(endpoints: Sequence[Endpoint], services: Services) -> bool:
+def share_basic(endpoints: Sequence[Endpoint]) -> bool:
     """All of them are closed and take the same names and passwords: whoever is asked for one is asked for all."""
     first = endpoints[0].options.basic_auth
-    return all(is_closed(one) and wants_basic(one, services) and one.options.basic_auth == first for one in endpoints)
+    return all(is_closed(one) and one.options.wants_basic and one.options.basic_auth == first for one in endpoints)
 
 
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
@@ -150,12 +150,12 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     that wants HTTP Basic, and the reverse.
     """
     first = endpoints[0]
-    challenge = basic_step(first, services) if wants_basic(first, services) else None
-    if challenge is not None and share_basic(endpoints, services):
+    challenge = basic_step(first, services) if first.options.wants_basic else None
+    if challenge is not None and share_basic(endpoints):
         return (challenge,)
     if not all(is_closed(endpoint) for endpoint in endpoints):
         return ()
-    by_session = [endpoint for endpoint in endpoints if not wants_basic(endpoint, services)]
+    by_session = [endpoint for endpoint in endpoints if not endpoint.options.wants_basic]
     by_basic = len(by_session) < len(endpoints)
     checks = [check for endpoint in by_session if (check := authorize(endpoint, services)) is not None]
 

@@ -40,11 +40,6 @@ def basic_header(user: str, password: str) -> str:
     return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def wants_basic(endpoint: Endpoint, services: Services) -> bool:
-    own = endpoint.options.basic_auth
-    return services.options.auth.basic.enabled or (own is not None and own.enabled)
-
-
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
     """Sets `exchange.user`, or ends the request with a challenge."""
     return _Basic(endpoint, services).authenticate

@@ -17,7 +17,6 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.auth.basic import wants_basic
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
@@ -44,7 +43,7 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
     if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
         return None
     check = foreign_refusal(options, services.options.forwarding)
-    if wants_basic(endpoint, services):
+    if endpoint.options.wants_basic:
         return lambda exchange: check(exchange.scope)
     if not options.schemes.cookies:
         return None

@@ -5,6 +5,7 @@ All events of a host pass here, one after another, so that every stream has them
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable
@@ -19,6 +20,9 @@ from rowcall.service.options.capabilities.events import EventOptions
 
 log = logging.getLogger("rowcall.events")
 
+LAST_SENDING = 2.0
+"""Seconds for what is left to send when the service stops."""
+
 Send = Callable[[bytes], None]
 
 
@@ -26,6 +30,9 @@ class Bridge(Protocol):
     """The way to other hosts."""
 
     def send(self, batch: Batch) -> None: ...
+
+    async def sent(self) -> None:
+        """Returns when nothing waits for its way any more."""
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """Gives what has been published before."""
@@ -85,6 +92,14 @@ class EventHub:
         await bridge.catch_up(self._remember)
         background.keep("sending events to other hosts", bridge.write)
         background.keep("hearing of other hosts' events", partial(bridge.read, self._receive))
+
+    async def finish(self) -> None:
+        """Waits a moment for what has not left for other hosts; nothing is published any more."""
+        if self._bridge is not None:
+            try:
+                await asyncio.wait_for(self._bridge.sent(), LAST_SENDING)
+            except TimeoutError:
+                log.warning("the last events have not left for other hosts within %g s and are lost", LAST_SENDING)
 
     def _remember(self, batch: Batch) -> None:
         """Published before there was anybody here to get it, but somebody may come who has left another host."""

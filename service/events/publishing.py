@@ -37,7 +37,8 @@ class _Publisher:
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
         wanted = endpoint.options
-        closed = not wanted.open_login and (wanted.login or wanted.requires_authorization or bool(wanted.roles))
+        asks = wanted.login or wanted.requires_authorization or bool(wanted.roles) or wanted.fresh is not None
+        closed = wanted.wants_basic or (asks and not wanted.open_login)
         roles = () if wanted.open_login else wanted.roles
         self.name = endpoint.name
         self.level = level_of(events, options.level).value

@@ -33,7 +33,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     in_body = route.primary.transport is Transport.BODY
     counted = limit_route(endpoints, services) if in_body else None
     done: tuple[Factory, ...] = () if counted is None else (limit_anybody,)
-    if in_body and share_basic(endpoints, services):
+    if in_body and share_basic(endpoints):
         done = (*done, authenticate)  # the gate has: a challenge command is not asked twice
     compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)

@@ -13,7 +13,7 @@ from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
 from rowcall.service.auth.access import authorize
-from rowcall.service.auth.basic import basic_step, wants_basic
+from rowcall.service.auth.basic import basic_step
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
@@ -65,7 +65,7 @@ def _steps(
     if traced is not None:
         yield traced
     closed = _is_closed(wanted, services)
-    if wants_basic(endpoint, services):
+    if endpoint.options.wants_basic:
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
     elif services.options.auth.schemes:

@@ -71,6 +71,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        basic_everywhere=options.auth.basic.enabled,
         method=settings.choice_or_none("Service:DefaultHttpMethod"),
         transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),

@@ -153,6 +153,8 @@ class Supervisor:
         self._wanted = _Reading.FILES
         """How much the next reading is to read."""
         self._background = Background()
+        self._between_hosts = Background()
+        """Goes on until the last worker has ended: requests that end meanwhile publish too."""
         self._began = time.monotonic()
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ class Supervisor:
         await self._describe(edition)
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
-            await self._events.connect(bridge, self._background)
+            await self._events.connect(bridge, self._between_hosts)
         error = await self._publish(await self._with_requests(edition))
         if error is not None:
             raise StartupError(error)
@@ -337,6 +339,8 @@ class Supervisor:
         self._channels.close()
         self._background.cancel()
         await self._workers.end(self._shutdown.within, self._departure.hurry)
+        await self._events.finish()
+        self._between_hosts.cancel()
         self._host.close()
         self._store.remove()
         log.info("stopped")

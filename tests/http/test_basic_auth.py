@@ -6,6 +6,7 @@ import pytest
 
 from rowcall.service.auth.basic import basic_header
 from tests.harness.database import Database
+from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -65,6 +66,20 @@ challenge_command = select $1 user_name, nextval(''challenges'') user_id where $
 create function pair(_a int, _b int) returns text language sql as $$select 'two'$$;
 comment on function pair(int, int) is E'HTTP POST /pair\\nauthorize
 challenge_command = select $1 user_name, nextval(''challenges'') user_id where $2 = ''s3cret''';
+
+create function tell_callers(_text text default 'for callers') returns void language plpgsql as
+$$begin raise info '%', _text; end$$;
+comment on function tell_callers(text) is E'HTTP POST\\nallow_anonymous\\nbasic_auth mate {STORED}
+sse\\nsse_scope matching';
+create function tell_fewer() returns void language sql as $$select tell_callers('for callers anywhere')$$;
+comment on function tell_fewer() is E'HTTP POST\\nallow_anonymous\\nsse_publish\\nsse_scope matching';
+create function tell_all() returns void language sql as $$select tell_callers('for all')$$;
+comment on function tell_all() is E'HTTP POST\\nallow_anonymous\\nsse_publish';
+
+create function to_keep() returns text language sql as $$select 'in'$$;
+comment on function to_keep() is E'HTTP GET\\nallow_anonymous\\ncache_control public, max-age=60, s-maxage=600';
+create function to_keep_by_line() returns text language sql as $$select 'in'$$;
+comment on function to_keep_by_line() is E'HTTP GET\\nallow_anonymous\\nCache-Control: max-age=60, public';
 
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
@@ -242,3 +257,47 @@ def test_a_session_is_no_password_where_paths_are_hidden(
     hidden = serve_once(database, settings={BASIC + "SslRequirement": "Ignore", "Service:HidePaths": "true", **COOKIES})
     for headers, status in ((cookie(hidden), 401), (credentials("scale7", "s3cret"), 200)):
         assert hidden.request_once("HEAD", "/api/weigh", headers=headers).status_code == status
+
+
+# --- everywhere ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def everywhere(database: Database, service: Service, serve: Serve) -> Service:
+    """The same schema, where the configuration asks everybody."""
+    settings = {
+        "Service:RequiresAuthorization": "false",
+        BASIC + "Enabled": "true",
+        BASIC + "SslRequirement": "Ignore",
+        BASIC + "Users:mate": STORED,
+    }
+    return serve(database, "", settings)
+
+
+def test_events_for_callers_reach_nobody_without_a_password(service: Service, everywhere: Service) -> None:
+    """Whoever asks for the password: the comment, or the configuration."""
+    mate, stream = credentials("mate", "s3cret"), "/api/tell-callers/info"
+    for asked, path, told in (
+        (service, "/api/tell-callers", "for callers"),
+        (everywhere, "/api/tell-callers", "for callers"),
+        (everywhere, "/api/tell-fewer", "for callers anywhere"),
+    ):
+        with EventStream(asked, stream) as anybody, EventStream(asked, stream, mate) as caller:
+            assert asked.post(path).status_code == 401
+            assert asked.post(path, headers=mate).is_success
+            assert asked.post("/api/tell-all", headers=mate).is_success
+            caller.wait_for(told, "for all")
+            anybody.wait_for("for all")
+
+
+@pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])
+def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhere: Service, path: str) -> None:
+    """`public` permits a shared cache to keep what came for an `Authorization` (RFC 9111, 3.5)."""
+    mate = credentials("mate", "s3cret")
+    assert "public" in service.get(path).headers["cache-control"]
+    for headers, status in (({}, 401), (mate, 200)):
+        answer = everywhere.get(path, headers=headers)
+        assert answer.status_code == status
+        assert not {"public", "s-maxage"} & set(answer.headers.get("cache-control", "").replace("=", ", ").split(", "))
+    assert everywhere.get(path, headers=mate).headers["cache-control"] == "private, max-age=60"
+    assert "is not for everybody, so its answers are sent with `private, max-age=60`" in everywhere.log

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import httpx
@@ -15,7 +17,11 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
-create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
+create function tell(_text text) returns text language plpgsql as $$begin
+    if _text = 'late' then perform pg_advisory_xact_lock(7); end if;
+    raise info '%', _text;
+    return 'told';
+end$$;
 comment on function tell(text) is E'HTTP POST\\nsse';
 create function tell_long(_length int) returns void language plpgsql as $$begin
     raise info '%', repeat('ä', _length);
@@ -89,6 +95,36 @@ def test_notifications_arrive_once_on_each_host(hosts: Hosts, database: Database
             database.fetch("select pg_notify('news', %s)", text)
         one.wait_for("once", "end")
         other.wait_for("once", "end")
+
+
+@pytest.mark.parametrize("way", ["Redis", "Postgres"])
+def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
+    own_database: Database, redis: RedisServer, serve_once: Serve, way: str
+) -> None:
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": way,
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": f"last words {way}",
+    }
+    one, other = (serve_once(own_database, sql, settings) for sql in (SQL, ""))
+    with EventStream(other, STREAM) as stream, ThreadPoolExecutor(1) as threads:
+        tell(one, "first")
+        stream.wait_for("first", seconds=30)
+        with own_database.locked(7):
+            asked = threads.submit(httpx.post, f"{one.url}/api/tell", json={"text": "late"}, timeout=60)
+            wait_until(own_database.waiting, "it runs")
+            one.signal(signal.SIGTERM)
+            wait_until(lambda: refuses(one), "only what runs is waited for")
+        assert asked.result().status_code == 200
+        stream.wait_for("first", "late", seconds=30)
+
+
+def refuses(service: Service) -> bool:
+    try:
+        service.connect().close()
+    except OSError:
+        return True
+    return False
 
 
 def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:

@@ -40,6 +40,10 @@ class PostgresBridge:
     def send(self, batch: Batch) -> None:
         self._outbox.put(batch)
 
+    async def sent(self) -> None:
+        """Returns when others have all of it."""
+        await self._outbox.emptied()
+
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """Nobody keeps what was notified; what will be is not missed."""
         try:

@@ -45,6 +45,10 @@ class RedisBridge:
     def send(self, batch: Batch) -> None:
         self._outbox.put(batch)
 
+    async def sent(self) -> None:
+        """Returns when others have all of it."""
+        await self._outbox.emptied()
+
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """What has been published before this host began, if Redis can tell at once."""
         try:

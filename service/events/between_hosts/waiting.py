@@ -20,6 +20,7 @@ class Outbox:
         self._packed: deque[bytes] = deque()
         self._size = 0
         self._filled = asyncio.Event()
+        self._emptied = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
         packed = pack((batch,))
@@ -45,3 +46,11 @@ class Outbox:
         for one in packed:
             if self._packed and self._packed[0] is one:
                 self._size -= len(self._packed.popleft())
+        if not self._packed:
+            self._emptied.set()
+
+    async def emptied(self) -> None:
+        """Returns when nothing waits any more."""
+        while self._packed:
+            self._emptied.clear()
+            await self._emptied.wait()
