@@ -553,7 +553,7 @@ cdef class Connection:
             step = <Step>request.steps[request.step]
         if step == STEP_PARSE:
             self._forget_parse(request)
-        elif error.sqlstate == "26000" and request.statement.name in self.prepared:
+        elif error.sqlstate == "26000" and self._relied_on(request, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
@@ -565,6 +565,19 @@ cdef class Connection:
         if error.severity == "FATAL" or error.severity == "PANIC":
             self._lose(error.message)
         return 0
+
+    cdef bint _relied_on(self, Request request, Step step) except -1:
+        """What the present step runs should be prepared here: no failed Parse has taken it back."""
+        if request.script is None:
+            return request.statement.name in self.prepared
+        if step == STEP_AHEAD:
+            for statement, _ in request.ahead:
+                if (<Statement>statement).name in self.prepared:
+                    return True
+            return False
+        if request.part >= len(request.script.parts):
+            return False
+        return (<Part>request.script.parts[request.part]).statement.name in self.prepared
 
     cdef int _forget_parse(self, Request request) except -1:
         """The Parse of the present step has created nothing."""

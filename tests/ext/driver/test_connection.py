@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from rowcall.ext.driver.connection import ConnectionState
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Part, Request, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from tests.ext.wire import answer, connected, outcome, request, run, statement, until
@@ -254,6 +254,76 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
             assert one.error.sqlstate == "26000"
             assert not one.seen_result
             await until(lambda: connection.state == ConnectionState.CLOSED)
+
+    run(work())
+
+
+async def lose_statements(connection: Connection) -> None:
+    """Inside a block, where the command does not tell of it."""
+    block = request(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
+    connection.submit(block)
+    await outcome(block)
+
+
+def script() -> Script:
+    parts = [statement(f"select {number} as n", rows=False) for number in (1, 2)]
+    return Script(statement("").id, 0, (Part(parts[0], False, True), Part(parts[1], True, False)), b"{}")
+
+
+@pytest.mark.parametrize("named_anew", [False, True])
+def test_a_script_that_misses_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
+    """Its own ones, or under new names the one ahead of them."""
+
+    async def work() -> None:
+        ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
+        both = script()
+        async with connected(server) as connection:
+            one = request(both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.succeeded
+            await lose_statements(connection)
+            one = request(both.next_generation() if named_anew else both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "26000"
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+            assert connection.close_reason == "a routine deallocated prepared statements"
+        async with connected(server) as connection:
+            one = request(both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.succeeded
+
+    run(work())
+
+
+def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: Database) -> None:
+    """It misses what it relied on, and may come again."""
+
+    async def work() -> None:
+        both = script()
+        broken = Script(
+            statement("").id,
+            0,
+            (Part(statement("select nothing", rows=False), False, True), Part(both.parts[0].statement, True, False)),
+            b"{}",
+        )
+        async with connected(server) as connection:
+            requests = [request(broken), request(both)]
+            connection.corked = True
+            for one in requests:
+                connection.submit(one)
+            connection.flush()
+            for one in requests:
+                await outcome(one)
+            assert [one.error and one.error.sqlstate for one in requests] == ["42703", "26000"]
+            one = request(both)
+            connection.submit(one)
+            connection.flush()
+            await outcome(one)
+            assert one.succeeded
 
     run(work())
 
