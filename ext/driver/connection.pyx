@@ -594,8 +594,12 @@ cdef class Connection:
             if self._goes_on(request):
                 return 0
             if request.error is None and request.failure is None and request.state != RequestState.DISCARDING:
-                self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
-                request.body = self.buffer.take()
+                try:
+                    self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
+                    request.body = self.buffer.take()
+                except Exception as error:
+                    # Whoever waits is answered all the same, and what comes next is the next request's.
+                    request.failure = error
             self.buffer.clear()
         elif request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:

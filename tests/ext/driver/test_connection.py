@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -324,6 +326,34 @@ def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: D
             connection.flush()
             await outcome(one)
             assert one.succeeded
+
+    run(work())
+
+
+def addresses() -> int:
+    """Bytes that this process has mapped."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def test_a_script_without_memory_for_its_end_is_answered_and_nobody_gets_the_next_answer(server: Database) -> None:
+    async def work() -> None:
+        part = Part(statement("select 1 as n", rows=False), True, True)
+        # Never written to, so it costs addresses and no memory.
+        large = Script(statement("").id, 0, (part,), bytes(1 << 30))
+        async with connected(server) as connection:
+            one = request(large)
+            used = addresses()
+            before = resource.getrlimit(resource.RLIMIT_AS)
+            connection.submit(one)
+            resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), before[1]))
+            try:
+                await asyncio.wait_for(outcome(one), 20)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, before)
+            assert isinstance(one.failure, MemoryError)
+            assert one.finished
+            assert one.body is None
+            assert await answer(connection, "select 2 as n") == [{"n": 2}]
 
     run(work())
 
