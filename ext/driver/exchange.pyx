@@ -176,15 +176,27 @@ cdef class Runner:
     cpdef fail(self, Exchange exchange, error):
         """Ends the exchange with an error."""
         self.active.discard(exchange)
-        if exchange.endings is not None:
+        if exchange.endings is None:
+            self.on_failure(exchange, error)
+            return
+        try:
             self._end(exchange, error)
-        self.on_failure(exchange, error)
+        finally:
+            self.on_failure(exchange, error)
 
     cdef int _end(self, Exchange exchange, error) except -1:
+        """What one of them raises keeps none of the others from their turn; the first is raised when all are done."""
         endings = exchange.endings
         exchange.endings = None
+        broken = None
         for ending in endings:
-            ending(exchange, error)
+            try:
+                ending(exchange, error)
+            except Exception as mistake:
+                if broken is None:
+                    broken = mistake
+        if broken is not None:
+            raise broken
         return 0
 
     cdef int _run(self, Exchange exchange) except -1:
