@@ -260,7 +260,8 @@ cdef class Connection:
             if texts == NULL:
                 raise MemoryError()
             sizes = <int *>(texts + n)
-        self.unsent_bytes += MESSAGE_BYTES + 4 * n
+        # Of each parameter the size of its value and, for some, its format.
+        self.unsent_bytes += MESSAGE_BYTES + 6 * n
         try:
             for i in range(n):
                 if picks is None:
@@ -276,7 +277,7 @@ cdef class Connection:
                     sizes[i] = <int>PyBytes_GET_SIZE(value)
                     self.unsent_bytes += sizes[i]
             if not self.named:
-                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql) + 4 * n
                 sent = pq.sendQueryParams(
                     self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, sizes,
                     formats_of(statement), 0
@@ -298,7 +299,7 @@ cdef class Connection:
 
     cdef int _parse(self, Request request, Statement statement) except -1:
         cdef int count = 0 if statement.type_memory is None else statement.count
-        self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+        self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
         if not pq.sendPrepare(
             self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
         ):
@@ -316,6 +317,8 @@ cdef class Connection:
         """Ends a segment; 0 when that failed."""
         if pq.sendPipelineSync != NULL:
             return 1 if pq.sendPipelineSync(self.conn) else 0
+        # This one sends what waits.
+        self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
         return 1 if pq.pipelineSync(self.conn) else 0
 
     cdef int _queue(self, Request request, bint idle) except -1:
@@ -655,6 +658,8 @@ cdef class Connection:
         """Another segment of the head. Sent from the loop: this is the middle of reading."""
         cdef int synced = self._sync()
         request.flush_mark = self.flushes
+        if self.unsent_bytes >= SENT_UNASKED:
+            self.flushes += 1
         if self.send_failed or not synced:
             self._lose(self._libpq_message())
             return 1
