@@ -124,20 +124,25 @@ cdef class Pending:
 
     cdef Exchange _end(self):
         cdef Exchange exchange = self.exchange
+        if exchange is None or self.runner is None:
+            raise RuntimeError("this ends once, and not before its step has given it back")
         self.exchange = None
         exchange.task = None
         return exchange
 
     cpdef advance(self):
         """The steps go on."""
-        self.runner.advance(self._end())
+        cdef Exchange exchange = self._end()
+        self.runner.advance(exchange)
 
     cpdef fail(self, error):
-        self.runner.fail(self._end(), error)
+        cdef Exchange exchange = self._end()
+        self.runner.fail(exchange, error)
 
     cpdef wait_for(self, awaitable):
         """The steps go on behind `awaitable`, which costs a task."""
-        self.runner.wait(self._end(), awaitable)
+        cdef Exchange exchange = self._end()
+        self.runner.wait(exchange, awaitable)
 
 
 cdef class Runner:

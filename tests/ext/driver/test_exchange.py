@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
-from rowcall.ext.driver.exchange import Exchange, Runner
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+
+EARLY = """
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+told = []
+def step(exchange):
+    Pending(exchange).{call}
+runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: told.append(error))
+runner.start(Exchange(None, None), (step,))
+print(type(told[0]).__name__)
+"""
+
+TWICE = """
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+waiting = []
+def step(exchange):
+    waiting.append(Pending(exchange))
+    return waiting[0]
+runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: None)
+runner.start(Exchange(None, None), (step,))
+waiting[0].advance()
+try:
+    waiting[0].{call}
+except Exception as error:
+    print(type(error).__name__)
+"""
 
 
 class Told:
@@ -53,3 +80,28 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
         mine.runner.start(Exchange(None, None), (mine.step(error),))
     assert mine.told == told
     assert mine.runner.running == 0
+
+
+@pytest.mark.parametrize("program", [EARLY, TWICE])
+@pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
+def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call: str) -> None:
+    """In a process of its own, which this ended."""
+    ended = subprocess.run(
+        [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "RuntimeError\n"), ended.stderr
+
+
+def test_what_has_ended_waits_for_nothing() -> None:
+    waiting: list[Pending] = []
+
+    def step(exchange: Exchange) -> Pending:
+        waiting.append(Pending(exchange))
+        return waiting[0]
+
+    mine = Told()
+    mine.runner.start(Exchange(None, None), (step,))
+    assert not waiting[0].done()
+    waiting[0].advance()
+    assert waiting[0].done()
+    assert mine.told == []
