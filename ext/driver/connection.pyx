@@ -23,6 +23,7 @@ from rowcall.ext.base.libpq cimport (
     PGRES_COPY_BOTH,
     PGRES_COPY_IN,
     PGRES_COPY_OUT,
+    PGRES_EMPTY_QUERY,
     PGRES_FATAL_ERROR,
     PGRES_PIPELINE_ABORTED,
     PGRES_PIPELINE_SYNC,
@@ -446,6 +447,9 @@ cdef class Connection:
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq gives this status for ever; only closing ends it.
                 self._lose("COPY cannot run through an endpoint")
+            elif status == PGRES_EMPTY_QUERY and request.steps[request.step] == STEP_CALL:
+                # Nothing but a comment: a command that does nothing.
+                self._end_of_rows(request, result)
         finally:
             pq.clear(result)
         return 0
