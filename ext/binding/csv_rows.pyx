@@ -130,9 +130,12 @@ cdef class CsvRows:
         cdef list rows = []
         # Where the next of each is: looking again only once one has been passed keeps it linear.
         feed = back = NULL
+        cdef bint no_feed = False
         cdef bint no_back = memchr(at, c"\r", end - at) == NULL
         while at < end:
-            feed = <const unsigned char *>memchr(at, c"\n", end - at)
+            if not no_feed and (feed == NULL or feed < at):
+                feed = <const unsigned char *>memchr(at, c"\n", end - at)
+                no_feed = feed == NULL
             stop = end if feed == NULL else feed
             if not no_back:
                 back = <const unsigned char *>memchr(at, c"\r", stop - at)

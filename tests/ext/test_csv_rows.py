@@ -88,6 +88,12 @@ def test_a_long_line_of_letters_beyond_ascii_is_read_once() -> None:
     assert read(CsvRows(b",", True, True), ["é,".encode() * count]) == [b"{" + '"é",'.encode() * count + b"NULL}"]
 
 
+def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
+    """Each line looked for a line feed in all that follows."""
+    count = 400_000
+    assert read(CsvRows(b",", True, True), [b"abcdefgh\r" * count]) == [b'{"abcdefgh"}'] * count
+
+
 @pytest.mark.parametrize(
     ("text", "why"), [(b'"a', "line 1: a quote is not closed"), (b'a\n"b"c\n', "line 2: text foll")]
 )
