@@ -190,7 +190,7 @@ cdef class Shard:
             index = tag_named(&self.region, name)
         if index:
             mark(&self.region, index, now)
-        else:
+        elif now > self.region.head.floor:
             self.region.head.floor = now
 
     cdef object find(self, bytes key, double now):

@@ -38,7 +38,9 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
     cdef Tag *tag = tag_at(region, index)
     if tag.mark != 0:
         _unlink_mark(region, tag)
-    tag.mark = now
+    # Whoever read the clock before another did may come behind it, and must not take that one's forgetting back.
+    if now > tag.mark:
+        tag.mark = now
     tag.earlier, tag.later = head.last_mark, 0
     if head.last_mark:
         tag_at(region, head.last_mark).later = index

@@ -26,6 +26,21 @@ cdef inline bint is_blank(unsigned char byte) noexcept nogil:
     return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
 
 
+cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept nogil:
+    """Bytes of the blank beyond ASCII that begins here, as Python's `str.isspace` knows them; 0: none does."""
+    if end - at >= 2 and at[0] == 0xc2:
+        return 2 if at[1] == 0x85 or at[1] == 0xa0 else 0
+    if end - at < 3:
+        return 0
+    if at[0] == 0xe2 and at[1] == 0x80:
+        return 3 if at[2] <= 0x8a or at[2] == 0xa8 or at[2] == 0xa9 or at[2] == 0xaf else 0
+    if at[0] == 0xe1:
+        return 3 if at[1] == 0x9a and at[2] == 0x80 else 0
+    if at[0] == 0xe2:
+        return 3 if at[1] == 0x81 and at[2] == 0x9f else 0
+    return 3 if at[0] == 0xe3 and at[1] == 0x80 and at[2] == 0x80 else 0
+
+
 cdef class CsvRows:
     """`feed` each piece, then `finish`. delimiters: ASCII characters, each of which separates cells."""
 
@@ -115,9 +130,12 @@ cdef class CsvRows:
         cdef list rows = []
         # Where the next of each is: looking again only once one has been passed keeps it linear.
         feed = back = NULL
+        cdef bint no_feed = False
         cdef bint no_back = memchr(at, c"\r", end - at) == NULL
         while at < end:
-            feed = <const unsigned char *>memchr(at, c"\n", end - at)
+            if not no_feed and (feed == NULL or feed < at):
+                feed = <const unsigned char *>memchr(at, c"\n", end - at)
+                no_feed = feed == NULL
             stop = end if feed == NULL else feed
             if not no_back:
                 back = <const unsigned char *>memchr(at, c"\r", stop - at)
@@ -180,11 +198,19 @@ cdef class CsvRows:
     cdef str _text(self, const unsigned char *at, Py_ssize_t size):
         return (<const char *>at)[:size].decode()
 
-    cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """The rare case of blanks beyond ASCII."""
-        cdef str text = self._text(at, end - at)
-        cdef str rest = text.lstrip()
-        return end - len(rest.encode())
+    cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
+        """The rare case of blanks beyond ASCII. Looks no further than they go: what a line costs must not grow with its
+        square."""
+        cdef int size
+        while at < end:
+            if at[0] >= 0x80:
+                size = wide_blank(at, end)
+            else:
+                size = is_blank(at[0]) and not self.delimits[at[0]]
+            if size == 0:
+                break
+            at += size
+        return at
 
     cdef const unsigned char *_quoted(
         self, const unsigned char *at, const unsigned char *end, unsigned char **out

@@ -90,6 +90,7 @@ cdef class Connection:
     cdef int _rows(self, Request request, PGresult *result) except -1
     cdef int _discard(self, Request request) except -1
     cdef int _error(self, Request request, PGresult *result) except -1
+    cdef bint _relied_on(self, Request request, Step step) except -1
     cdef int _forget_parse(self, Request request) except -1
     cdef int _finish_head(self) except -1
     cdef int _answer(self, Request request) except -1

@@ -23,6 +23,7 @@ from rowcall.ext.base.libpq cimport (
     PGRES_COPY_BOTH,
     PGRES_COPY_IN,
     PGRES_COPY_OUT,
+    PGRES_EMPTY_QUERY,
     PGRES_FATAL_ERROR,
     PGRES_PIPELINE_ABORTED,
     PGRES_PIPELINE_SYNC,
@@ -260,7 +261,8 @@ cdef class Connection:
             if texts == NULL:
                 raise MemoryError()
             sizes = <int *>(texts + n)
-        self.unsent_bytes += MESSAGE_BYTES + 4 * n
+        # Of each parameter the size of its value and, for some, its format.
+        self.unsent_bytes += MESSAGE_BYTES + 6 * n
         try:
             for i in range(n):
                 if picks is None:
@@ -276,7 +278,7 @@ cdef class Connection:
                     sizes[i] = <int>PyBytes_GET_SIZE(value)
                     self.unsent_bytes += sizes[i]
             if not self.named:
-                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql) + 4 * n
                 sent = pq.sendQueryParams(
                     self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, sizes,
                     formats_of(statement), 0
@@ -298,7 +300,7 @@ cdef class Connection:
 
     cdef int _parse(self, Request request, Statement statement) except -1:
         cdef int count = 0 if statement.type_memory is None else statement.count
-        self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+        self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
         if not pq.sendPrepare(
             self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
         ):
@@ -316,6 +318,8 @@ cdef class Connection:
         """Ends a segment; 0 when that failed."""
         if pq.sendPipelineSync != NULL:
             return 1 if pq.sendPipelineSync(self.conn) else 0
+        # This one sends what waits.
+        self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
         return 1 if pq.pipelineSync(self.conn) else 0
 
     cdef int _queue(self, Request request, bint idle) except -1:
@@ -443,6 +447,9 @@ cdef class Connection:
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq gives this status for ever; only closing ends it.
                 self._lose("COPY cannot run through an endpoint")
+            elif status == PGRES_EMPTY_QUERY and request.steps[request.step] == STEP_CALL:
+                # Nothing but a comment: a command that does nothing.
+                self._end_of_rows(request, result)
         finally:
             pq.clear(result)
         return 0
@@ -553,7 +560,7 @@ cdef class Connection:
             step = <Step>request.steps[request.step]
         if step == STEP_PARSE:
             self._forget_parse(request)
-        elif error.sqlstate == "26000" and request.statement.name in self.prepared:
+        elif error.sqlstate == "26000" and self._relied_on(request, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
@@ -565,6 +572,19 @@ cdef class Connection:
         if error.severity == "FATAL" or error.severity == "PANIC":
             self._lose(error.message)
         return 0
+
+    cdef bint _relied_on(self, Request request, Step step) except -1:
+        """What the present step runs should be prepared here: no failed Parse has taken it back."""
+        if request.script is None:
+            return request.statement.name in self.prepared
+        if step == STEP_AHEAD:
+            for statement, _ in request.ahead:
+                if (<Statement>statement).name in self.prepared:
+                    return True
+            return False
+        if request.part >= len(request.script.parts):
+            return False
+        return (<Part>request.script.parts[request.part]).statement.name in self.prepared
 
     cdef int _forget_parse(self, Request request) except -1:
         """The Parse of the present step has created nothing."""
@@ -581,8 +601,12 @@ cdef class Connection:
             if self._goes_on(request):
                 return 0
             if request.error is None and request.failure is None and request.state != RequestState.DISCARDING:
-                self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
-                request.body = self.buffer.take()
+                try:
+                    self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
+                    request.body = self.buffer.take()
+                except Exception as error:
+                    # Whoever waits is answered all the same, and what comes next is the next request's.
+                    request.failure = error
             self.buffer.clear()
         elif request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:
@@ -638,6 +662,8 @@ cdef class Connection:
         """Another segment of the head. Sent from the loop: this is the middle of reading."""
         cdef int synced = self._sync()
         request.flush_mark = self.flushes
+        if self.unsent_bytes >= SENT_UNASKED:
+            self.flushes += 1
         if self.send_failed or not synced:
             self._lose(self._libpq_message())
             return 1

@@ -124,20 +124,25 @@ cdef class Pending:
 
     cdef Exchange _end(self):
         cdef Exchange exchange = self.exchange
+        if exchange is None or self.runner is None:
+            raise RuntimeError("this ends once, and not before its step has given it back")
         self.exchange = None
         exchange.task = None
         return exchange
 
     cpdef advance(self):
         """The steps go on."""
-        self.runner.advance(self._end())
+        cdef Exchange exchange = self._end()
+        self.runner.advance(exchange)
 
     cpdef fail(self, error):
-        self.runner.fail(self._end(), error)
+        cdef Exchange exchange = self._end()
+        self.runner.fail(exchange, error)
 
     cpdef wait_for(self, awaitable):
         """The steps go on behind `awaitable`, which costs a task."""
-        self.runner.wait(self._end(), awaitable)
+        cdef Exchange exchange = self._end()
+        self.runner.wait(exchange, awaitable)
 
 
 cdef class Runner:
@@ -176,15 +181,27 @@ cdef class Runner:
     cpdef fail(self, Exchange exchange, error):
         """Ends the exchange with an error."""
         self.active.discard(exchange)
-        if exchange.endings is not None:
+        if exchange.endings is None:
+            self.on_failure(exchange, error)
+            return
+        try:
             self._end(exchange, error)
-        self.on_failure(exchange, error)
+        finally:
+            self.on_failure(exchange, error)
 
     cdef int _end(self, Exchange exchange, error) except -1:
+        """What one of them raises keeps none of the others from their turn; the first is raised when all are done."""
         endings = exchange.endings
         exchange.endings = None
+        broken = None
         for ending in endings:
-            ending(exchange, error)
+            try:
+                ending(exchange, error)
+            except Exception as mistake:
+                if broken is None:
+                    broken = mistake
+        if broken is not None:
+            raise broken
         return 0
 
     cdef int _run(self, Exchange exchange) except -1:

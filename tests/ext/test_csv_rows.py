@@ -13,7 +13,7 @@ from rowcall.core.uploads import csv_text
 from rowcall.core.uploads.csv_text import CsvFormat
 from rowcall.ext.binding.csv_rows import CsvError, CsvRows, columns, nested
 
-LINES = st.text(alphabet='ab", ;\t\\é\u00a0\u2003\ufeff\r\n\0{}', max_size=60)
+LINES = st.text(alphabet='ab", ;\t\\é\u0085\u00a0\u2003\u2028\u3000\ufeff\r\n\0{}', max_size=60)
 
 
 def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes | None] | str:
@@ -31,7 +31,7 @@ def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes 
 @given(
     st.one_of(LINES.map(str.encode), st.binary(max_size=40)),
     st.lists(st.integers(0, 60), max_size=4),
-    st.sampled_from([",", ",;", "\t", ";,\t"]),
+    st.sampled_from([",", ",;", "\t", " ", ";,\t", "\t "]),
     st.booleans(),
     st.booleans(),
 )
@@ -58,6 +58,40 @@ def test_it_reads_as_its_twin_does(data: bytes, cuts: list[int], delimiters: str
 )
 def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
     assert read(CsvRows(b",", True, True), [text]) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ('\u00a0\t"x"\n', '{NULL,"x"}'),
+        ('"a"\u00a0\tb\n', '{"a","b"}'),
+        ('\u3000\u00a0 "a" \u2028\t\u2003"b"\n', '{"a","b"}'),
+    ],
+)
+def test_blanks_beyond_ascii_end_at_a_delimiter_that_is_one(text: str, row: str) -> None:
+    assert read(CsvRows(b"\t", True, True), [text.encode()]) == [row.encode()]
+
+
+def test_every_blank_is_one_ahead_of_a_quote() -> None:
+    """As the twin has them: what Python takes for a blank."""
+    for number in [*range(1, 0xD800), *range(0xE000, 0x11000)]:
+        blank = chr(number)
+        if (blank.isspace() and blank not in "\r\n") or number in {0x84, 0xA1, 0x1681, 0x200B, 0x205E, 0x3001}:
+            data = f'{blank}"a";"b"{blank}\n'.encode()
+            expected = read(csv_text.CsvRows(CsvFormat(";")), [data])
+            assert read(CsvRows(b";", True, True), [data]) == expected, hex(number)
+
+
+def test_a_long_line_of_letters_beyond_ascii_is_read_once() -> None:
+    """Each cell read the rest of its line, which no line of this length ever saw the end of."""
+    count = 1_000_000
+    assert read(CsvRows(b",", True, True), ["é,".encode() * count]) == [b"{" + '"é",'.encode() * count + b"NULL}"]
+
+
+def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
+    """Each line looked for a line feed in all that follows."""
+    count = 400_000
+    assert read(CsvRows(b",", True, True), [b"abcdefgh\r" * count]) == [b'{"abcdefgh"}'] * count
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,21 @@ def test_a_copy_is_not_kept_when_it_was_forgotten_since() -> None:
     assert mine.count == 0
 
 
+def test_whoever_read_the_clock_earlier_takes_no_forgetting_back() -> None:
+    """A loop over many answers comes again with the time of its beginning, behind what others have forgotten since."""
+    _, mine, yours = tables()
+    number = taken(mine, b"one", 100.5)
+    for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):
+        table.forget_tag(b"all", at, 256)
+    old = Entry(b"old", 1, tags=("all",))
+    assert mine.keep(b"one", number, 100.5, old, 102.0) == FORGOTTEN
+    assert mine.find(b"one", 102.0) is None
+    yours.forget(b"two", 101.0, True)
+    mine.forget(b"two", 100.0, True)
+    assert not mine.put(b"two", Entry(b"old", 1), 100.5, 102.0)
+    assert mine.put(b"two", Entry(b"new", 1), 101.5, 102.0)
+
+
 def test_its_time_and_its_process_end_it() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.0, 105.0)

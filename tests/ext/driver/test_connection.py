@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+from pathlib import Path
 
 import pytest
 
-from rowcall.ext.driver.connection import ConnectionState
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Part, Request, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from tests.ext.wire import answer, connected, outcome, request, run, statement, until
@@ -254,6 +256,104 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
             assert one.error.sqlstate == "26000"
             assert not one.seen_result
             await until(lambda: connection.state == ConnectionState.CLOSED)
+
+    run(work())
+
+
+async def lose_statements(connection: Connection) -> None:
+    """Inside a block, where the command does not tell of it."""
+    block = request(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
+    connection.submit(block)
+    await outcome(block)
+
+
+def script() -> Script:
+    parts = [statement(f"select {number} as n", rows=False) for number in (1, 2)]
+    return Script(statement("").id, 0, (Part(parts[0], False, True), Part(parts[1], True, False)), b"{}")
+
+
+@pytest.mark.parametrize("named_anew", [False, True])
+def test_a_script_that_misses_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
+    """Its own ones, or under new names the one ahead of them."""
+
+    async def work() -> None:
+        ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
+        both = script()
+        async with connected(server) as connection:
+            one = request(both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.succeeded
+            await lose_statements(connection)
+            one = request(both.next_generation() if named_anew else both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "26000"
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+            assert connection.close_reason == "a routine deallocated prepared statements"
+        async with connected(server) as connection:
+            one = request(both, ahead=ahead)
+            connection.submit(one)
+            await outcome(one)
+            assert one.succeeded
+
+    run(work())
+
+
+def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: Database) -> None:
+    """It misses what it relied on, and may come again."""
+
+    async def work() -> None:
+        both = script()
+        broken = Script(
+            statement("").id,
+            0,
+            (Part(statement("select nothing", rows=False), False, True), Part(both.parts[0].statement, True, False)),
+            b"{}",
+        )
+        async with connected(server) as connection:
+            requests = [request(broken), request(both)]
+            connection.corked = True
+            for one in requests:
+                connection.submit(one)
+            connection.flush()
+            for one in requests:
+                await outcome(one)
+            assert [one.error and one.error.sqlstate for one in requests] == ["42703", "26000"]
+            one = request(both)
+            connection.submit(one)
+            connection.flush()
+            await outcome(one)
+            assert one.succeeded
+
+    run(work())
+
+
+def addresses() -> int:
+    """Bytes that this process has mapped."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def test_a_script_without_memory_for_its_end_is_answered_and_nobody_gets_the_next_answer(server: Database) -> None:
+    async def work() -> None:
+        part = Part(statement("select 1 as n", rows=False), True, True)
+        # Never written to, so it costs addresses and no memory.
+        large = Script(statement("").id, 0, (part,), bytes(1 << 30))
+        async with connected(server) as connection:
+            one = request(large)
+            used = addresses()
+            before = resource.getrlimit(resource.RLIMIT_AS)
+            connection.submit(one)
+            resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), before[1]))
+            try:
+                await asyncio.wait_for(outcome(one), 20)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, before)
+            assert isinstance(one.failure, MemoryError)
+            assert one.finished
+            assert one.body is None
+            assert await answer(connection, "select 2 as n") == [{"n": 2}]
 
     run(work())
 

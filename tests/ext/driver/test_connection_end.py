@@ -160,6 +160,34 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
     run(work())
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Database, named: bool) -> None:
+    """What its messages hold besides texts and values is enough to fill its buffer."""
+    count = 200
+
+    async def work() -> None:
+        write = statement(f"select write($1::int + {int(named)}) as n", 1)
+        text = "select " + ", ".join(f"${n + 1}" for n in range(count)) + " /* "
+        async with connected(server, named=named) as connection:
+            first = request(write, "70")
+            connection.submit(first)
+            await outcome(first)
+            connection.corked = True
+            second = request(write, "72")
+            connection.submit(second)
+            # As much text as keeps the sum of texts, values and 4 bytes for each of them below what libpq sends.
+            text += "x" * (7_400 - len(text) - 5 * count) + " */"
+            many = Statement(statement("").id, text.encode(), count, types=(23,) * count)
+            third = request(many, *["1"] * count)
+            connection.submit(third)
+            connection.close("test")
+            for one in (second, third):
+                await outcome(one)
+            assert second.loss == Loss.IN_DOUBT
+
+    run(work())
+
+
 def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> None:
     """The server may run it, and does, whatever becomes of the connection."""
 

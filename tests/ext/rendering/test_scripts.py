@@ -115,6 +115,19 @@ def test_a_statement_cannot_take_values_that_requests_do_not_have() -> None:
         Statement(9, b"select $1", 1, types=(23, 23))
 
 
+def test_a_statement_of_nothing_but_a_comment_is_a_part_of_its_own(server: Database) -> None:
+    """Its end is that of its part: what follows is counted and written under its own key."""
+    parts = (
+        part("select 1", rows("a", first=True, is_set=False), values=0),
+        part("/* nothing */", AffectedRows(key_prefix(b"b", False)), values=0),
+        part("select 2", rows("c", is_set=False), last=True, values=0),
+    )
+    request = Request(Script(10, 0, parts, b"}"), [])
+    finish(run(server, request))
+    assert request.succeeded
+    assert request.body == b'{"a":1,"b":-1,"c":2}'
+
+
 async def watch(server: Database, script: Script) -> Request:
     """Run it while somebody else holds the lock that its last statement waits for, until the first one has ended."""
     async with wire.connected(server) as connection:

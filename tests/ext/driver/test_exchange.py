@@ -1,0 +1,107 @@
+"""Steps of a request and what is called at its end: what one gets wrong leaves nobody without an answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+
+EARLY = """
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+told = []
+def step(exchange):
+    Pending(exchange).{call}
+runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: told.append(error))
+runner.start(Exchange(None, None), (step,))
+print(type(told[0]).__name__)
+"""
+
+TWICE = """
+from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+waiting = []
+def step(exchange):
+    waiting.append(Pending(exchange))
+    return waiting[0]
+runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: None)
+runner.start(Exchange(None, None), (step,))
+waiting[0].advance()
+try:
+    waiting[0].{call}
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+class Told:
+    """What is told, in its order."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.runner = Runner(lambda _exchange, _awaitable: None, self.fail)
+
+    def fail(self, _exchange: Exchange, error: BaseException) -> None:
+        self.told.append(f"failed: {error}")
+
+    def ending(self, name: str, *, broken: bool = False) -> Callable[[Exchange, Exception | None], None]:
+        def end(_exchange: Exchange, error: Exception | None) -> None:
+            self.told.append(f"{name}: {error}")
+            if broken:
+                raise RuntimeError(f"{name} broke")
+
+        return end
+
+    def step(self, error: Exception | None) -> Callable[[Exchange], None]:
+        def run(exchange: Exchange) -> None:
+            exchange.at_end(self.ending("one", broken=True))
+            exchange.at_end(self.ending("two", broken=True))
+            exchange.at_end(self.ending("three"))
+            if error is not None:
+                raise error
+
+        return run
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (None, ["one: None", "two: None", "three: None"]),
+        (ValueError("bad"), ["one: bad", "two: bad", "three: bad", "failed: bad"]),
+    ],
+)
+def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_the_error(
+    error: Exception | None, told: list[str]
+) -> None:
+    mine = Told()
+    with pytest.raises(RuntimeError, match="one broke"):
+        mine.runner.start(Exchange(None, None), (mine.step(error),))
+    assert mine.told == told
+    assert mine.runner.running == 0
+
+
+@pytest.mark.parametrize("program", [EARLY, TWICE])
+@pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
+def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call: str) -> None:
+    """In a process of its own, which this ended."""
+    ended = subprocess.run(
+        [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "RuntimeError\n"), ended.stderr
+
+
+def test_what_has_ended_waits_for_nothing() -> None:
+    waiting: list[Pending] = []
+
+    def step(exchange: Exchange) -> Pending:
+        waiting.append(Pending(exchange))
+        return waiting[0]
+
+    mine = Told()
+    mine.runner.start(Exchange(None, None), (step,))
+    assert not waiting[0].done()
+    waiting[0].advance()
+    assert waiting[0].done()
+    assert mine.told == []
