@@ -19,6 +19,7 @@ def claims_of(services: Services) -> Callable[[Exchange], bytes]:
     The client's address is written beside them and is no part of it: it would tell every client from every other.
     """
     mapping = services.options.auth.mapping
+    role = services.options.auth.database_roles.claim
     known: WeakKeyDictionary[User, bytes] = WeakKeyDictionary()
 
     def digest(user: User) -> bytes:
@@ -26,7 +27,8 @@ def claims_of(services: Services) -> Callable[[Exchange], bytes]:
         values = [user.texts.get(claim) for _key, claim in mapping.context]
         if mapping.json_key is not None:
             values.append(user.json)
-        values.append(user.texts.get(services.options.auth.database_roles.claim))
+        # All of them: the first that is allowed counts.
+        values += [value.encode() for kind, value in user.claims if kind == role]
         for value in values:
             whole.update(b"-" if value is None else b"%d:%b" % (len(value), value))
         return whole.digest()

@@ -204,6 +204,10 @@ def test_answers_are_kept_for_each_role(service: Service) -> None:
     for _ in range(2):
         assert service.get("/api/as-any-role").text == "pg_read_all_stats"
         assert service.get("/api/as-any-role", headers=KEY).text == "pg_monitor"
+        # The first that is allowed counts, whatever stands in front of it.
+        for number, role in enumerate(("pg_monitor", "pg_signal_backend")):
+            headers = token(service, f"two-roles-{number}", "", role)
+            assert service.get("/api/as-any-role", headers=headers).text == role
 
 
 def test_what_the_role_may_not_read_is_403(service: Service) -> None:
