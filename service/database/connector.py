@@ -199,14 +199,15 @@ class Connector:
         Raises `psycopg.Error`.
         """
         async with self._errands, await self.open_plain() as connection:
-            timer = asyncio.get_running_loop().call_later(seconds, _shut_down, connection)
+            timer = asyncio.get_running_loop().call_later(seconds, shut_down, connection)
             try:
                 yield connection
             finally:
                 timer.cancel()
 
 
-def _shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+def shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    """Ends what runs there at once; a cancel would have to be answered by the server."""
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
 

@@ -6,17 +6,26 @@ go out again; one more failure is enough to stop them, one success clears the re
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import struct
 import time
 
+import lmdb
+
 from rowcall.core.outbound.address import Origin
-from rowcall.service.store.environment import Environment
+from rowcall.service.store.environment import Environment, Transaction, between, used
 from rowcall.service.upstream.errors import OutboundError
 
 FAILING = frozenset({502, 503, 504})
 """Statuses that say that nobody is there to answer."""
 SIZE = 1_048_576
+FULL = 0.6
+"""Part of the store from which on records are given up."""
+LOOKED_AT = 200
+"""Records, for each new one."""
+_FIRST, _END = b"c", b"d"
 
 _RECORD = struct.Struct("<Id")
 
@@ -36,6 +45,8 @@ class Circuits:
         self._environment = environment
         self._failures = failures
         self._seconds = seconds
+        self._looked = _FIRST
+        """Where the next look for records to give up begins."""
 
     def check(self, origin: Origin) -> None:
         """Raises `OpenCircuitError`."""
@@ -54,16 +65,28 @@ class Circuits:
     def succeeded(self, origin: Origin) -> None:
         key = _key(origin)
         if self._environment.get(key) is not None:
-            with self._environment.write() as transaction:
+            with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
                 transaction.delete(key)
 
     def failed(self, origin: Origin) -> None:
+        """Hosts may come from values of requests: of more than there is room for, some are not counted."""
         key = _key(origin)
-        with self._environment.write() as transaction:
+        with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             data = transaction.get(key)
+            if data is None and used(transaction) > self._environment.size * FULL:
+                self._give_up_some(transaction)
             count = 1 + (0 if data is None else _RECORD.unpack(data)[0])
             until = time.monotonic() + self._seconds if count >= self._failures else 0.0
             transaction.put(key, _RECORD.pack(min(count, self._failures), until))
+
+    def _give_up_some(self, transaction: Transaction) -> None:
+        """Of servers that may be asked now."""
+        now = time.monotonic()
+        found = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
+        self._looked = found[-1][0] if len(found) == LOOKED_AT else _FIRST
+        for key, data in found:
+            if _RECORD.unpack(data)[1] <= now:
+                transaction.delete(key)
 
 
 def _key(origin: Origin) -> bytes:

@@ -7,7 +7,7 @@ import contextlib
 
 import psycopg
 
-from rowcall.service.database.connector import Connector
+from rowcall.service.database.connector import Connector, shut_down
 
 ANSWER_WITHIN = 2.0
 """Seconds. A server that takes longer is as good as none."""
@@ -24,21 +24,27 @@ class Asking:
     async def ask(self, sql: str) -> tuple[object, ...]:
         """The first row. Raises `psycopg.Error`, also when the answer takes too long."""
         async with self._turn:
+            loop = asyncio.get_running_loop()
+            ends = loop.time() + ANSWER_WITHIN
             try:
-                async with asyncio.timeout(ANSWER_WITHIN):
-                    return await self._ask(sql)
-            except TimeoutError:
+                return await self._ask(sql, ends)
+            except BaseException as error:
                 await self._drop()
-                raise psycopg.OperationalError(f"no answer within {ANSWER_WITHIN:g} s") from None
-            except BaseException:
-                await self._drop()
+                if isinstance(error, TimeoutError | psycopg.Error) and loop.time() >= ends:
+                    raise psycopg.OperationalError(f"no answer within {ANSWER_WITHIN:g} s") from None
                 raise
 
-    async def _ask(self, sql: str) -> tuple[object, ...]:
-        if self._connection is None:
-            self._connection = await self._connector.open_plain()
-        cursor = await self._connection.execute(sql.encode())
-        row = await cursor.fetchone()
+    async def _ask(self, sql: str, ends: float) -> tuple[object, ...]:
+        connection = self._connection
+        if connection is None:
+            async with asyncio.timeout_at(ends):
+                connection = self._connection = await self._connector.open_plain()
+        timer = asyncio.get_running_loop().call_at(ends, shut_down, connection)
+        try:
+            cursor = await connection.execute(sql.encode())
+            row = await cursor.fetchone()
+        finally:
+            timer.cancel()
         if row is None:
             raise psycopg.OperationalError("no row")
         return row

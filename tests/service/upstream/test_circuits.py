@@ -1,0 +1,31 @@
+"""Records of servers that fail, where there are more of them than the store has room for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.outbound.address import Origin
+from rowcall.service.store.environment import LEAST, Environment
+from rowcall.service.upstream.circuits import Circuits, OpenCircuitError
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, seconds: float) -> None:
+    environment = Environment(tmp_path / "circuits", LEAST)
+    circuits = Circuits(environment, 1, seconds)
+    first = Origin("http", "first.example", 80)
+    circuits.failed(first)
+    for number in range(20_000):
+        origin = Origin("http", f"h{number * 2_654_435_761 % 2**32:x}.example", 80)
+        circuits.failed(origin)
+        if number % 7 == 0:
+            circuits.succeeded(origin)
+    if seconds:
+        with pytest.raises(OpenCircuitError):
+            circuits.check(first)
+    else:
+        circuits.check(first)
+        assert environment.get(b"chttp://first.example") is None, "its time was over"
+    environment.close()
