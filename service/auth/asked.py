@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
 
 from rowcall.core.auth.claims import Claim
 from rowcall.core.auth.commands import numbered
-from rowcall.core.auth.login import LoginRowError, read_login_row
+from rowcall.core.auth.login import Cell, LoginRowError, read_login_row
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.identity.asked_sessions import AskedSessions
 
 if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
     from rowcall.service.pipeline.services import Services
 
 SESSIONS_ENDED = "sessions-ended"
@@ -38,17 +42,27 @@ def connect_sessions(services: Services) -> None:
         async def look_up(exchange: Exchange, digest: str) -> tuple[Claim, ...] | None:
             address = services.auth.address(exchange.scope)
             rows = await find.run(exchange, [digest, None if address is None else address.decode()])
-            cells = rows[0] if rows else []
-            if all(cell.text is None for cell in cells):
-                return None
             try:
-                row = read_login_row(cells, options.login)
+                return _claims(rows[0] if rows else [], options.login)
             except LoginRowError as error:
                 log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
                 raise Problem(500, "an API key cannot be looked up; the log of the service says why") from None
-            return row.claims if row.status == 200 else None
 
-        sessions.look_up = look_up
+        key_sql, key_takes = numbered(options.api_keys.command)
+
+        async def watch_key(digest: str, address: str | None) -> bool:
+            known = {1: digest, _ADDRESS: address}
+            async with services.database.errand() as connection:
+                cursor = psycopg.AsyncRawCursor(connection)
+                await cursor.execute(key_sql.encode(), [known.get(number) for number in key_takes])
+                cells = _first_row(cursor.pgresult)
+            try:
+                return _claims(cells, options.login) is not None
+            except LoginRowError as error:
+                log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
+                return False
+
+        sessions.look_up, sessions.watch_key = look_up, watch_key
         sessions.looks_at = services.auth.address if _ADDRESS in find.takes else None
     if options.session_check is not None:
         ask = Command("Auth:SessionCheckCommand", options.session_check.command, services)
@@ -71,3 +85,29 @@ def connect_sessions(services: Services) -> None:
         if external is not None and any(provider.back_channel for provider in external.providers):
             forget = sessions.forget_checks
             services.host.bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)
+
+
+def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] | None:
+    """What the row of a key says of its owner; None: it is nobody's."""
+    if all(cell.text is None for cell in cells):
+        return None
+    row = read_login_row(cells, options)
+    return row.claims if row.status == 200 else None
+
+
+def _first_row(result: PGresult | None) -> list[Cell]:
+    """As the server printed it, of which nothing is asked but whose it is: arrays are not told apart."""
+    if result is None or not result.ntuples:
+        return []
+    fields = range(result.nfields)
+    values = [result.get_value(0, field) for field in fields]
+    return [
+        Cell(
+            (result.fname(field) or b"").decode(),
+            result.ftype(field),
+            False,
+            None if value is None else value.decode(),
+            "",
+        )
+        for field, value in zip(fields, values, strict=True)
+    ]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from rowcall.core.auth.claims import Claim, User
 from rowcall.core.auth.options import ApiKeys, AuthOptions, SessionCheck
@@ -25,16 +26,31 @@ Address = Callable[[Any], bytes | None]
 """Of the client, given the scope of a request."""
 LookUp = Callable[[Exchange, str], Awaitable[tuple[Claim, ...] | None]]
 """Claims for the digest of a key; None: nobody has it."""
+WatchKey = Callable[[str, str | None], Awaitable[bool]]
+"""Whether the key of this digest, sent from this address, still is somebody's, for nobody's request."""
 Watch = Callable[[str, str], Awaitable[bool]]
-"""The same for nobody's request."""
+"""The same as the next one, for nobody's request."""
 Check = Callable[[Exchange, str, str], Awaitable[bool]]
 """Whether the session of this id, of the user with this id, still holds."""
+
+
+class _Sent(NamedTuple):
+    """A key as the database is asked about it."""
+
+    digest: str
+    address: str | None
+    """None: it is asked about the key alone."""
+
+    @property
+    def text(self) -> str:
+        return self.digest if self.address is None else f"{self.digest} {self.address}"
 
 
 class AskedSessions(Sessions):
     """look_up and check: given by whoever can ask the database, before the first request."""
 
     look_up: LookUp
+    watch_key: WatchKey
     looks_at: Address | None = None
     """What else the command of keys is told: its answer holds for no other."""
     check: Check
@@ -45,7 +61,19 @@ class AskedSessions(Sessions):
         self._keys_asked = options.api_keys
         self._check_asked = options.session_check
         self._users: Asked[User] = Asked(0.0 if options.api_keys is None else options.api_keys.seconds)
+        self._sent: WeakKeyDictionary[User, _Sent] = WeakKeyDictionary()
+        """By which key somebody was found."""
+        # Once for all streams of a key, and anew before the answer is as old as one for a request may be.
+        self._keys_holding: Asked[bool] = Asked(
+            0.0 if options.api_keys is None else max(1.0, options.api_keys.seconds) / 2
+        )
         self._holding: Asked[bool] = Asked(0.0 if options.session_check is None else options.session_check.seconds)
+
+    @property
+    def watched(self) -> float:
+        """Seconds after which it is asked again whether somebody's stream may go on."""
+        asked = (self._keys_asked, self._check_asked)
+        return max(1.0, min((one.seconds for one in asked if one is not None), default=1.0))
 
     def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
         api_keys = self._keys_asked
@@ -65,19 +93,33 @@ class AskedSessions(Sessions):
             return None
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         address = None if self.looks_at is None else self.looks_at(exchange.scope)
-        asked = digest if address is None else f"{digest} {address.decode()}"
-        known = self._users.known(asked)
+        sent = _Sent(digest, None if address is None else address.decode())
+        known = self._users.known(sent.text)
         if known is None:
-            return self._look_up(exchange, digest, asked)
+            return self._look_up(exchange, sent)
         exchange.user = known[0]
         return None
 
-    async def _look_up(self, exchange: Exchange, digest: str, asked: str) -> None:
+    async def _look_up(self, exchange: Exchange, sent: _Sent) -> None:
         async def question() -> User | None:
-            claims = await self.look_up(exchange, digest)
-            return None if claims is None else self.user(claims, API_KEY)
+            claims = await self.look_up(exchange, sent.digest)
+            if claims is None:
+                return None
+            user = self.user(claims, API_KEY)
+            self._sent[user] = sent
+            return user
 
-        exchange.user = await self._users.ask(asked, question)
+        exchange.user = await self._users.ask(sent.text, question)
+
+    async def _key_holds(self, sent: _Sent) -> bool:
+        known = self._keys_holding.known(sent.text)
+        if known is not None:
+            return known[0] is not None
+
+        async def question() -> bool | None:
+            return await self.watch_key(*sent) or None
+
+        return await self._keys_holding.ask(sent.text, question) is not None
 
     def forget_checks(self) -> None:
         """Some sessions have ended: the next request asks again."""
@@ -105,6 +147,8 @@ class AskedSessions(Sessions):
 
     async def holds(self, user: User) -> bool:
         """Of somebody whose request lasts. Raises what asking the database raises."""
+        if (sent := self._sent.get(user)) is not None:
+            return await self._key_holds(sent)
         number = None if self._check_asked is None else user.first(self._check_asked.claim)
         if number is None:
             return True

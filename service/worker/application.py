@@ -153,9 +153,9 @@ class Application:
         await self._databases.main.start()
         if self._replicas is not None:
             self._replicas.start()
-        check = self._options.auth.session_check
-        if check is not None:
-            self._watching = self._loop.create_task(self._watch_readers(max(1.0, check.seconds)))
+        sessions = self._identity.sessions
+        if isinstance(sessions, AskedSessions):
+            self._watching = self._loop.create_task(self._watch_readers(sessions))
 
     def prepare(self, edition: Edition) -> None:
         """Builds the table of an edition beside the one in use."""
@@ -237,11 +237,11 @@ class Application:
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
-    async def _watch_readers(self, seconds: float) -> None:
-        """Streams last longer than their sessions may: those whose sessions have been ended end too."""
-        sessions = self._identity.sessions
-        while isinstance(sessions, AskedSessions):
-            await asyncio.sleep(seconds)
+    async def _watch_readers(self, sessions: AskedSessions) -> None:
+        """Streams last longer than their sessions may: those whose sessions have been ended, or whose keys have been
+        taken back, end too."""
+        while True:
+            await asyncio.sleep(sessions.watched)
             for user in self.events.users():
                 try:
                     held = await sessions.holds(user)

@@ -11,6 +11,7 @@ import pytest
 from rowcall.service.exchange.exchange import ClientGoneError
 from rowcall.service.identity.asked import Asked
 from tests.harness.database import Database
+from tests.harness.events import EventStream
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -36,6 +37,9 @@ comment on function who(text) is E'HTTP GET\\nauthorize\\nuser_parameters';
 create function anybody(_user_id text default null) returns text language sql stable
 as $$select coalesce(_user_id, 'nobody')$$;
 comment on function anybody(text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+
+create function tell(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
+comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse\\nsse_scope authorize';
 
 create function as_role() returns text language sql stable as 'select current_user::text';
 comment on function as_role() is E'HTTP GET\\nauthorize\\nrole_from_claim';
@@ -142,6 +146,28 @@ def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> 
     wait_until(
         lambda: {response.status_code for response in everywhere(service, headers)} == {401}, "the key has ended"
     )
+
+
+def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: Database, serve_once: Serve) -> None:
+    """Whether or not sessions can be ended too; the streams of another key of the same user go on."""
+    alone = serve_once(database, "", {**SETTINGS, "Auth:SessionCheckCommand": None})
+    database.execute("""
+        insert into key select encode(sha256(convert_to(name, 'UTF8')), 'hex'), 10, true, 'pg_monitor'
+        from unnest(array['till-4', 'till-5']) name
+    """)
+    for asked, ending in ((service, "update key set ok = false"), (alone, "delete from key")):
+        database.execute("update key set ok = true where id = 10")
+        with (
+            EventStream(asked, "/api/tell/info", {"x-till-key": "till-4"}) as ended,
+            EventStream(asked, "/api/tell/info", {"x-till-key": "till-5"}) as other,
+        ):
+            asked.post("/api/tell", json={"text": "first"})
+            ended.wait_for("first")
+            database.execute(f"{ending} where digest = encode(sha256('till-4'), 'hex')")
+            ended.wait_for_end(30)
+            asked.post("/api/tell", json={"text": "second"})
+            other.wait_for("first", "second")
+            assert ended.messages == ["first"]
 
 
 def test_one_question_for_many_requests() -> None:
