@@ -76,6 +76,12 @@ def parse_address(text: str) -> Address | None:
     return mapped or address
 
 
+def is_address(authority: str) -> bool:
+    """Host and port by which no page of another site can reach this service: such a page has a name, which whoever it
+    belongs to may lead anywhere (DNS rebinding)."""
+    return authority.partition(":")[0].lower() == "localhost" or parse_address(authority) is not None
+
+
 def parse_network(text: str) -> Network:
     """`10.0.0.0/8`. One in IPv6's clothes is that of IPv4, as addresses are. Raises `ValueError`."""
     network = ipaddress.ip_network(text.strip(), strict=False)

@@ -31,6 +31,7 @@ from rowcall.core.documents.resources import RESOURCES, resource_contents
 from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.forwarded_headers import is_address
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Inside, Services
@@ -81,16 +82,22 @@ class _Server:
         self._inside = inside
         self._limit = services.options.http.body_limit
         self._client = client_reader(services.options.forwarding)
+        self._knows_hosts = bool(services.options.http.allowed_hosts)
         self._matching = services.options.auth.roles_match_users
 
     def refuse_strange_origins(self, exchange: Exchange) -> None:
         """Pages elsewhere must not use what their reader may do (DNS rebinding), and other versions are not spoken."""
         headers = exchange.scope.headers
         origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
-        if origin is not None and origin.lower() not in (*self._options.origins, self._base(exchange).lower()):
+        if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, exchange):
             raise Problem(403, f"the origin {origin[:200]} is not among those of Service:McpOptions:AllowedOrigins")
         if version is not None and version != PROTOCOL:
             raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
+
+    def _is_own(self, origin: str, exchange: Exchange) -> bool:
+        """A name counts only where it is known to be the service's: who looks it up may have been misled."""
+        base = self._base(exchange)
+        return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
     async def answer(self, exchange: Exchange) -> None:
         if self._is_stranger(exchange):

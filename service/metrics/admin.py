@@ -6,7 +6,6 @@ A thread for each of a few requests at a time: what is asked here is asked a few
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import json
 import logging
 import os
@@ -20,6 +19,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.forwarded_headers import is_address
 from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.sockets.listeners import Address, remove_stale
 from rowcall.service.startup_error import StartupError
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             if not known or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
                 raise Problem(401, "the admin listener wants Authorization: Bearer …", headers=(header,))
-        elif not options.address.unix and not _is_address(self.headers.get("host", "")):
+        elif not options.address.unix and not is_address(self.headers.get("host", "")):
             # Pages in the browser of someone who works here reach this address too, by names that they make up.
             raise Problem(403, "the admin listener answers to addresses and to localhost, and to no other name")
 
@@ -201,11 +201,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-
-def _is_address(authority: str) -> bool:
-    try:
-        host = urlsplit(f"//{authority}").hostname or ""
-        return host == "localhost" or bool(ipaddress.ip_address(host))
-    except ValueError:
-        return False

@@ -319,6 +319,17 @@ def test_only_what_is_served_is_allowed(service: Service) -> None:
 
 def test_its_own_pages_may_ask(service: Service) -> None:
     assert ask(service, "ping", headers={"Origin": service.url.upper()}).status_code == 200
+    port = service.url.rpartition(":")[2]
+    for host, status in ((f"localhost:{port}", 200), (f"[::1]:{port}", 200), (f"evil.example:{port}", 403)):
+        headers = {"Host": host, "Origin": f"http://{host}"}
+        assert ask(service, "ping", headers=headers).status_code == status, host
+
+
+def test_its_own_name_is_one_that_it_knows(database: Database, serve_once: Serve) -> None:
+    """Else a page may lead its own name here, and have whoever reads it ask (DNS rebinding)."""
+    named = serve_once(database, "", {**BASE, "HttpServer:AllowedHosts:0": "shop.example"})
+    headers = {"Host": "shop.example", "Origin": "http://shop.example"}
+    assert ask(named, "ping", headers=headers).status_code == 200
 
 
 def test_notifications_are_not_answered(service: Service) -> None:
