@@ -36,11 +36,7 @@ def _read_line(line: Line, draft: Draft) -> None:
         draft.warn(line, str(error))
         return
     if annotation is None:
-        draft.prose.append(line.text)
-        if not draft.muted and (meant := near_miss(line)):
-            draft.warn(line, meant.message)
-            draft.refused |= meant.guards
-            draft.meant_http |= meant.exposes
+        _read_prose(line, draft)
         return
     if (more := surplus(line, annotation)) is not None:
         message, guarded = more
@@ -48,6 +44,26 @@ def _read_line(line: Line, draft: Draft) -> None:
         draft.refused |= guarded
     draft.applied.append(line.shown)
     draft.used[annotation.name] = line.shown
+
+
+def _read_prose(line: Line, draft: Draft) -> None:
+    """Add the line to the prose that documents publish, unless it may be a mistyped annotation."""
+    if draft.muted:
+        # The block is about other objects, and what would be an annotation there is not recognized as one here.
+        return
+    meant = near_miss(line)
+    if meant is not None:
+        draft.warn(line, meant.message)
+        draft.refused |= meant.guards
+        draft.meant_http |= meant.exposes
+    elif not _resembles_annotation(line):
+        draft.prose.append(line.text)
+
+
+def _resembles_annotation(line: Line) -> bool:
+    """The line is not understood, but its form is that of an annotation: `@word`, or a word such as `proxy_host`."""
+    word = line.keyword.rstrip(":=")
+    return line.text.startswith("@") or ("_" in word and word in BY_WORD)
 
 
 def _apply(line: Line, draft: Draft) -> Annotation | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.codegen.functions import ClientFunction
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.routines import TableOperation
 
@@ -44,7 +43,7 @@ def comment(
     """`/** … */`, ended by a line break. arguments: in order, those without a text are passed over."""
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
-        lines += _remarks(function.endpoint.routine, separated=bool(lines))
+        lines += _remarks(function.endpoint, separated=bool(lines))
     params = [f"@param {_typed(name, function, options)} - {_TEXTS[name]}" for name in arguments if name in _TEXTS]
     if lines:
         lines.append("")
@@ -116,20 +115,14 @@ def _returned(endpoint: Endpoint) -> Iterator[str]:
         yield f"returns {'record' if routine.columns else routine.return_type_name}"
 
 
-def _remarks(routine: Routine, *, separated: bool) -> Iterator[str]:
-    if not routine.comment:
+def _remarks(endpoint: Endpoint, *, separated: bool) -> Iterator[str]:
+    """The prose of the comment: annotations may hold passwords, addresses and SQL, and are not published."""
+    if not endpoint.prose:
         return
     if separated:
         yield ""
     yield "@remarks"
-    lines = [line.strip().removeprefix("@") for line in shown_comment(routine.comment).strip().splitlines()]
-    if routine.kind is RoutineKind.FILE:
-        yield from lines
-        return
-    quoted = [line.replace("'", "''") for line in lines]
-    quoted[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{quoted[0]}"
-    quoted[-1] += "';"
-    yield from quoted
+    yield from endpoint.prose
 
 
 def _see(routine: Routine) -> Iterator[str]:

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.selection import folder_of
-from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 
@@ -56,19 +54,11 @@ def _request(endpoint: Endpoint, definitions: Definitions, options: HttpFileOpti
 def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> Iterator[str]:
     if options.comment == "None":
         return
-    routine = endpoint.routine
     yield from (f"// {line}" for line in definition_lines(endpoint, definitions, options.comment))
-    if not options.comments or not routine.comment:
+    if not options.comments or not endpoint.prose:
         return
     yield "//"
-    comment = shown_comment(routine.comment)
-    if routine.kind is RoutineKind.FILE:
-        yield from (f"//  {line}" for line in comment.splitlines())
-        return
-    lines = comment.replace("'", "''").splitlines()
-    lines[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{lines[0]}"
-    lines[-1] += "';"
-    yield from (f"// {line}" for line in lines)
+    yield from (f"// {line}" for line in endpoint.prose)
 
 
 def _sent(endpoint: Endpoint, options: HttpFileOptions) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
-from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
 from rowcall.core.endpoint.capabilities import Document
@@ -215,13 +214,12 @@ def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, lis
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
-    """The first line of the comment, and the others."""
-    routine = endpoint.routine
-    lines = [line.strip() for line in shown_comment(routine.comment).strip().splitlines()]
+    """The first line of the comment's prose, and the others."""
+    routine, lines = endpoint.routine, endpoint.prose
     if not lines:
         kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()
         return f"{kind} {routine.schema}.{routine.name}", ""
-    return lines[0], "\n".join(line for line in lines[1:]).strip()
+    return lines[0], "\n".join(lines[1:])
 
 
 def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:

@@ -370,7 +370,8 @@ class Endpoint(Record):
     annotations: tuple[str, ...] = ()
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()
-    """The other comment lines in order: the description for people."""
+    """Comment lines that are no annotation and resemble none, in order: the only ones that documents and generated code
+    publish."""
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""

@@ -16,6 +16,7 @@ from rowcall.core.documents.http_files import http_files
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.definitions import read_definitions
 from rowcall.service.codegen.documents import write_documents
+from rowcall.service.codegen.rendering import rendered
 from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
 
@@ -52,6 +53,12 @@ class Describer:
         definitions = await self._definitions(endpoints, {wanted.comment})
         return tuple(http_files(endpoints, definitions or {}, wanted))
 
+    async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
+        """Names and texts of everything that is generated. Without definitions where the database cannot be asked."""
+        endpoints, types_of = self._told(endpoints, types_of)
+        definitions = await self._definitions(endpoints, self._forms())
+        return await asyncio.to_thread(lambda: tuple(rendered(endpoints, types_of, self._wanted, definitions or {})))
+
     def _told(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
         """As others are told about them."""
         safe, resolve = self._wanted.safe_numbers, self._wanted.resolve_nested
@@ -67,5 +74,5 @@ class Describer:
     def _forms(self) -> set[str]:
         """In which routines are shown."""
         requests = self._wanted.http_files
-        told = {requests.comment} if requests is not None and requests.write else set()
+        told = {requests.comment} if requests is not None else set()
         return {client.options.comment for client in self._clients} | told

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import psycopg
 
 from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.config import Settings
+from rowcall.core.config.output.masking import names_a_secret
+from rowcall.core.config.output.secret_values import secret_values
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -18,7 +21,9 @@ from rowcall.core.operations.audit import (
     endpoint_findings,
     openness,
 )
+from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
 from rowcall.core.tables.routines import TableOperation
+from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
@@ -28,7 +33,9 @@ from rowcall.service.discovery.audit import read_facts
 from rowcall.service.edition.exposure_options import exposure
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.audit import settings_findings
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
 
 
@@ -38,22 +45,27 @@ def audit(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    found: list[tuple[tuple[Endpoint, ...], DatabaseFacts]] = []
+    found: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...]]] = []
+    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
         reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         async def read() -> None:
             edition = await reader.first()
-            found.append((edition.endpoints, await _facts(Connector(options.target), edition.endpoints)))
+            connector = Connector(options.target)
+            wanted = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
+            documents = await Describer(wanted, connector).texts(edition.endpoints, edition.types_of)
+            found.append((edition.endpoints, await _facts(connector, edition.endpoints), documents))
 
         asyncio.run(read())
-    ((endpoints, facts),) = found
+    ((endpoints, facts, documents),) = found
     basic = options.auth.basic.enabled
     findings = (
         *settings_findings(settings, options),
         *endpoint_findings(endpoints, basic=basic),
         *database_findings(facts, endpoints),
+        *published_secrets(documents, _secrets(settings, endpoints)),
     )
     findings = tuple(sorted(findings, key=lambda one: list(Severity).index(one.severity)))
     opened_to_all = openness(endpoints, basic=basic)
@@ -73,6 +85,12 @@ def audit(arguments: Arguments) -> int:
     else:
         _print(findings, opened_to_all.endpoints, opened_to_all.count, facts)
     return int(failed)
+
+
+def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secret]:
+    yield from secret_values(settings)
+    for endpoint in endpoints:
+        yield from comment_secrets(endpoint, names_a_secret)
 
 
 async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:

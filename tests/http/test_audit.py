@@ -81,6 +81,44 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
     )
 
 
+def test_secrets_in_generated_documents_are_found(own_database: Database, clerk: str, tmp_path: Path) -> None:
+    """Prose, defaults of parameters and sources of routines are published: the audit compares them with the secrets."""
+    secret = "nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk"
+    own_database.execute(f"""
+        create function look(_key text default 'swordfish') returns int language sql stable as $$
+            select 1 /* {secret} */ $$;
+        comment on function look(text) is E'HTTP GET\\nauthorize
+        basic_auth kim swordfish\\nmcp Ask with "swordfish".';
+        create function quiet() returns int language sql stable as 'select 1';
+        comment on function quiet() is E'HTTP GET\\nauthorize\\nbasic_auth kim clownfish\\nX-Key: clownfish';
+    """)
+    on = [
+        "--Auth:JwtAuth=true",
+        f"--Auth:JwtSecret={secret}",
+        "--Service:OpenApiOptions:Enabled=true",
+        "--Service:McpOptions:Enabled=true",
+        "--Service:ClientCodeGen:Enabled=true",
+        "--Service:ClientCodeGen:FilePath=client.ts",
+        "--Service:ClientCodeGen:BySchema=false",
+        "--Service:HttpFileOptions:Enabled=true",
+        "--Service:HttpFileOptions:CommentHeader=Full",
+        "--Service:HttpFileOptions:Name=all",
+    ]
+    code, said = audit(tmp_path, own_database, clerk, "--json", *on)
+    found = [one for one in json.loads(said)["findings"] if one["code"] == "published-secret"]
+    assert code == 1
+    password = "the document contains a password of basic_auth in the comment of GET /api/look"
+    assert {(one["about"], one["message"]) for one in found} == {
+        ("client.ts", password),
+        ("all_public.http", password),
+        ("all_public.http", "the document contains Auth:JwtSecret"),
+        ("/mcp tools/list", password),
+    }
+    assert "swordfish" not in said
+    assert secret not in said
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_start_tells_what_is_open(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("""
         create function look() returns int language sql stable as 'select 1';

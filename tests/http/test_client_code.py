@@ -455,9 +455,7 @@ def test_the_comment_shows_the_routine(made: Database, serve_once: Serve, tmp_pa
 * )
 *~
 * @remarks
-* comment on function public.find_parcels is 'HTTP GET
-* tsclient_status_code = true
-* It''s *\\/ odd';
+* It's *\\/ odd
 *~
 * @param request - request parameters
 * @returns {ApiResult<IFindParcelsResponse[]>}

@@ -361,8 +361,7 @@ def test_the_comment_shows_the_routine(generate: Generate) -> None:
 ///     hash_code integer
 /// )
 ///
-/// comment on function public.find_parcels is 'HTTP GET
-/// It''s one';
+/// It's one
 ///
 /// [request] - the values of the request
 ///

@@ -77,6 +77,23 @@ create function signed() returns text language sql stable as 'select 1::text';
 comment on function signed() is E'HTTP GET /signed\\nauthorize';
 create function misspelt() returns text language sql stable as 'select 1::text';
 comment on function misspelt() is E'HTTP GET /misspelt\\nbasicauth Joe swordfish\\nbasic_auth: Joe swordfish';
+create function guarded(_token text default null) returns text language sql stable as 'select _token';
+comment on function guarded(text) is E'HTTP GET /guarded
+basic_auth
+basic_auth_command select $2 = ''swordfish''
+X-Answer: swordfish
+_token = select ''swordfish''
+proxi http://kim:swordfish@127.0.0.1:9
+note = swordfish
+mcp
+Says a word.';
+create function forwarded() returns text language sql stable as 'select 1::text';
+comment on function forwarded() is E'HTTP GET /forwarded\nproxy http://kim:swordfish@127.0.0.1:9\nmcp\nForwards.';
+create function filed(_meta json default null) returns text language sql as 'select 1::text';
+comment on function filed(json) is E'HTTP POST /filed
+upload for file_system as _meta\npath = /srv/swordfish\nStores a file.';
+create table bed (id int primary key);
+comment on table bed is E'HTTP GET\nLists beds.\nfor insert\nX-Key: swordfish\nproxy http://kim:swordfish@127.0.0.1:9';
 create function sheet() returns setof pg_am language sql stable as 'select * from pg_am';
 comment on function sheet() is E'HTTP GET /sheet\\ntable_format = excel';
 create function page(fmt text) returns setof pg_am language sql stable as 'select * from pg_am';
@@ -91,7 +108,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     beds = folder / "sql" / "night-shift" / "beds.sql"
     beds.parent.mkdir(parents=True)
-    beds.write_text("-- HTTP GET\n-- @param $1 bed_id int\nselect id from note where id = $1;\n", encoding="utf-8")
+    beds.write_text(
+        "-- HTTP GET\n-- @param $1 bed_id int\n-- Beds of a night.\nselect id from note where id = $1;\n",
+        encoding="utf-8",
+    )
     return folder
 
 
@@ -133,8 +153,7 @@ def test_the_document_is_written_and_served(service: Service, folder: Path) -> N
 def test_an_operation_is_complete(service: Service) -> None:
     document = service.get("/openapi.json").json()
     read = document["paths"]["/api/bed-notes"]["get"]
-    assert read["summary"] == "HTTP GET"
-    assert read["description"] == "Lists notes\nof one bed\nauthorize"
+    assert (read["summary"], read["description"]) == ("Lists notes", "of one bed")
     assert (read["tags"], read["operationId"]) == (["public"], "public_bed_notes_get")
     assert read["parameters"] == [
         {"name": "bedId", "in": "query", "required": True, "schema": {"type": "integer", "format": "int32"}},
@@ -202,7 +221,7 @@ def test_example_requests_are_served(service: Service) -> None:
 def test_example_requests_of_files_are_grouped_by_folder(service: Service, folder: Path) -> None:
     path = folder / "sql" / "night-shift" / "beds.sql"
     assert service.get("/garden_night-shift.http").text == (
-        f"@host={service.url}\n\n// SQL file: {path}\n//\n//  HTTP GET\n//  @param $1 bed_id int\n"
+        f"@host={service.url}\n\n// SQL file: {path}\n//\n// Beds of a night.\n"
         "GET {{host}}/api/beds?bed_id=1\n\n###\n\n"
     )
 
@@ -266,9 +285,20 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
 
 def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """And the document says who may call, and as what a table comes."""
-    kinds = ("ClientCodeGen", "DartClientCodeGen", "TableFormatOptions", "OpenApiOptions", "HttpFileOptions")
+    clients = ("ClientCodeGen", "DartClientCodeGen", "PythonClientCodeGen")
+    kinds = (
+        *clients,
+        *("TableFormatOptions", "OpenApiOptions", "HttpFileOptions", "ProxyOptions", "UploadOptions", "CrudSource"),
+        *("McpOptions", "McpOptions:ToolSchemas"),
+    )
     settings = {
         **{f"Service:{kind}:Enabled": "true" for kind in kinds},
+        "Service:McpOptions:Resources": "true",
+        "Service:McpOptions:ToolSchemas:LlmsTxtFileName": str(tmp_path / "llms.txt"),
+        "Service:PythonClientCodeGen:FilePath": str(tmp_path / "client.py"),
+        "Service:PythonClientCodeGen:BySchema": "false",
+        "Service:SqlFileSource:Enabled": "true",
+        "Service:SqlFileSource:FilePattern": str(tmp_path / "sql" / "*.sql"),
         "Service:ClientCodeGen:FilePath": str(tmp_path / "client.ts"),
         "Service:ClientCodeGen:BySchema": "false",
         "Service:DartClientCodeGen:FilePath": str(tmp_path / "client.dart"),
@@ -277,17 +307,32 @@ def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_o
         "Log:MinimalLevels:rowcall": "Verbose",
         "Log:ConsoleMinimumLevel": "Verbose",
     }
+    file = tmp_path / "sql" / "read.sql"
+    file.parent.mkdir()
+    file.write_text("-- HTTP GET /read\n-- @X-Key: swordfish\n-- @parm swordfish\n-- Reads one.\nselect 1;\n")
     service = serve_once(own_database, GUARDED_SQL, settings)
     assert service.get("/misspelt").status_code == 404
     requests = wait_until(lambda: list(service.folder.glob("*.http")), "the requests are written")
     written = [one for one in (*tmp_path.iterdir(), *requests) if one.is_file()]
-    assert len(written) >= 4
-    for text in (*(one.read_text() for one in written), service.log):
+    assert len(written) >= 6
+    served = [service.get(path).text for path in ("/openapi.json", "/tools/openai.json", "/llms.txt")]
+    for method, params in (
+        ("tools/list", {}),
+        *(("resources/read", {"uri": f"rowcall://catalogue/{name}"}) for name in ("endpoints", "openapi")),
+    ):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        served.append(service.post("/mcp", json=message).text)
+    for text in (*(one.read_text() for one in written), *served):
         assert "swordfish" not in text
-    assert all("basic_auth ***" in one.read_text() for one in written if "Types" not in one.name)
+    for suffix in (".dart", ".http", ".py", ".ts"):
+        told = "".join(one.read_text() for one in written if one.suffix == suffix)
+        for prose in ("Says a word.", "Forwards.", "Stores a file.", "Lists beds.", "Reads one."):
+            assert prose in told, suffix
+    assert "basic_auth ***" in service.log
+    assert "Joe swordfish" not in service.log
     document = service.get("/openapi.json").json()
-    paths = {path: one["get"] for path, one in document["paths"].items()}
-    assert {path: one.get("security") for path, one in paths.items()} == {
+    paths = {path: one["get"] for path, one in document["paths"].items() if "get" in one}
+    assert {path: paths[path].get("security") for path in ("/locked", "/signed", "/sheet", "/page")} == {
         "/locked": [{"basicAuth": []}],
         "/signed": [{"bearerAuth": []}],
         "/sheet": None,

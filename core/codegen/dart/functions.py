@@ -14,7 +14,6 @@ from rowcall.core.codegen.names import Names, upper_first
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
-from rowcall.core.codegen.shown_comments import shown_comment
 
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {
@@ -144,8 +143,8 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     endpoint = function.call.endpoint
     routine = endpoint.routine
     blocks: list[list[str]] = [[*definition_lines(endpoint, definitions, options.comment)]]
-    if options.comment != "None" and options.comments and routine.comment:
-        blocks.append(_comment_on(function))
+    if options.comment != "None" and options.comments:
+        blocks.append([*endpoint.prose])
     blocks.append([f"[{name}] - {_NOTES[name]}" for name in names if name in _NOTES])
     blocks.append([f"Returns `{function.returned(options)}`."])
     if routine.kind is not RoutineKind.FILE:
@@ -155,17 +154,6 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
         if number:
             yield "///"
         yield from (f"/// {line}".rstrip() for line in block)
-
-
-def _comment_on(function: DartFunction) -> list[str]:
-    routine = function.call.endpoint.routine
-    lines = [line.strip().removeprefix("@") for line in shown_comment(routine.comment).strip().splitlines()]
-    if routine.source is not None:
-        return lines
-    quoted = [line.replace("'", "''") for line in lines]
-    quoted[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{quoted[0]}"
-    quoted[-1] += "';"
-    return quoted
 
 
 # --- the body -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from rowcall.core.config.placeholders import resolve_what_is_set, sole_placeholder
 
@@ -104,3 +104,9 @@ def _pairs(text: str) -> re.Pattern[str]:
     if re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", unquoted):
         return _WORD_PAIR
     return _PAIR if "=" in re.split("[;,]", text, maxsplit=1)[0] else _LIST_PAIR
+
+
+def passwords_of(text: str) -> Iterator[str]:
+    """Values of a resolved connection string or address that `masked_in_parts` hides."""
+    for match in (*_pairs(text).finditer(text), *_IN_URI.finditer(text)):
+        yield match["value"].strip().strip("\"'")

@@ -210,7 +210,7 @@ def test_a_key_that_is_a_parameter_is_an_expression_kept_verbatim(comment: str) 
 def test_a_block_about_other_objects_is_muted(comment: str) -> None:
     draft = read(comment)
     assert not draft.exposed
-    assert draft.prose == ["HTTP", "single"]
+    assert draft.prose == []
 
 
 def test_a_block_ends_at_the_next_one() -> None:
@@ -249,11 +249,28 @@ def test_bad_values_are_reported_with_their_line(comment: str) -> None:
     assert (diagnostic.object, diagnostic.line) == ("f()", comment)
 
 
-@pytest.mark.parametrize("comment", ["HTTP\tGET", "Adds a label.", "@", ""])
+@pytest.mark.parametrize("comment", ["HTTP\tGET", "Adds a label.", ""])
 def test_what_is_no_annotation_is_prose_without_a_warning(comment: str) -> None:
     draft = read(comment)
     assert draft.prose == ([comment] if comment else [])
     assert (draft.applied, draft.diagnostics) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "@parm depot text",
+        "@",
+        "proxi http://kim:swordfish@127.0.0.1",
+        "basic_auht bo swordfish",
+        "basic_auth: bo swordfish",
+        "tsclient_module one two three four",
+        "for procedure\nX-Key: swordfish\nproxy http://kim:swordfish@127.0.0.1\nkey = swordfish",
+    ],
+)
+def test_lines_that_resemble_annotations_are_not_published(comment: str) -> None:
+    draft = read(f"{comment}\nfor function\nAdds one.")
+    assert draft.prose == ["Adds one."]
 
 
 def test_prose_and_annotations_keep_their_order() -> None:

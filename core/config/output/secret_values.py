@@ -1,0 +1,45 @@
+"""Secret values of the configuration with their keys, for checks that nothing publishes them. Never for output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rowcall.core.config import Settings
+from rowcall.core.config.keys import Key, KeyType
+from rowcall.core.config.output.masking import names_a_secret, passwords_of
+from rowcall.core.config.placeholders import resolve_what_is_set
+from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.tree import Scalar, leaves
+
+_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
+
+
+def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Path and resolved value of everything that `rowcall --config` hides."""
+    for path, scalar in leaves(settings.root):
+        if scalar.text:
+            text = resolve_what_is_set(scalar.text, settings.variables)
+            yield from ((path, value) for value in _values(path, scalar, text) if value)
+
+
+def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
+    key, name = _key(path), path.rpartition(":")[2]
+    if key is not None and key.secret and key.path not in _IN_PARTS:
+        if key.type is not KeyType.OBJECT_MAP or names_a_secret(name):
+            yield text
+    elif (key is not None and key.secret) or "://" in text:
+        yield from passwords_of(text)
+    elif names_a_secret(name) and (key is None or key.type is KeyType.OBJECT_MAP or key.path.endswith("Headers")):
+        yield text
+
+
+def _key(path: str) -> Key | None:
+    """The row that holds the value: its own, or that of the map or list around it."""
+    room: Room | None = ROOMS
+    found: Key | None = None
+    for name in path.split(":"):
+        room = None if room is None else room.below(name)
+        if room is None:
+            break
+        found = room.key or found
+    return found

@@ -1,0 +1,50 @@
+"""Everything that is generated about the endpoints as texts in memory, for the audit: nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import orjson
+
+from rowcall.core.codegen.comments import Definitions
+from rowcall.core.codegen.selection import NoPlaceError, TypesOf
+from rowcall.core.documents.descriptions import Descriptions
+from rowcall.core.documents.http_files import http_files
+from rowcall.core.documents.openapi import document
+from rowcall.core.documents.resources import RESOURCES, resource_contents
+from rowcall.core.documents.tool_schemas import ToolNameError, tool_documents
+from rowcall.core.documents.tools import tool_entries
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.codegen.writing import clients_of
+
+
+def rendered(
+    endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
+) -> Iterator[tuple[str, str]]:
+    """Names and texts of the documents and clients that are switched on."""
+    for client in clients_of(wanted.typescript, wanted.dart, wanted.python):
+        try:
+            outputs = tuple(client.files(endpoints, types_of, definitions, now=""))
+        except NoPlaceError:
+            # The start reports it and writes nothing.
+            continue
+        yield from ((one.path, one.text) for one in outputs if one.text is not None)
+    if wanted.openapi is not None:
+        name = wanted.openapi.path or wanted.openapi.file or "OpenAPI"
+        yield name, orjson.dumps(document(endpoints, types_of, wanted.openapi.options)).decode()
+    if wanted.http_files is not None:
+        yield from http_files(endpoints, definitions, wanted.http_files)
+    if (mcp := wanted.mcp) is not None:
+        tools = [one.described for one in tool_entries(endpoints, types_of, mcp.tools).values()]
+        yield f"{mcp.path} tools/list", orjson.dumps(tools).decode()
+        if (catalogue := mcp.catalogue) is not None:
+            for uri in (resource["uri"] for resource in RESOURCES):
+                yield uri, orjson.dumps(resource_contents(uri, endpoints, types_of, catalogue)).decode()
+    if wanted.tool_schemas is not None:
+        entries = tool_entries(endpoints, types_of, wanted.tool_schemas.tools)
+        try:
+            documents = tuple(tool_documents(entries, wanted.tool_schemas))
+        except ToolNameError:
+            # The start reports it and ends.
+            return
+        yield from ((one.place.path or one.place.file or one.content_type, one.text) for one in documents)
