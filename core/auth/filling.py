@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import ClaimMapping
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ValueKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
 from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -61,6 +61,20 @@ def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
         indexes.setdefault(parameter.api_name.lower(), index)
     pairs = ((indexes.get(target.lower()), indexes.get(source.lower())) for target, source in endpoint.options.hashes)
     return tuple((target, source) for target, source in pairs if target is not None and source is not None)
+
+
+def headers_parameter(endpoint: Endpoint) -> int | None:
+    """Index of the parameter that receives the headers of the request as JSON; None in the other modes."""
+    if endpoint.options.request_headers is not HeadersMode.PARAMETER:
+        return None
+    return next((index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)), None)
+
+
+def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
+    names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
+    # What filters or writes a table (exact) is never filled by something that the request does not say.
+    optional = parameter.has_default or parameter.defaulted
+    return optional and not parameter.exact and endpoint.options.headers_parameter in names
 
 
 def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:

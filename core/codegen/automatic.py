@@ -1,34 +1,29 @@
-"""Parameters that the service fills itself, which descriptions of an endpoint may leave out (reference 07, 9.2)."""
+"""Parameters that the service fills itself, which descriptions of an endpoint leave out (reference 07, 9.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-
+from rowcall.core.auth.filling import filled_parameters, hashed_parameters, headers_parameter
+from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-
-_ADDRESS = "_ip_address"
+from rowcall.core.endpoint.resolved_parameters import supplied_by_nobody
 
 
 def is_optional(parameter: EndpointParameter) -> bool:
     return parameter.has_default or parameter.defaulted or parameter.attribute is not None
 
 
-def automatic_parameters(endpoint: Endpoint, claims: Set[str]) -> frozenset[int]:
-    """Their indexes. One that a request has to send nevertheless is none of them, nor one that stands in the path.
+def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[int]:
+    """Return the indexes of parameters that a request need not send and whose values it cannot choose.
 
-    claims: database names of parameters that are filled from claims, where an endpoint asks for that.
+    These are claims, the client's address, request headers, SQL of the comment, hashes, metadata of uploads, and what
+    other services answer. A parameter in the path is not among them: without it there is no address.
     """
-    upload = endpoint.options.upload
-    names = {name for name, _ in endpoint.options.expressions}
-    if upload is not None and upload.metadata is not None:
-        names.add(upload.metadata)
-    if endpoint.options.user_parameters:
-        names |= claims | {_ADDRESS}
-    rows = endpoint.outgoing.rows
-    filled = endpoint.outgoing.filled | endpoint.outgoing.members
-    return frozenset(
-        index
-        for index, parameter in enumerate(endpoint.parameters)
-        if not parameter.path
-        and (index in rows or (is_optional(parameter) and (index in filled or parameter.db_name in names)))
-    )
+    indexes = {one.index for one in filled_parameters(endpoint, claims)}
+    indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
+    indexes |= supplied_by_nobody(endpoint)
+    outgoing = endpoint.outgoing
+    indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
+    headers = headers_parameter(endpoint)
+    if headers is not None:
+        indexes.add(headers)
+    return frozenset(index for index in indexes if not endpoint.parameters[index].path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.auth.options import ClaimMapping
+
 ERROR_TYPE = "{status: number; title: string; detail?: string | null} | undefined"
 
 
@@ -40,12 +42,12 @@ class ClientOptions:
     headers: Mapping[str, str | None] = field(default_factory=dict)
     """Name → expression of the language."""
     schema_names: bool = True
-    omit_automatic: bool = False
+    omit_automatic: bool = True
     prefix: str = "/api"
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
-    claims: frozenset[str] = frozenset()
-    """Database names of parameters that are filled from claims."""
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    """Which parameters are filled from claims and the client's address."""
     event_level: str = "info"
 
 

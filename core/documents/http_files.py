@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
@@ -28,8 +29,8 @@ class HttpFileOptions:
     write: bool = True
     serve: bool = False
     overwrite: bool = True
-    omit_automatic: bool = False
-    claims: Set[str] = frozenset()
+    omit_automatic: bool = True
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
 
 
 def http_files(

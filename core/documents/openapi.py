@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
@@ -41,10 +42,10 @@ class OpenApiOptions:
     similar: str | None = None
     not_similar: str | None = None
     closed_only: bool = False
-    omit_automatic: bool = False
+    omit_automatic: bool = True
     camel: bool = True
-    claims: Set[str] = frozenset()
-    """Database names of parameters that are filled from claims."""
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    """Which parameters are filled from claims and the client's address."""
     prefix: str = ""
     exact: bool = False
     """What may be NULL is said; the rest is known not to be."""

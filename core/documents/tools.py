@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.auth.filling import filled_parameters
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.catalog import TypeKind
 from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
@@ -140,11 +139,9 @@ def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
 
 def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
     """What a model gives: nothing that the service fills."""
-    filled = {one.index for one in filled_parameters(endpoint, options.claims)}
-    filled |= automatic_parameters(endpoint, frozenset())
-    resolved = {name for name, _ in endpoint.options.expressions}
+    automatic = automatic_parameters(endpoint, options.claims)
     for index, one in enumerate(endpoint.parameters):
-        if index not in filled and not one.virtual and one.db_name not in resolved:
+        if index not in automatic and not one.virtual:
             yield one
 
 

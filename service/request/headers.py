@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rowcall.core.auth.filling import with_filled
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.core.auth.filling import headers_parameter, with_filled
+from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
 from rowcall.core.http.forwarded_headers import Forwarding, seen_headers
 from rowcall.service.database.context import Context
 from rowcall.service.exchange.arguments import put
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     """Mode Parameter: the parameter of that name, whatever the request supplies. It must have a default."""
-    if endpoint.options.request_headers is not HeadersMode.PARAMETER:
-        return None
-    index = _for_headers(endpoint)
+    index = headers_parameter(endpoint)
     if index is None:
         return None
     bit = 1 << index
@@ -46,7 +44,7 @@ def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1), and what
     a request says they are is not looked at.
     """
-    index = _for_headers(endpoint) if endpoint.options.request_headers is HeadersMode.PARAMETER else None
+    index = headers_parameter(endpoint)
     if index is None:
         return endpoint
     if not services.options.headers.from_client:
@@ -54,17 +52,6 @@ def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     parameters = list(endpoint.parameters)
     parameters[index] = replace(parameters[index], has_default=True, defaulted=False)
     return replace(endpoint, parameters=tuple(parameters))
-
-
-def _for_headers(endpoint: Endpoint) -> int | None:
-    return next((index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)), None)
-
-
-def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
-    # What filters or writes a table (exact) is never filled by something that the request does not say.
-    optional = parameter.has_default or parameter.defaulted
-    return optional and not parameter.exact and endpoint.options.headers_parameter in names
 
 
 def headers_context(endpoint: Endpoint, services: Services) -> Context | None:

@@ -91,13 +91,40 @@ create function forwarded() returns text language sql stable as 'select 1::text'
 comment on function forwarded() is E'HTTP GET /forwarded\nproxy http://kim:swordfish@127.0.0.1:9\nmcp\nForwards.';
 create function filed(_meta json default null) returns text language sql as 'select 1::text';
 comment on function filed(json) is E'HTTP POST /filed
-upload for file_system as _meta\npath = /srv/swordfish\nStores a file.';
+upload for file_system\npath = /srv/swordfish\nStores a file.';
 create table bed (id int primary key);
 comment on table bed is E'HTTP GET\nLists beds.\nfor insert\nX-Key: swordfish\nproxy http://kim:swordfish@127.0.0.1:9';
 create function sheet() returns setof pg_am language sql stable as 'select * from pg_am';
 comment on function sheet() is E'HTTP GET /sheet\\ntable_format = excel';
 create function page(fmt text) returns setof pg_am language sql stable as 'select * from pg_am';
 comment on function page(text) is E'HTTP GET /page\\ntable_format = {fmt}';
+"""
+FILLED_SQL = """
+create function claimed(_user_id text, _user_claims text, _ip_address text, _wanted int) returns text
+    language sql stable as $$ select concat_ws('|', _user_id, _user_claims is not null, _ip_address, _wanted) $$;
+comment on function claimed is 'HTTP GET /filled/claimed
+user_params
+mcp Claims and address.';
+create function resolved(_token text, _wanted int) returns text language sql stable as $$ select _token || _wanted $$;
+comment on function resolved is 'HTTP POST /filled/resolved
+_token = select 41::text
+mcp Resolves.';
+create function hashed(_password text, _password_hash text, _wanted int) returns text
+    language sql stable as $$ select (_password_hash <> _password)::text || _wanted $$;
+comment on function hashed is 'HTTP POST /filled/hashed
+param _password_hash is hash of _password
+mcp Hashes.';
+create function seen(_wanted int, _all_headers json default null) returns text
+    language sql stable as $$ select (_all_headers is not null)::text || _wanted $$;
+comment on function seen is 'HTTP POST /filled/seen
+request_headers parameter
+request_headers_parameter_name _all_headers
+mcp Sees headers.';
+create function stored(_wanted int, _meta json) returns text
+    language sql as $$ select (_meta is not null)::text || _wanted $$;
+comment on function stored is 'HTTP POST /filled/stored
+upload for large_object
+param _meta is upload metadata';
 """
 P = "Service:OpenApiOptions:"
 H = "Service:HttpFileOptions:"
@@ -281,6 +308,41 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
     assert list(dug["responses"]["200"]["content"]) == ["text/plain", "application/json"]
     seen = [(one["name"], one["in"], one["required"]) for one in paths["/seen/{bed}"]["get"]["parameters"]]
     assert seen == [("bed", "path", True), ("deep", "query", False)]
+
+
+def test_parameters_that_the_service_fills_are_shown_nowhere(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """And requests without them are complete, whether or not the routine has defaults for them."""
+    clients = {"ClientCodeGen": ".ts", "DartClientCodeGen": ".dart", "PythonClientCodeGen": ".py"}
+    kinds = (*clients, "OpenApiOptions", "HttpFileOptions", "UploadOptions", "McpOptions")
+    settings = {
+        **{f"Service:{kind}:Enabled": "true" for kind in kinds},
+        **{f"Service:{kind}:FilePath": str(tmp_path / f"client{suffix}") for kind, suffix in clients.items()},
+        **{f"Service:{kind}:BySchema": "false" for kind in clients},
+        **{f"Service:{kind}:CommentHeader": "None" for kind in (*clients, "HttpFileOptions")},
+        H + "Name": "all",
+    }
+    service = serve_once(own_database, FILLED_SQL, settings)
+    document = service.get("/openapi.json").json()
+    assert len(document["paths"]) == 5
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    tools = service.post("/mcp", json=message).json()["result"]["tools"]
+    assert len(tools) == 4
+    for tool in tools:
+        assert [*tool["inputSchema"]["properties"]] in (["wanted"], ["password", "wanted"])
+    written = [*tmp_path.glob("client*"), service.folder / "all_public.http"]
+    assert {one.suffix for one in written} == {".ts", ".dart", ".py", ".http"}
+    texts = [json.dumps(document), *(one.read_text() for one in written)]
+    for text in texts:
+        for name in ("userId", "userClaims", "ipAddress", "token", "passwordHash", "allHeaders", "meta"):
+            for member in (f'"{name}"', f"{name}:", f"{name}?:", f"{name}="):
+                assert member not in text, (name, text)
+    assert service.get("/filled/claimed?wanted=1").text == "f|127.0.0.1|1"
+    assert service.post("/filled/resolved", json={"wanted": 1}).text == "411"
+    assert service.post("/filled/hashed", json={"wanted": 1, "password": "kea"}).text == "true1"
+    assert service.post("/filled/seen", json={"wanted": 1}).text == "true1"
+    assert service.post("/filled/stored?wanted=1", files={"file": ("a.txt", b"a")}).text == "true1"
 
 
 def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:

@@ -11,8 +11,12 @@ ROWS: tuple[Key, ...] = (
     text(_P + "Name", None, "Name of a file. null is the database's."),
     text(_P + "NamePattern", "{0}_{1}", "How a name is made: {0} the name, {1} the schema."),
     choice(_P + "CommentHeader", "None Simple Full", "Simple", "What is said above a request."),
-    flag(_P + "CommentHeaderIncludeComments", True, "Show the comment of the routine there."),
+    flag(_P + "CommentHeaderIncludeComments", True, "Show the prose of the routine's comment there."),
     choice(_P + "FileMode", "Database Schema", "Schema", "One file, or one for each schema."),
     flag(_P + "FileOverwrite", True, "Write over files that exist."),
-    flag(_P + "OmitAutomaticParameters", False, "Leave out parameters the service fills itself."),
+    flag(
+        _P + "OmitAutomaticParameters",
+        True,
+        "Leave out parameters that the service fills itself: claims, address, hashes, SQL.",
+    ),
 )

@@ -33,5 +33,9 @@ ROWS: tuple[Key, ...] = (
     text(_P + "NameSimilarTo", None, "Only routines SIMILAR TO this pattern."),
     text(_P + "NameNotSimilarTo", None, "No routines SIMILAR TO this pattern."),
     flag(_P + "RequiresAuthorizationOnly", False, "Only endpoints that need a signed-in user."),
-    flag(_P + "OmitAutomaticParameters", False, "Leave out parameters the service fills itself."),
+    flag(
+        _P + "OmitAutomaticParameters",
+        True,
+        "Leave out parameters that the service fills itself: claims, address, hashes, SQL.",
+    ),
 )

@@ -23,5 +23,9 @@ ROWS: tuple[Key, ...] = (
     texts(_P + "CustomImports", (), "Imports to add."),
     text_map(_P + "CustomHeaders", {}, "Headers to send with each request; values are expressions of Python."),
     flag(_P + "IncludeSchemaInNames", False, "Put the schema into names."),
-    flag(_P + "OmitAutomaticParameters", False, "Leave out parameters the service fills itself."),
+    flag(
+        _P + "OmitAutomaticParameters",
+        True,
+        "Leave out parameters that the service fills itself: claims, address, hashes, SQL.",
+    ),
 )

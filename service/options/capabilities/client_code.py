@@ -120,7 +120,7 @@ def _of_service(settings: Settings) -> dict[str, Any]:
         "prefix": settings.text_or_none("Service:UrlPathPrefix") or "",
         "execution_header": settings.text("Service:ExecutionIdHeaderName"),
         "camel": settings.flag("Service:CamelCaseNames"),
-        "claims": frozenset(name for name, _ in auth_options(settings).mapping.parameters),
+        "claims": auth_options(settings).mapping,
         "event_level": settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
     }
 

@@ -50,7 +50,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         closed_only=settings.flag(_P + "RequiresAuthorizationOnly"),
         omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
         camel=settings.flag("Service:CamelCaseNames"),
-        claims=_claims(settings),
+        claims=auth_options(settings).mapping,
         exact=settings.flag("Service:ExactTypes"),
         basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"),
         tables=table_formats(settings),
@@ -82,12 +82,8 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
         serve=option in ("endpoint", "both"),
         overwrite=settings.flag(_H + "FileOverwrite"),
         omit_automatic=settings.flag(_H + "OmitAutomaticParameters"),
-        claims=_claims(settings),
+        claims=auth_options(settings).mapping,
     )
-
-
-def _claims(settings: Settings) -> frozenset[str]:
-    return frozenset(name for name, _ in auth_options(settings).mapping.parameters)
 
 
 def _entries(settings: Settings, key: str) -> list[dict[str, Any]]:

@@ -45,6 +45,11 @@ OUR_OWN_DEFAULT = {
     "Service:McpOptions:ToolSchemas:AnthropicFileName",
     # a cancelled statement is 504: a 205 would tell the client that all went well
     "ErrorHandlingOptions:ErrorCodePolicies",
+    # what a caller cannot choose is no part of what it is told
+    "Service:ClientCodeGen:OmitAutomaticParameters",
+    "Service:DartClientCodeGen:OmitAutomaticParameters",
+    "Service:HttpFileOptions:OmitAutomaticParameters",
+    "Service:OpenApiOptions:OmitAutomaticParameters",
 }
 
 
