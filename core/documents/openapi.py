@@ -12,7 +12,16 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
 from rowcall.core.documents.samples import example_text, value_of, with_default
-from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
+from rowcall.core.documents.schemas import (
+    Nulls,
+    Schema,
+    Types,
+    given_schema,
+    parameter_schema,
+    query_schema,
+    result_schema,
+    travels_as_json,
+)
 from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
@@ -36,7 +45,8 @@ class OpenApiOptions:
     servers: tuple[tuple[str, str | None], ...] = ()
     """Address and description."""
     schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """Name and members of each security scheme; empty: a bearer token."""
+    """Name and members of each security scheme: those of `SecuritySchemes`, else those of `Auth`. Empty: a bearer
+    token."""
     include: Set[str] = frozenset()
     exclude: Set[str] = frozenset()
     similar: str | None = None
@@ -47,8 +57,6 @@ class OpenApiOptions:
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     """Which parameters are filled from claims and the client's address."""
     prefix: str = ""
-    exact: bool = False
-    """What may be NULL is said; the rest is known not to be."""
     basic: bool = False
     """Every endpoint asks for user and password."""
     tables: TableFormats = field(default_factory=TableFormats)
@@ -56,8 +64,6 @@ class OpenApiOptions:
 
     @property
     def nulls(self) -> Nulls:
-        if not self.exact:
-            return Nulls.UNSAID
         return Nulls.KEYWORD if self.spec.startswith("3.0") else Nulls.TYPE
 
 
@@ -156,8 +162,7 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
     if body is not None:
         operation["requestBody"] = body
     operation["responses"] = _responses(endpoint, types, options)
-    if (security := _security(endpoint, options)) is not None:
-        operation["security"] = security
+    operation["security"] = _security(endpoint, options)
     return operation
 
 
@@ -203,15 +208,18 @@ def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]] | None:
-    """Who sends user and password is that user, whatever else he brings (reference 04, 9)."""
+def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]]:
+    """Alternatives, of which one suffices; an empty list for operations that are open to everybody.
+
+    HTTP Basic stands alone: its user is the caller, whatever else the request has (reference 04, 9).
+    """
     basic = endpoint.options.basic_auth
     if options.basic or (basic is not None and basic.enabled):
         named = [name for name, members in options.schemes if ("scheme", "basic") in members]
         return [{name: []} for name in named] or [_BASIC_ALONE]
     if is_closed(endpoint):
         return [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
-    return None
+    return []
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
@@ -262,7 +270,7 @@ def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
             "name": segment if found is None else found.api_name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string"} if found is None else parameter_schema(found),
+            "schema": {"type": "string"} if found is None else query_schema(found),
             **({} if found is None else _example(endpoint, found)),
         }
 
@@ -296,9 +304,17 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "name": one.api_name,
                 "in": "query",
                 "required": not is_optional(one),
-                "schema": with_default(parameter_schema(one), one),
-                **_example(endpoint, one),
+                **_in_query(endpoint, one),
             }
+
+
+def _in_query(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:
+    shown = _example(endpoint, parameter)
+    if travels_as_json(parameter):
+        return {
+            "content": {"application/json": {"schema": with_default(parameter_schema(parameter), parameter), **shown}}
+        }
+    return {"schema": with_default(query_schema(parameter), parameter), **shown}
 
 
 def _request_body(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowcall.core.catalogue.casting import base_of
@@ -14,6 +14,8 @@ from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
+    Field,
+    NullText,
     ResultColumn,
     ResultPart,
     ResultPath,
@@ -42,15 +44,14 @@ _NAMED: dict[str, Schema] = {
     "float8": {"type": "number", "format": "double"},
     "boolean": {"type": "boolean"},
     "bool": {"type": "boolean"},
-    "timestamp without time zone": {"type": "string", "format": "date-time"},
     "timestamp with time zone": {"type": "string", "format": "date-time"},
-    "timestamp": {"type": "string", "format": "date-time"},
     "timestamptz": {"type": "string", "format": "date-time"},
     "date": {"type": "string", "format": "date"},
     "uuid": {"type": "string", "format": "uuid"},
-    "json": {"type": "object"},
-    "jsonb": {"type": "object"},
+    "json": {},
+    "jsonb": {},
 }
+"""A timestamp without time zone has no `format`: that of `date-time` requires an offset (RFC 3339, 5.6)."""
 _KINDS = {
     ValueKind.SMALLINT: "smallint",
     ValueKind.INTEGER: "integer",
@@ -79,11 +80,38 @@ def named_schema(type_name: str) -> Schema:
 
 
 def parameter_schema(parameter: EndpointParameter) -> Schema:
-    name = _KINDS.get(parameter.kind)
-    if parameter.kind is ValueKind.FLOAT:
-        name = "real" if parameter.cast in ("real", "float4") else "double precision"
-    one = named_schema(name or "text")
+    """Of a value in a JSON body."""
+    one = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
     return chosen({"type": "array", "items": one} if parameter.array else one, parameter.facts)
+
+
+def query_schema(parameter: EndpointParameter) -> Schema:
+    """Of a value in a query string or a path, where JSON is a text. `travels_as_json` has its own form there."""
+    if parameter.kind is not ValueKind.JSON:
+        return parameter_schema(parameter)
+    one: Schema = {"type": "string"}
+    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.facts)
+
+
+def travels_as_json(parameter: EndpointParameter) -> bool:
+    """In a query string the whole value is one JSON text."""
+    if parameter.kind is ValueKind.COMPOSITE and parameter.fields:
+        return True
+    return parameter.kind is ValueKind.JSON and not parameter.array
+
+
+def _kind_schema(kind: ValueKind, type_text: str, fields: Sequence[Field]) -> Schema:
+    if kind is ValueKind.COMPOSITE and fields:
+        return {"type": "object", "properties": {one.api_name: _field_schema(one) for one in fields}}
+    if kind is ValueKind.FLOAT:
+        return named_schema("real" if type_text in ("real", "float4") else "double precision")
+    return named_schema(_KINDS.get(kind, "text"))
+
+
+def _field_schema(field: Field) -> Schema:
+    """An attribute that is left out is NULL. What is null itself is not said: clients leave it out."""
+    one = _kind_schema(field.kind, field.type_text, field.fields)
+    return {"type": "array", "items": one} if field.array else one
 
 
 class Nulls(enum.Enum):
@@ -117,7 +145,9 @@ def chosen(schema: Schema, facts: ValueFacts) -> Schema:
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
     if nulls is Nulls.UNSAID or "type" not in schema:
         return schema
-    told = {**schema, "nullable": True} if nulls is Nulls.KEYWORD else {**schema, "type": [schema["type"], "null"]}
+    kind = schema["type"]
+    kinds = kind if isinstance(kind, list) else [kind]
+    told = {**schema, "nullable": True} if nulls is Nulls.KEYWORD else {**schema, "type": [*kinds, "null"]}
     if "enum" in schema:
         told["enum"] = [*schema["enum"], None]
     return told
@@ -125,7 +155,7 @@ def nullable(schema: Schema, nulls: Nulls) -> Schema:
 
 def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
     """Of a member of a JSON body, where null can be sent."""
-    schema = _any_json(parameter_schema(parameter), nulls)
+    schema = parameter_schema(parameter)
     return schema if parameter.facts.never_null else nullable(schema, nulls)
 
 
@@ -167,12 +197,11 @@ def column_schema(
         return {"type": "string"}
     if info is not None and info.oid != oid:
         type_name = "text" if within else info.display
-    return _any_json(named_schema(type_name), nulls)
+    return _with_null_items(named_schema(type_name), nulls)
 
 
-def _any_json(schema: Schema, nulls: Nulls) -> Schema:
-    """A value of type json may be of any kind."""
-    return {} if nulls is not Nulls.UNSAID and schema == {"type": "object"} else schema
+def _with_null_items(schema: Schema, nulls: Nulls) -> Schema:
+    return {**schema, "items": nullable(schema["items"], nulls)} if "items" in schema else schema
 
 
 def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema:
@@ -202,10 +231,12 @@ def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls
             for part in shape.parts
             if part.key is not None
         }
-        return {"type": "object", "properties": parts}
+        return {"type": "object", "properties": parts, **({} if nulls is Nulls.UNSAID else {"required": [*parts]})}
     if shape.path is ResultPath.SCALAR:
         return _bare(endpoint, shape, types, camel, Nulls.UNSAID)
-    return _rows(endpoint, shape, types, single=endpoint.options.single, camel=camel, nulls=nulls)
+    single = endpoint.options.single
+    schema = _rows(endpoint, shape, types, single=single, camel=camel, nulls=nulls)
+    return nullable(schema, nulls) if single and endpoint.options.null_text is not NullText.NOT_FOUND else schema
 
 
 def _part(endpoint: Endpoint, part: ResultPart, types: Types, camel: bool, nulls: Nulls) -> Schema:
@@ -222,9 +253,16 @@ def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool,
     return {"type": "array", "items": row} if shape.is_set and not single else row
 
 
+def cast_schema(shape: ResultShape, nulls: Nulls) -> Schema:
+    """Of the type that the whole result is cast to, such as text[] for arrays of composites."""
+    return _with_null_items(named_schema(shape.cast.removeprefix("::")), nulls)
+
+
 def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nulls: Nulls) -> Schema:
     if shape.columns:
         return _column(shape.columns[0], shape, types, camel, nulls)
+    if shape.cast:
+        return nullable(cast_schema(shape, nulls), nulls)
     routine = endpoint.routine
     told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
     return nullable(chosen(told, shape.facts), nulls)

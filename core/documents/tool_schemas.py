@@ -116,7 +116,11 @@ def _lines(tool: ToolEntry) -> Iterator[str]:
     yield "- Parameters:"
     required = schema.get("required", ())
     for name, one in schema["properties"].items():
-        yield f"  - `{name}` ({one['type']}, {'required' if name in required else 'default available'})"
+        yield f"  - `{name}` ({_type_word(one)}, {'required' if name in required else 'default available'})"
+
+
+def _type_word(schema: Mapping[str, Any]) -> str:
+    return str(schema.get("type", "any JSON value"))
 
 
 def _served(options: ToolSchemaOptions) -> Iterator[str]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 
 from rowcall.core.auth.options import ClaimMapping
-from rowcall.core.catalogue.catalog import TypeKind
+from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
@@ -19,13 +19,25 @@ from rowcall.core.documents.schemas import (
     Nulls,
     Schema,
     Types,
+    cast_schema,
     chosen,
     column_schema,
     named_schema,
     nullable,
     parameter_schema,
+    query_schema,
+    travels_as_json,
 )
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultColumn, ResultPath, ResultShape
+from rowcall.core.endpoint.endpoint import (
+    Endpoint,
+    EndpointParameter,
+    NullText,
+    ResultColumn,
+    ResultPath,
+    ResultShape,
+    ValueKind,
+)
+from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.text import exact_json
@@ -39,6 +51,8 @@ class ToolOptions:
     suffix: str | None = None
     """Behind each description."""
     claims: ClaimMapping = field(default_factory=ClaimMapping)
+    camel: bool = True
+    """Fields of composites are in camel case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,8 @@ class ToolEntry:
     described: Mapping[str, Any]
     value: Schema | None
     """Type of a single value, None for everything else."""
+    blank_is_text: bool = False
+    """The single value is of a type that has an empty text, so that no body is that text and not NULL."""
 
     @property
     def name(self) -> str:
@@ -120,21 +136,29 @@ def _entry(name: str, endpoint: Endpoint, types: Types, options: ToolOptions) ->
         "inputSchema": _input(endpoint, options),
         "annotations": hints,
     }
-    output = _output(endpoint, types)
+    output = _output(endpoint, types, options)
     if output is not None:
         described["outputSchema"] = output
-    return ToolEntry(endpoint, described, _value_type(endpoint, types))
+    return ToolEntry(endpoint, described, _value_type(endpoint, types, options), _has_empty_text(endpoint, types))
 
 
 def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
     listed = {one.api_name: one for one in _asked_for(endpoint, options)}
     schema: Schema = {
         "type": "object",
-        "properties": {name: parameter_schema(one) for name, one in listed.items()},
+        "properties": {name: _argument(endpoint, one) for name, one in listed.items()},
     }
     if required := [name for name, one in listed.items() if not is_optional(one)]:
         schema["required"] = required
     return schema
+
+
+def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
+    """JSON may be any value where it travels in a body or alone in the query; elsewhere it is a text."""
+    if parameter.path or parameter is endpoint.raw_body:
+        return query_schema(parameter)
+    in_body = endpoint.transport is Transport.BODY
+    return parameter_schema(parameter) if in_body or travels_as_json(parameter) else query_schema(parameter)
 
 
 def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
@@ -152,6 +176,11 @@ def _envelope(endpoint: Endpoint) -> str | None:
         return None
     if options.table_format is not None or options.upload is not None or endpoint.passes_through:
         return None
+    if options.proxy_out is not None or options.invalidates:
+        return None
+    if shape.path is ResultPath.ROWS and shape.content_type == BYTES:
+        # Rows of bytes stand one behind the other, with nothing between them.
+        return None
     if shape.path is ResultPath.SCALAR:
         return "value"
     if shape.path is ResultPath.ROWS and shape.is_set and not options.single:
@@ -159,55 +188,96 @@ def _envelope(endpoint: Endpoint) -> str | None:
     return "" if shape.path is ResultPath.OBJECT or shape.named else "value"
 
 
-def _output(endpoint: Endpoint, types: Types) -> Schema | None:
+def _output(endpoint: Endpoint, types: Types, options: ToolOptions) -> Schema | None:
     member = _envelope(endpoint)
     shape = endpoint.shape
     if member is None or shape.path is ResultPath.OBJECT:
         return None
     if not member:
-        return _row(shape, types)
-    one = _row(shape, types) if shape.named else _leaf(_bare(endpoint, types), _facts(shape))
-    return {"type": "object", "properties": {member: {"type": "array", "items": one} if member == "items" else one}}
+        return _row(shape, types, options)
+    one = _row(shape, types, options) if shape.named else _leaf(_bare(endpoint, types, options), _facts(shape))
+    value = {"type": "array", "items": one} if member == "items" else one
+    return {"type": "object", "properties": {member: value}, "required": [member]}
 
 
-def _row(shape: ResultShape, types: Types) -> Schema:
+def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
+    columns = shape.columns
     return {
         "type": "object",
-        "properties": {one.key.decode(): _leaf(_column(one, types), one.column.facts) for one in shape.columns},
+        "properties": {
+            one.key.decode(): _leaf(_column(one, shape, types, options), one.column.facts) for one in columns
+        },
     }
 
 
 def _leaf(schema: Schema, facts: ValueFacts = NOTHING_KNOWN) -> Schema:
-    """As structured content has it, which must fit: what is not simple may be anything."""
-    if schema["type"] in ("array", "object"):
-        return {} if facts.text is None else {"description": facts.text}
-    found = chosen(schema, facts)
+    """As structured content has it. Every value that PostgreSQL may give validates against it."""
+    found = chosen(_every_value(schema), facts)
     return found if facts.never_null else nullable(found, Nulls.TYPE)
+
+
+def _every_value(schema: Schema) -> Schema:
+    """Add the values beyond the usual ones: NaN and infinities are texts where numbers are, infinity and years BC are
+    no dates of RFC 3339, and the type of an array does not say how many dimensions it has.
+    """
+    told = dict(schema)
+    kind = told.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if "number" in kinds:
+        told["type"] = ["number", "string", *(one for one in kinds if one != "number")]
+    if told.get("format") in ("date", "date-time"):
+        del told["format"]
+    if "items" in told:
+        told["items"] = {"anyOf": [_every_value(told["items"]), {"type": "array"}]}
+    if "properties" in told:
+        told["properties"] = {name: _every_value(one) for name, one in told["properties"].items()}
+    return told
 
 
 def _facts(shape: ResultShape) -> ValueFacts:
     return shape.columns[0].column.facts if shape.columns and shape.is_set else NOTHING_KNOWN
 
 
-def _column(column: ResultColumn, types: Types) -> Schema:
+def _column(column: ResultColumn, shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
     one, taken_out = column.column, column.position is not None
-    return column_schema(one.type_oid, one.type_name, types, camel=True, depth=1, within=taken_out)
+    return column_schema(
+        one.type_oid,
+        one.type_name,
+        types,
+        camel=options.camel,
+        nulls=Nulls.TYPE,
+        within=taken_out,
+        spread=shape.blank_is_null,
+    )
 
 
-def _bare(endpoint: Endpoint, types: Types) -> Schema:
+def _bare(endpoint: Endpoint, types: Types, options: ToolOptions) -> Schema:
     if endpoint.shape.columns:
-        return _column(endpoint.shape.columns[0], types)
+        return _column(endpoint.shape.columns[0], endpoint.shape, types, options)
+    if endpoint.shape.cast:
+        return cast_schema(endpoint.shape, Nulls.TYPE)
     routine = endpoint.routine
-    info = types.get(routine.return_type_oid)
-    if routine.return_type_name == "record" or (info is not None and info.kind is TypeKind.COMPOSITE):
-        return {"type": "object"}
-    return column_schema(routine.return_type_oid, routine.return_type_name, types, camel=True, depth=1)
+    return column_schema(
+        routine.return_type_oid, routine.return_type_name, types, camel=options.camel, nulls=Nulls.TYPE
+    )
 
 
-def _value_type(endpoint: Endpoint, types: Types) -> Schema | None:
+def _value_type(endpoint: Endpoint, types: Types, options: ToolOptions) -> Schema | None:
     if _envelope(endpoint) != "value":
         return None
-    return named_schema("text") if endpoint.shape.named else _bare(endpoint, types)
+    return named_schema("text") if endpoint.shape.named else _bare(endpoint, types, options)
+
+
+_TEXTS = frozenset({"text", "character varying", "character", "bpchar", "name", "citext", "xml"})
+
+
+def _has_empty_text(endpoint: Endpoint, types: Types) -> bool:
+    routine, columns = endpoint.routine, endpoint.shape.columns
+    oid = columns[0].column.type_oid if columns else routine.return_type_oid
+    name = columns[0].column.type_name if columns else routine.return_type_name
+    info = base_of(oid, types)
+    shown = name if info is None else info.display
+    return shown.partition("(")[0].strip() in _TEXTS
 
 
 # --- a call ------------------------------------------------------------------------------------------------------
@@ -230,11 +300,12 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
     if endpoint.transport is Transport.BODY:
         return ToolRequest(endpoint.method, path, (("content-type", "application/json"),), orjson.dumps(left))
     body = _plain(left.pop(raw.api_name)).encode() if raw is not None and raw.api_name in left else None
-    arrays = {one.api_name: one for one in endpoint.parameters if one.array}
+    arrays = {one.api_name: one for one in endpoint.parameters if one.array and not travels_as_json(one)}
+    kinds = {one.api_name: one.kind for one in endpoint.parameters}
     pairs = [
         f"{quote(name, safe='')}={quote(_plain(part), safe='')}"
         for name, value in left.items()
-        for part in (_elements(arrays[name], value) if name in arrays else (value,))
+        for part in (_elements(arrays[name], value) if name in arrays else (_alone(kinds.get(name), value),))
     ]
     headers = () if body is None else (("content-type", "application/json"),)
     return ToolRequest(endpoint.method, f"{path}?{'&'.join(pairs)}" if pairs else path, headers, body)
@@ -250,6 +321,11 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
     return value if isinstance(value, list) else (value,)
 
 
+def _alone(kind: ValueKind | None, value: object) -> object:
+    """A text for a parameter of type json is a JSON string, as it is in a body."""
+    return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
+
+
 def _plain(value: object) -> str:
     if value is None:
         return ""
@@ -257,11 +333,17 @@ def _plain(value: object) -> str:
 
 
 def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -> dict[str, Any]:
-    """`result` of a `tools/call`, from the endpoint's answer."""
+    """`result` of a `tools/call`, from the endpoint's answer.
+
+    A tool with an output schema has structured content that fits it, or its result is an error (MCP 2025-11-25,
+    Structured Content).
+    """
     if not 200 <= status < 300:
         return _told(body.decode(errors="replace"), failed=True)
     structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
     if structured is None:
+        if "outputSchema" in entry.described:
+            return _told(f"the answer of {entry.name} is not what its output schema says", failed=True)
         return _told(body.decode(errors="replace"), failed=False)
     return {**_told(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
 
@@ -271,36 +353,53 @@ def _told(text: str, *, failed: bool) -> dict[str, Any]:
 
 
 def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
+    """None where the body is not what the envelope needs."""
     member = _envelope(entry.endpoint)
     if member is None or content_type.startswith(CONTENT_TYPE):
         return None
     try:
         if member == "value":
-            return {"value": _value(entry.value or {}, content_type, body)}
+            return {"value": _value(entry, content_type, body)}
         result = exact_json.parse(body)
     except ValueError:
         return None
     if member:
         return {member: result} if isinstance(result, list) else None
+    if result is None:
+        # `single` without a row: an object without members, as structured content is always an object.
+        return {}
     return result if isinstance(result, dict) else None
 
 
 def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
-    """Of an answer without a body. What has an output schema has a result that fits it (MCP 2025-11-25, Structured
-    Content): an empty text, null for every other value, and for a row that is not there an object without members."""
+    """Of an answer without a body: an empty text, null for every other value, no items, or an object without members
+    for a row that is not there."""
     if "outputSchema" not in entry.described:
         return None
-    if _envelope(entry.endpoint) != "value":
-        return {}
-    is_text = (entry.value or {}).get("type") == "string" and status != NO_CONTENT
-    return {"value": "" if is_text else None}
+    match _envelope(entry.endpoint):
+        case "value":
+            return {"value": "" if entry.blank_is_text and status != NO_CONTENT else None}
+        case "items":
+            return {"items": []}
+    return {}
 
 
-def _value(schema: Schema, content_type: str, body: bytes) -> Any:
-    kind = schema.get("type")
+def _value(entry: ToolEntry, content_type: str, body: bytes) -> Any:
+    endpoint, kind = entry.endpoint, (entry.value or {}).get("type")
+    if endpoint.shape.content_type == BYTES:
+        # As a column of bytea has it.
+        return f"\\x{body.hex()}"
     if kind == "boolean":
         text = body.decode()
         return _BOOLEANS[text] if text in _BOOLEANS else exact_json.parse(body)
-    if kind != "string" or content_type.startswith("application/json"):
+    if kind == "string" and not content_type.startswith("application/json"):
+        return body.decode()
+    if body == b"NULL" and endpoint.options.null_text is NullText.NULL_LITERAL:
+        return None
+    try:
         return exact_json.parse(body)
-    return body.decode()
+    except ValueError:
+        if kind != "number":
+            raise
+        # NaN and infinities.
+        return body.decode()

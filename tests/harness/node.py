@@ -17,7 +17,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "build" / "node"
 PACKAGES = (
     *("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19"),
-    *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13"),
+    *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13", "@modelcontextprotocol/sdk@1.32.2"),
 )
 
 

@@ -246,7 +246,8 @@ def test_what_is_not_resolved_is_described_as_text(unresolved: Service, nested_u
         found: dict[str, Any] = schema["items"]["properties"]
         return found
 
-    text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+    text = {"type": "string", "nullable": True}
+    texts = {"type": "array", "items": text, "nullable": True}
     assert members(unresolved, "crates")["item"] == text
     assert members(nested_unresolved, "crates")["c"]["properties"] == {"code": text, "item": text}
     for tags in (members(unresolved, "tags"), members(nested_unresolved, "tags")["t"]["properties"]):

@@ -96,7 +96,7 @@ def test_documents_are_true(service: Service) -> None:
         "id": "string", "price": "string", "small": "integer", "half": "number", "ids": "array", "one": "object",
         "many": "array", "own": "string",
     }  # fmt: skip
-    assert row["properties"]["one"]["properties"]["wide"] == {"type": "string"}
+    assert row["properties"]["one"]["properties"]["wide"] == {"type": "string", "nullable": True}
 
 
 def test_tools_are_true(service: Service) -> None:

@@ -141,7 +141,9 @@ def test_tools_are_described(service: Service) -> None:
         "undescribed", "who", "write_note",
     ]  # fmt: skip
     number = {"type": ["integer", "null"], "format": "int32"}
-    row = {"type": "object", "properties": {"id": number, "note": {"type": ["string", "null"]}, "tags": {}}}
+    text = {"type": ["string", "null"]}
+    tags = {"type": ["array", "null"], "items": {"anyOf": [text, {"type": "array"}]}}
+    row = {"type": "object", "properties": {"id": number, "note": text, "tags": tags}}
     assert tools["bed_notes"] == {
         "name": "bed_notes",
         "description": "List notes of one bed.",
@@ -151,13 +153,21 @@ def test_tools_are_described(service: Service) -> None:
             "required": ["bedId"],
         },
         "annotations": {"readOnlyHint": True},
-        "outputSchema": {"type": "object", "properties": {"items": {"type": "array", "items": row}}},
+        "outputSchema": {
+            "type": "object",
+            "properties": {"items": {"type": "array", "items": row}},
+            "required": ["items"],
+        },
     }
     assert tools["write_note"]["description"] == "Adds a note.\nTo one bed."
     assert tools["write_note"]["annotations"] == {"readOnlyHint": False}
-    assert tools["write_note"]["inputSchema"]["properties"]["note"] == {"type": "object"}
+    assert tools["write_note"]["inputSchema"]["properties"]["note"] == {}
     value = {"type": ["integer", "null"], "format": "int64"}
-    assert tools["write_note"]["outputSchema"] == {"type": "object", "properties": {"value": value}}
+    assert tools["write_note"]["outputSchema"] == {
+        "type": "object",
+        "properties": {"value": value},
+        "required": ["value"],
+    }
     assert tools["is_wet"]["description"] == "Tells whether it is wet."
     assert tools["names"]["outputSchema"]["properties"] == {
         "items": {"type": "array", "items": {"type": ["string", "null"]}}

@@ -102,7 +102,7 @@ def test_llms_txt(service: Service, folder: Path) -> None:
 - Description: Adds a note. To one bed.
 - Parameters:
   - `bedId` (integer, required)
-  - `note` (object, required)
+  - `note` (any JSON value, required)
 
 ### only_tool
 - Method: GET /api/only-tool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions, similar_to
@@ -42,7 +43,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         description=settings.text_or_none(_P + "DocumentDescription") or None,
         spec=VERSIONS[spec],
         servers=tuple(_servers(settings, urls)),
-        schemes=tuple(_schemes(settings)),
+        schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth_options(settings))),
         include=frozenset(settings.texts(_P + "IncludeSchemas") or ()),
         exclude=frozenset(settings.texts(_P + "ExcludeSchemas") or ()),
         similar=_pattern(settings, _P + "NameSimilarTo"),
@@ -51,7 +52,6 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
         camel=settings.flag("Service:CamelCaseNames"),
         claims=auth_options(settings).mapping,
-        exact=settings.flag("Service:ExactTypes"),
         basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"),
         tables=table_formats(settings),
     )
@@ -97,6 +97,18 @@ def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | N
     if settings.flag(_P + "AddCurrentServer") and urls and urls[0] not in {url for url, _ in servers}:
         servers.append((urls[0], "Development server" if "localhost" in urls[0] else None))
     return servers
+
+
+def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """The schemes that `Auth` switches on."""
+    if auth.schemes.jwts or auth.schemes.bearers:
+        form = (("bearerFormat", "JWT"),) if auth.schemes.jwts else ()
+        yield "bearerAuth", (("type", "http"), ("scheme", "bearer"), *form)
+    for number, cookie in enumerate(dict.fromkeys(one.cookie for one in auth.schemes.cookies)):
+        name = f"cookieAuth{number + 1 if number else ''}"
+        yield name, (("type", "apiKey"), ("in", "cookie"), ("name", cookie))
+    if auth.api_keys is not None:
+        yield "apiKeyAuth", (("type", "apiKey"), ("in", "header"), ("name", auth.api_keys.header))
 
 
 _KEY_PLACES = ("header", "query", "cookie")

@@ -89,7 +89,11 @@ def _name(settings: Settings, database: str) -> str:
 
 
 def _tools(settings: Settings, auth: AuthOptions) -> ToolOptions:
-    return ToolOptions(settings.text_or_none(_P + "ToolDescriptionSuffix") or None, auth.mapping)
+    return ToolOptions(
+        settings.text_or_none(_P + "ToolDescriptionSuffix") or None,
+        auth.mapping,
+        settings.flag("Service:CamelCaseNames"),
+    )
 
 
 def _path(text: str | None) -> str | None:
