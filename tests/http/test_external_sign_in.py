@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -15,6 +18,7 @@ from joserfc import jwt
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.identity_provider import ALMA, CLIENT, SECRET, IdentityProvider
+from tests.harness.node import node
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -88,6 +92,42 @@ def test_the_page_of_a_provider(service: Service) -> None:
         "returnTo": "/welcome",
         "returnKey": "return_to",
     }
+
+
+@pytest.mark.parametrize(("asked", "landed"), [("", "/welcome"), ("?return_to=/here", "/here")])
+def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
+    service: Service, tmp_path: Path, asked: str, landed: str
+) -> None:
+    """Runs the scripts of both pages in Node, with the few objects of a browser that they use."""
+    begins = service.get(f"/signin-acme{asked}").text
+    returns = service.get("/signin-acme?error=access_denied&state=x").text
+    scripts = [re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0] for page in (begins, returns)]
+    program = tmp_path / "browser.cjs"
+    program.write_text(
+        f"""
+        const kept = new Map();
+        globalThis.sessionStorage = {{
+            getItem: key => kept.get(key) ?? null,
+            setItem: (key, value) => kept.set(key, String(value)),
+            removeItem: key => kept.delete(key),
+        }};
+        globalThis.window = globalThis;
+        globalThis.history = {{ replaceState() {{}} }};
+        const visit = (search, script) => {{
+            const gone = [];
+            globalThis.location = {{
+                origin: {service.url!r}, pathname: "/signin-acme", search, hash: "", href: {service.url!r} + search,
+                replace: to => gone.push(to),
+            }};
+            (0, eval)(script);
+            return gone[0];
+        }};
+        visit({asked!r}, {json.dumps(scripts[0])});
+        console.log(visit("?error=access_denied&state=x", {json.dumps(scripts[1])}));
+        """
+    )
+    ran = subprocess.run([node(), program], capture_output=True, text=True, check=False)
+    assert (ran.stdout.strip(), ran.stderr) == (landed, "")
 
 
 def test_the_page_sends_the_browser_to_the_provider(service: Service, provider: IdentityProvider) -> None:

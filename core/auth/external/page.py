@@ -35,6 +35,7 @@ _SCRIPT = """(async () => {
   const query = new URLSearchParams(location.search);
   const path = location.pathname;
   const home = text => {
+    if (!text) return null;  // an empty text is this page, which would begin another sign-in
     try {
       const url = new URL(text, location.origin);
       return url.origin === location.origin ? url.pathname + url.search + url.hash : null;
@@ -44,7 +45,7 @@ _SCRIPT = """(async () => {
   const finish = (status, message) => {
     store.setItem(options.statusKey, status);
     store.setItem(options.messageKey, message);
-    const to = home(taken("_return_to") || "") || home(options.returnTo) || "/";
+    const to = home(taken("_return_to")) || home(options.returnTo) || "/";
     if (taken("__external_popup")) {
       const told = { type: "external-sign-in", provider: options.provider, status: Number(status), message };
       if (window.opener) window.opener.postMessage(told, location.origin);
