@@ -149,7 +149,7 @@ class Events(Record):
     """None: the default of the configuration."""
     scope: Audience = Audience.ALL
     names: tuple[str, ...] = ()
-    """With AUTHORIZE: user ids, user names or roles."""
+    """With AUTHORIZE: values as of the annotation `authorize`."""
     after_commit: bool | None = None
     """Published when their transaction has committed. None: the default of the configuration."""
     last_value: bool = False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
 
-from rowcall.core.auth.access import NAME, USER, Access
+from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Audience
 
@@ -26,8 +26,7 @@ class Event(NamedTuple):
     """Empty: for every subscriber, whichever execution they have asked for."""
     audience: str = Audience.ALL.value
     names: Sequence[str] = ()
-    """AUTHORIZE: user ids, user names or roles in lower case, any of which suffices; none: every signed-in user.
-    MATCHING: what the publisher's `authorize` lists, as written."""
+    """Values of `authorize`, as written, any of which suffices. AUTHORIZE without any: every signed-in user."""
     channel: str = ""
     """Of PostgreSQL, for a notification. Empty: a notice."""
 
@@ -57,7 +56,7 @@ class Publication:
             return self._matching(message, execution)
         if audience is Audience.ALL:
             return Event(message, execution)
-        return Event(message, execution, audience.value, tuple(name.lower() for name in names))
+        return Event(message, execution, audience.value, names)
 
     def _matching(self, message: str, execution: str) -> Event:
         if self.roles:
@@ -83,13 +82,19 @@ class Viewer:
     """What is known about whoever reads a stream: the execution they have asked for, and who they are.
 
     channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that has to have
-    its value. key: equal for those that see the same.
+    its value. key: equal for those that see the same. roles_match_users: as in `Access`.
     """
 
-    __slots__ = ("_filters", "_names", "channel", "execution", "key", "user")
+    __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "user")
 
     def __init__(
-        self, execution: str, user: User | None, channel: str = "", filters: Sequence[tuple[str, str]] = ()
+        self,
+        execution: str,
+        user: User | None,
+        channel: str = "",
+        filters: Sequence[tuple[str, str]] = (),
+        *,
+        roles_match_users: bool = False,
     ) -> None:
         # The events of a channel belong to no execution.
         self.execution = "" if channel else execution
@@ -100,7 +105,7 @@ class Viewer:
         self._filters = tuple(
             (member, frozenset(value for kind, value in claims if kind == claim and value)) for member, claim in filters
         )
-        self._names = frozenset() if user is None else frozenset(_names(user))
+        self._roles_match_users = roles_match_users
 
     def may_see(self, event: Event) -> bool:
         if event.channel != self.channel:
@@ -113,9 +118,9 @@ class Viewer:
             return True
         if self.user is None:
             return False
-        if event.audience == "matching":
-            return _access(tuple(event.names)).admits(self.user)
-        return not event.names or not self._names.isdisjoint(event.names)
+        if event.audience == "authorize" and not event.names:
+            return True
+        return _access(tuple(event.names), self._roles_match_users).admits(self.user)
 
     def _fits(self, payload: str) -> bool:
         """A payload without the member is for nobody: what cannot be told apart must not be shown."""
@@ -140,15 +145,7 @@ def _text(value: object) -> str | None:
     return orjson.dumps(value).decode()
 
 
-def _names(user: User) -> Iterator[str]:
-    """Everything by which an event may be for them. With a prefix nothing is taken for something else."""
-    yield from (role.lower() for role in user.roles)
-    for prefix, values in ((USER, user.ids), (NAME, user.names)):
-        for value in values:
-            yield value.lower()
-            yield prefix + value.lower()
-
-
 @lru_cache(maxsize=1024)
-def _access(roles: tuple[str, ...]) -> Access:
-    return Access(roles)
+def _access(values: tuple[str, ...], roles_match_users: bool) -> Access:
+    """The access check of endpoints: plain words are roles, ids and names have a prefix."""
+    return Access(values, roles_match_users=roles_match_users)

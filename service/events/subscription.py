@@ -28,6 +28,7 @@ class Subscription:
         self._terms = terms
         self._wanted = wanted
         self._options = services.options.events
+        self._roles_match_users = services.options.auth.roles_match_users
         self._headers = list(self._options.headers)
         self._headers_http2 = [field for field in self._headers if field[0] != "connection"]
         self._headers_last = [*self._headers_http2, ("connection", "close")]
@@ -61,7 +62,13 @@ class Subscription:
             scope.client,
             self._path,
             self._terms,
-            Viewer(scope.query_string or "", exchange.user, self._wanted.channel or "", self._wanted.filters),
+            Viewer(
+                scope.query_string or "",
+                exchange.user,
+                self._wanted.channel or "",
+                self._wanted.filters,
+                roles_match_users=self._roles_match_users,
+            ),
             broadcaster.connections,
             self._options,
             broadcaster.remove,

@@ -165,9 +165,9 @@ ANNOTATIONS = (
     Annotation(
         name="sse_scope",
         aliases=("sse_scope", "sse_events_scope"),
-        syntax="sse_scope matching|all|authorize [<user or role>, ...]",
-        description="Who receives the events: all, those who may call the endpoint, or signed-in users with these ids, "
-        "names or roles.",
+        syntax="sse_scope matching|all|authorize [<role> | user:<id> | name:<name>, ...]",
+        description="Who receives the events: all, those who may call the endpoint, or signed-in users with one of "
+        "these roles, ids or names, written as for `authorize`.",
         apply=_scope,
         assign=_assign_scope,
         minimum_words=2,

@@ -29,12 +29,14 @@ def seen_by(event: Event) -> str:
         (Publication(Audience.MATCHING, (), True, ("gate",)), None, "mo"),
         (Publication(Audience.MATCHING, (), True, ("gate",)), "all", "nobody kiri mo"),
         (Publication(Audience.AUTHORIZE, (), False, ()), None, "kiri mo"),
-        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), None, "kiri"),
-        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), "authorize 42", "kiri mo"),
-        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), "  ,", "kiri"),
-        (Publication(Audience.ALL, (), False, ()), "AUTHORIZE kiri", "kiri"),
-        (Publication(Audience.ALL, (), False, ()), "authorize name:kiri", "kiri"),
-        (Publication(Audience.ALL, (), False, ()), "authorize user:kiri name:41", ""),
+        (Publication(Audience.AUTHORIZE, ("Boss",), False, ()), None, "kiri"),
+        (Publication(Audience.AUTHORIZE, ("mo", "42", "Kiri"), False, ()), None, ""),
+        (Publication(Audience.AUTHORIZE, ("user:42", "name:Kiri"), False, ()), None, "kiri mo"),
+        (Publication(Audience.AUTHORIZE, ("Boss",), False, ()), "authorize user:42", "kiri mo"),
+        (Publication(Audience.AUTHORIZE, ("Boss",), False, ()), "  ,", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "AUTHORIZE Boss", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "authorize name:Kiri", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "authorize user:Kiri name:41 Kiri 41", ""),
         (Publication(Audience.ALL, (), False, ()), "authorize north", ""),
     ],
 )
@@ -42,9 +44,15 @@ def test_audiences(publication: Publication, hint: str | None, seen: str) -> Non
     assert seen_by(publication.event("m", hint, "")) == seen
 
 
+def test_plain_words_match_ids_and_names_where_the_key_allows_it() -> None:
+    event = Publication(Audience.AUTHORIZE, ("42",), False, ()).event("m", None, "")
+    assert Viewer("", MO, roles_match_users=True).may_see(event)
+    assert not Viewer("", KIRI, roles_match_users=True).may_see(event)
+
+
 def test_a_hint_does_not_widen_later_events() -> None:
-    publication = Publication(Audience.AUTHORIZE, ("boss",), False, ())
-    publication.event("m", "authorize mo", "")
+    publication = Publication(Audience.AUTHORIZE, ("Boss",), False, ())
+    publication.event("m", "authorize name:mo", "")
     assert seen_by(publication.event("m", None, "")) == "kiri"
 
 
