@@ -22,6 +22,17 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True)
+class EndpointCalls:
+    """How often tests have called one endpoint."""
+
+    name: str
+    """`POST /api/prune`."""
+    routine: str
+    """`public.prune`, or the path of a `.sql` file."""
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     covered: int
     testable: int
@@ -30,6 +41,8 @@ class Coverage:
     """`POST /api/prune`."""
     gaps: tuple[str, ...] = ()
     """What was never gone through in endpoints that were called."""
+    endpoints: tuple[EndpointCalls, ...] = ()
+    """The testable endpoints, sorted by name."""
 
     @property
     def percent(self) -> int:
@@ -75,7 +88,14 @@ def coverage_of(
     covered = [route for route in testable if route.primary.name in called]
     untested = tuple(sorted(route.primary.name for route in testable if route.primary.name not in called))
     found = tuple(gap for route in covered for gap in _gaps(route.primary, called[route.primary.name])) if gaps else ()
-    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, found)
+    endpoints = sorted((_calls_of(route.primary, called) for route in testable), key=lambda one: one.name)
+    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, found, tuple(endpoints))
+
+
+def _calls_of(endpoint: Endpoint, called: Mapping[str, Calls]) -> EndpointCalls:
+    calls = called.get(endpoint.name)
+    routine = f"{endpoint.routine.schema}.{endpoint.routine.name}" if endpoint.routine.schema else endpoint.routine.name
+    return EndpointCalls(endpoint.name, routine, 0 if calls is None else len(calls.supplied))
 
 
 def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:

@@ -87,6 +87,7 @@ cdef class Request:
     cdef readonly bytes body
     cdef readonly Py_ssize_t rows
     cdef readonly bint is_null
+    cdef bint has_first
     cdef readonly Py_ssize_t first_rows
     cdef readonly bint first_null
     cdef readonly bint overflowed

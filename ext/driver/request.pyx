@@ -167,7 +167,7 @@ cdef class Request:
     flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
-    first_rows, first_null: of a script, what `rows` and `is_null` were behind its first statement.
+    first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a renderer.
     committed: of a script, something of it may have taken effect already.
     """
 
@@ -197,7 +197,8 @@ cdef class Request:
     cdef int start_part(self) except -1:
         """What comes next belongs to the next statement of the script, or to none."""
         cdef Part part
-        if self.part == 1:
+        if self.renderer is not None and not self.has_first:
+            self.has_first = True
             self.first_rows = self.rows
             self.first_null = self.is_null
         self.rows = self.flushed_rows = 0

@@ -45,7 +45,7 @@ def _print(configuration: Configuration, word: str) -> None:
         return
     secrets = SecretPlaceholders()
     text = printed(secrets.entries(entries))
-    sys.stdout.write(coloured(text, word) if sys.stdout.isatty() else text)
+    sys.stdout.write(coloured(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
     if secrets.names:
         _tell_secrets(configuration, secrets.names)
 

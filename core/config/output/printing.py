@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rowcall.core.config.keys import JsonValue
@@ -25,10 +25,44 @@ def printed(entries: Iterable[Entry]) -> str:
 
 
 def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    """What has `word` in its name, its comment or its line, in any case, with the sections around it.
+    """The keys that are called `word`; if no key is, those with `word` in the name, the comment or the line.
 
-    A section that matches by itself stays whole.
+    `word` is the name of a key, its path (`Service:UrlPathPrefix`) or the end of its path, in any case. The sections
+    around a key are kept, and a section that matches by itself stays whole.
     """
+    entries = tuple(entries)
+    return _named(entries, word.casefold()) or _mentioning(entries, word)
+
+
+def _named(entries: Iterable[Entry], word: str, path: str = "") -> tuple[Entry, ...]:
+    return tuple(found for entry in entries if (found := _named_entry(entry, word, path)) is not None)
+
+
+def _named_entry(entry: Entry, word: str, above: str) -> Entry | None:
+    path = f"{above}:{entry.name.casefold()}"
+    if path.endswith(f":{word}"):
+        return entry
+    if entry.entries is not None:
+        below = _named(entry.entries, word, path)
+        return replace(entry, entries=below) if below else None
+    value = _named_value(entry.value, word, path)
+    return replace(entry, value=value) if value else None
+
+
+def _named_value(value: JsonValue, word: str, above: str) -> dict[str, JsonValue]:
+    """The members of a user-defined section that are called `word`."""
+    if not isinstance(value, Mapping):
+        return {}
+    members = {}
+    for name, inner in value.items():
+        path = f"{above}:{name.casefold()}"
+        found = inner if path.endswith(f":{word}") else _named_value(inner, word, path)
+        if found is inner or found:
+            members[name] = found
+    return members
+
+
+def _mentioning(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
     kept = (_matching(entry, word.casefold()) for entry in entries)
     return tuple(entry for entry in kept if entry is not None)
 
@@ -41,7 +75,7 @@ def _matching(entry: Entry, word: str) -> Entry | None:
         return entry
     if entry.entries is None:
         return None
-    below = matching(entry.entries, word)
+    below = _mentioning(entry.entries, word)
     return replace(entry, entries=below) if below else None
 
 

@@ -29,6 +29,12 @@ ROWS: tuple[Key, ...] = (
     integer(_P + "CoverageThreshold", None, "Least percentage of endpoints that must be called."),
     text(_P + "LoggerName", "rowcall.test", "Log channel of the runner."),
     text(_P + "TapOutput", None, "File for a report in the Test Anything Protocol."),
+    text(
+        _P + "LcovOutput",
+        None,
+        "File for endpoint coverage as an lcov tracefile. The endpoints are listed beside it (`….endpoints.txt`).",
+    ),
+    text(_P + "CoberturaOutput", None, "File for endpoint coverage as Cobertura XML, with the same listing."),
     text(_P + "FailedFirst", None, "File that remembers which test files failed; they begin the next run."),
     choice(
         _P + "Isolation",

@@ -57,6 +57,8 @@ def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
         static=None,
         statistics=None,
         health=None,
+        # No address serves the metrics of a test run.
+        metrics=None,
     )
 
 

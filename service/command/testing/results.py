@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from rowcall.core.testing.coverage import Coverage
+from rowcall.core.testing.coverage_documents import cobertura, lcov, listing
 from rowcall.core.testing.documents import junit, tap
 from rowcall.core.testing.outcome import ExitCode, FileResult, exit_code
 from rowcall.core.testing.report import summary
@@ -26,11 +28,14 @@ class Results:
         """measure: gives the coverage; None: not all files have run."""
         print(f"\n{summary(self._results)}")
         code = exit_code(self._results)
-        if measure is not None and self._covers:
+        options = self._options
+        coverage = None
+        if measure is not None and (self._covers or options.lcov or options.cobertura):
             coverage = measure()
+        if coverage is not None and self._covers:
             print("", *coverage.lines(), sep="\n")
             code = self._against_threshold(coverage, code)
-        return self._write() or code
+        return self._write(coverage) or code
 
     @property
     def _covers(self) -> bool:
@@ -48,18 +53,40 @@ class Results:
         print(f"endpoint coverage {coverage.percent}% is below the threshold {threshold}%", file=sys.stderr)
         return ExitCode.ERRORS if code is ExitCode.PASSED else code
 
-    def _write(self) -> ExitCode | None:
+    def _write(self, coverage: Coverage | None) -> ExitCode | None:
         """Reports for programs. None: written, or none are asked for."""
-        texts = (
-            (self._options.junit, "JUnitOutput", partial(junit, self._results, "rowcall", self._seconds)),
-            (self._options.tap, "TapOutput", partial(tap, self._results)),
-        )
+        options = self._options
+        texts: list[tuple[str | None, str, Callable[[Path], str]]] = [
+            (options.junit, "JUnitOutput", lambda _: junit(self._results, "rowcall", self._seconds)),
+            (options.tap, "TapOutput", lambda _: tap(self._results)),
+        ]
+        if coverage is not None:
+            texts += [
+                (options.lcov, "LcovOutput", partial(_lcov, coverage)),
+                (options.cobertura, "CoberturaOutput", partial(_cobertura, coverage)),
+            ]
         for place, key, text in texts:
             if place is None:
                 continue
             try:
-                Path(place).write_text(text(), encoding="utf-8")
+                Path(place).write_text(text(Path(place)), encoding="utf-8")
             except OSError as error:
                 print(f"rowcall: TestRunner:{key}: {place}: {error.strerror or error}", file=sys.stderr)
                 return ExitCode.SETUP
         return None
+
+
+def _lcov(coverage: Coverage, place: Path) -> str:
+    return lcov(coverage, str(_listing(coverage, place)))
+
+
+def _cobertura(coverage: Coverage, place: Path) -> str:
+    source = _listing(coverage, place)
+    return cobertura(coverage, str(source.parent), source.name, int(time.time() * 1000))
+
+
+def _listing(coverage: Coverage, place: Path) -> Path:
+    """Write the listing of endpoints beside a report and return its path. Raises OSError."""
+    path = place.absolute().with_suffix(".endpoints.txt")
+    path.write_text(listing(coverage), encoding="utf-8")
+    return path

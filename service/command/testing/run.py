@@ -291,7 +291,10 @@ class Run:
 
     async def _applications(self, options: WorkerOptions, edition: Edition, count: int) -> list[TestApplication]:
         opening = Opening(self._settings)
-        applications = [TestApplication(options, self._calls, opening) for _ in range(count)]
+        applications = [
+            TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
+            for number in range(count)
+        ]
         # Keys of this run alone: nothing of it stays where the service keeps its own.
         rotation = KeyRotation(Memory(), Unencrypted(), Renewal(90 * _DAY), lambda ring: None)
         await rotation.start()
@@ -336,6 +339,13 @@ class Run:
         return Connector(
             Target(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)
         )
+
+
+def _own_store(store: str, number: int) -> str:
+    """Create the store folder of one application. One process may open an LMDB environment only once."""
+    folder = Path(store) / f"{Path(store).name}-{number}"
+    folder.mkdir(mode=0o700)
+    return str(folder)
 
 
 async def _fingerprint(connector: Connector) -> Fingerprint:

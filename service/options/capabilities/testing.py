@@ -69,6 +69,8 @@ class TestOptions:
     """Seconds for one file with its setup; 0: as long as it takes."""
     junit: str | None = None
     tap: str | None = None
+    lcov: str | None = None
+    cobertura: str | None = None
     keep: bool = False
     detailed: bool = False
     allow_empty: bool = False
@@ -107,6 +109,8 @@ def test_options(settings: Settings) -> TestOptions:
         fail_fast=settings.flag(_P + "FailFast"),
         timeout=_timeout(settings),
         junit=settings.text_or_none(_P + "JUnitOutput") or None,
+        lcov=settings.text_or_none(_P + "LcovOutput") or None,
+        cobertura=settings.text_or_none(_P + "CoberturaOutput") or None,
         tap=settings.text_or_none(_P + "TapOutput") or None,
         keep=settings.flag(_P + "Keep"),
         detailed=settings.flag(_P + "DetailedReport"),

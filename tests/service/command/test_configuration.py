@@ -68,6 +68,25 @@ def test_config_with_a_filter_prints_what_matches(tmp_path: Path, arguments: tup
     assert "// Write generated paths" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("StartupMessage", {"StartupMessage"}),
+        ("service:urlpathprefix", {"Service": {"UrlPathPrefix"}}),
+        ("Auth:CookieAuth", {"Auth": {"CookieAuth"}}),
+        ("Auth:External:Company:ClientId", {"Auth": {"External": {"Company": {"ClientId"}}}}),
+    ],
+)
+def test_config_with_the_name_of_a_key_prints_this_key_alone(tmp_path: Path, word: str, shown: object) -> None:
+    def names(value: object) -> object:
+        if not isinstance(value, dict) or not any(isinstance(inner, dict) for inner in value.values()):
+            return set(value) if isinstance(value, dict) else value
+        return {name: names(inner) for name, inner in value.items()}
+
+    done = rowcall(tmp_path, "--config", word, "--Auth:External:Company:ClientId=x")
+    assert names(json.loads(without_comments(done.stdout))) == shown
+
+
 def test_config_says_that_nothing_matches(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config", "no such thing")
     assert (done.returncode, done.stdout) == (0, '// No results for "no such thing"\n')

@@ -82,6 +82,18 @@ comment on type rate is 'GET http://rates.invalid/{_currency}';
 create function rate_of(_currency text, _rate rate) returns text language sql as $$ select (_rate).body $$;
 comment on function rate_of is 'HTTP GET /rate
 allow_anonymous';
+create function chosen() returns text language plpgsql as $$
+begin
+  perform set_config('response.status', '201', true);
+  return 'made';
+end $$;
+comment on function chosen is 'HTTP POST /chosen
+allow_anonymous';
+create function chosen_row() returns table (code int, kind text) language sql stable as $$ select 202, 'fern' $$;
+comment on function chosen_row is 'HTTP GET /chosen
+allow_anonymous
+single
+response_status_column code';
 create function away() returns text language sql as $$ select '' $$;
 comment on function away is 'HTTP GET /away
 allow_anonymous
@@ -105,6 +117,12 @@ insert into bed values (2, 'moss');
 /* GET /beds */
 select body::jsonb = '[{"id":1,"kind":"fern"},{"id":2,"kind":"moss"}]', 'the request sees it' from _response;
 select content_type = 'application/json' and is_success and headers ? 'Content-Type' from _response;
+""",
+    "chosen_status": """begin;
+/* POST /chosen */
+select status = 201 and body = 'made', 'status ' || status || coalesce(body, ' without body') from _response_1;
+/* GET /chosen */
+select status = 202 and body::jsonb = '{"kind": "fern"}', status || coalesce(body, ' without body') from _response_2;
 """,
     "claims": """begin;
 /*
@@ -403,6 +421,7 @@ def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcom
         folder, planted, "--TestRunner:JUnitOutput=junit.xml", "--TestRunner:TapOutput=tap.txt",
         "--TestRunner:FailedFirst=failed.json", "--TestRunner:ResponseTempTable:DebugTable=answers",
         "--TestRunner:PerTestTimeout=soon", "--TestRunner:Filtr=x", "--TestRunner:Steps:idle:Enabled=true",
+        "--TestRunner:LcovOutput=coverage.info", "--TestRunner:CoberturaOutput=coverage.xml",
         "--TestRunner:Steps:shell:Command=true", "--TestRunner:Steps:shell:ConnectionName=nope",
     )  # fmt: skip
 
@@ -447,7 +466,7 @@ def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
 
 def test_endpoints_that_were_not_called_are_told(whole: Outcome) -> None:
     # A login cannot be; the proxy was, as a stub has answered for the other service.
-    assert "endpoint coverage: 16/17 (94%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
+    assert "endpoint coverage: 18/19 (94%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
     assert "\n        untested: GET /sleep\n" in whole.lines
 
 
@@ -457,6 +476,34 @@ def test_reports_for_programs_are_written(whole: Outcome) -> None:
     assert cases["tests/false.test.sql", "bed is listed"] == ["failure"]
     assert cases["tests/nothing.test.sql", "(no assertions)"] == ["skipped"]
     assert "not ok" in (whole.folder / "tap.txt").read_text(encoding="utf-8")
+
+
+def test_coverage_is_written_for_programs(whole: Outcome) -> None:
+    listing = (whole.folder / "coverage.endpoints.txt").read_text(encoding="utf-8").splitlines()
+    number = next(number for number, line in enumerate(listing, 1) if line.startswith("GET /sleep "))
+    assert listing[number - 1].endswith("  public.sleep")
+    tracefile = (whole.folder / "coverage.info").read_text(encoding="utf-8").splitlines()
+    assert tracefile[:2] == ["TN:rowcall", f"SF:{whole.folder / 'coverage.endpoints.txt'}"]
+    assert {f"FN:{number},GET /sleep", "FNDA:0,GET /sleep", f"DA:{number},0", "LF:19", "LH:18"} <= set(tracefile)
+    root = ElementTree.fromstring((whole.folder / "coverage.xml").read_text(encoding="utf-8"))
+    assert (root.get("lines-covered"), root.get("lines-valid"), root.get("line-rate")) == ("18", "19", "0.9474")
+    lines = {
+        line.get("number"): line.get("hits") for line in root.findall("./packages/package/classes/class/lines/line")
+    }
+    assert len(lines) == len(listing)
+    assert [line for line, hits in lines.items() if hits == "0"] == [str(number)]
+
+
+def test_parallel_files_with_metrics_and_shared_state(planted: Database, tmp_path: Path) -> None:
+    """Each application of a run has a store of its own: LMDB refuses a second environment of one file."""
+    write(
+        tmp_path, {f"tests/{name}.test.sql": "/* GET /beds */\nselect status = 200 from _response;" for name in "abc"}
+    )
+    outcome = run(
+        tmp_path, planted, "--TestRunner:MaxParallelism=3", "--Auth:CookieAuth=true",
+        "--Auth:SessionCheckCommand=select true", "--Metrics:Enabled=true", "--Admin:Url=http://127.0.0.1:9464",
+    )  # fmt: skip
+    assert (outcome.code, outcome.errors) == (0, "")
 
 
 def test_files_that_failed_are_remembered(whole: Outcome) -> None:
