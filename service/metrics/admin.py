@@ -27,6 +27,8 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 _AT_ONCE = 16
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({"none", "same-origin"})
 _SECONDS = 10.0
 """That a client may take for its request, and leave an answer unread."""
 
@@ -165,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _told(self) -> Told:
         server = cast(_Server, self.server)
         self._check(server.options)
+        if self.command not in _SAFE:
+            self._check_origin()
         parts = urlsplit(self.path)
         method = "GET" if self.command == "HEAD" else self.command
         tell = server.pages.get((method, parts.path))
@@ -187,6 +191,15 @@ class _Handler(BaseHTTPRequestHandler):
         elif not options.address.unix and not is_address(self.headers.get("host", "")):
             # Pages in the browser of someone who works here reach this address too, by names that they make up.
             raise Problem(403, "the admin listener answers to addresses and to localhost, and to no other name")
+
+    def _check_origin(self) -> None:
+        """Raise `Problem` 403 for a page of another origin (Fetch Metadata; Origin, RFC 6454), by whatever method."""
+        origin = self.headers.get("origin")
+        site = self.headers.get("sec-fetch-site", "none")
+        host = self.headers.get("host", "").lower()
+        own = (f"http://{host}", f"https://{host}")  # https: behind a proxy that ends TLS
+        if site not in _OWN_SITES or (origin is not None and origin.lower() not in own):
+            raise Problem(403, "pages of other origins cannot use the admin listener")
 
     def _refuse(self, problem: Problem) -> None:
         headers = [("content-type", CONTENT_TYPE), *problem.headers]

@@ -91,6 +91,18 @@ def test_what_cannot_be_profiled_is_told(admin: httpx.Client, query: str, status
     assert problem(admin.post(f"/profile?{query}"), status)["detail"] == detail
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"origin": "http://elsewhere.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}],
+    ids=["other", "null", "fetch metadata"],
+)
+def test_pages_of_other_origins_make_no_profile(admin: httpx.Client, headers: dict[str, str]) -> None:
+    detail = problem(admin.post("/profile?seconds=0", headers=headers), 403)["detail"]
+    assert detail == "pages of other origins cannot use the admin listener"
+    own = {"origin": str(admin.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
+    assert problem(admin.post("/profile?seconds=0", headers=own), 400)
+
+
 def test_a_page_that_is_looked_at_makes_no_profile(admin: httpx.Client) -> None:
     problem(admin.get("/profile"), 405)
 
