@@ -11,6 +11,8 @@ _QUOTES = "\"'"
 def _authorize(draft: Draft, line: Line) -> None:
     """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
     draft.set(requires_authorization=True)
+    if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
+        draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
     roles, fresh = _with_limit(line.arguments)
     if fresh is not None:
         draft.set(fresh=fresh)
@@ -30,7 +32,10 @@ def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
 
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
-    draft.set(requires_authorization=False)
+    """The later line wins: roles and the time limit of an earlier `authorize` no longer apply."""
+    draft.set(requires_authorization=False, roles=(), fresh=None)
+    if not draft.block and (earlier := draft.used.get("authorize")) is not None:
+        draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
 
 
 def _cors(draft: Draft, line: Line) -> None:

@@ -92,7 +92,10 @@ def test_path_alone_does_not_expose() -> None:
         ("anonymous\nauthorize", "requires_authorization", True),
         ("authorize Admin, ops  boss", "roles", ("Admin", "ops", "boss")),
         ("authorize admin\nauthorize", "roles", ("admin",)),
-        ("authorize admin\nallow_anonymous", "roles", ("admin",)),
+        ("authorize admin\nallow_anonymous", "roles", ()),
+        ("authorize admin\nallow_anonymous", "requires_authorization", False),
+        ("authorize within 5 minutes\nallow_anonymous", "fresh", None),
+        ("authorize admin\nallow_anonymous\nauthorize ops", "roles", ("ops",)),
         ("timeout 5 minutes", "timeout", 300.0),
         ("timeout 00:00:01", "timeout", 1.0),
         ("timeout = 5 minutes", "timeout", 300.0),
@@ -345,3 +348,12 @@ def test_a_line_means_a_parameter_that_is_renamed_below(
 ) -> None:
     assert found(options(f"{line}\nparam _token code")) == wanted
     assert found(options(f"param _token code\n{line.replace('_token', 'code')}")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"), [("authorize admin", "allow_anonymous"), ("@anon", "requires_authorization admin")]
+)
+def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str) -> None:
+    (diagnostic,) = read(f"HTTP\n{earlier}\n{later}").diagnostics
+    assert diagnostic.line == later
+    assert f"`{later}` takes the effect of the earlier line `{earlier}` away" in diagnostic.message
