@@ -143,7 +143,7 @@ class _Basic:
 
     def _challenge(self, detail: str) -> Problem:
         escaped = self._realm.replace("\\", "\\\\").replace('"', '\\"')
-        return unauthorized(f'Basic realm="{escaped}"', detail)
+        return unauthorized(f'Basic realm="{escaped}", charset="UTF-8"', detail)
 
 
 def read_credentials(header: str | None) -> Credentials | None:

@@ -139,13 +139,13 @@ def test_the_word_basic_has_no_case(service: Service) -> None:
 )
 def test_everything_else_is_challenged(service: Service, headers: dict[str, str]) -> None:
     response = service.get("/api/weigh", headers=headers)
-    assert response.headers["www-authenticate"] == 'Basic realm="rowcall"'
+    assert response.headers["www-authenticate"] == 'Basic realm="rowcall", charset="UTF-8"'
     problem(response, 401)
 
 
 def test_realm(service: Service) -> None:
     response = service.get("/api/north", headers=credentials("scale7", "s3cret"))
-    assert response.headers["www-authenticate"] == 'Basic realm="Depot \\"North\\""'
+    assert response.headers["www-authenticate"] == 'Basic realm="Depot \\"North\\"", charset="UTF-8"'
     problem(response, 401)
 
 
@@ -166,7 +166,7 @@ def test_roles_apply_behind_a_command(service: Service) -> None:
 @pytest.mark.parametrize("word", ["known", "unknown"])
 def test_a_command_that_refuses(service: Service, word: str) -> None:
     response = service.get("/api/asked", headers=credentials("nobody", word))
-    assert response.headers["www-authenticate"] == 'Basic realm="rowcall"'
+    assert response.headers["www-authenticate"] == 'Basic realm="rowcall", charset="UTF-8"'
     problem(response, 401)
 
 
@@ -188,8 +188,10 @@ def test_for_every_endpoint(database: Database, service: Service, serve_once: Se
     everywhere = serve_once(database, settings=settings)
     assert everywhere.get("/api/closed", headers=credentials("kiri", "open sesame")).text == "in"
     response = everywhere.get("/api/closed", headers=credentials("kiri", "open sesame!"))
-    assert response.headers["www-authenticate"] == 'Basic realm="yard"'
-    assert everywhere.get("/api/north").headers["www-authenticate"] == 'Basic realm="Depot \\"North\\""'
+    assert response.headers["www-authenticate"] == 'Basic realm="yard", charset="UTF-8"'
+    assert (
+        everywhere.get("/api/north").headers["www-authenticate"] == 'Basic realm="Depot \\"North\\"", charset="UTF-8"'
+    )
     assert "without TLS" in everywhere.log
 
 
