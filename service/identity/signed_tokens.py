@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey, Ed4
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
-from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.claims import ACTOR, Claim
 from rowcall.core.auth.schemes import JwtScheme
 from rowcall.core.auth.token_families import Mark, mark_of
 from rowcall.core.auth.tokens import REGISTERED, BadTokenError, Verified
@@ -26,6 +26,8 @@ TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
 _REFRESH = "refresh"
 _MARK = "refresh_id"
 _SCHEME = "refresh_of"
+_ACTOR = "actor"
+"""Header with the claims of `ACTOR`: in the payload, claims of another issuer could have their names."""
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
@@ -38,20 +40,23 @@ class SignedTokens:
         self.scheme = scheme
         self._shares_key = shares_key
         self._keys = list(_verification_keys(scheme))
+        self._own_key = self._keys[0][1]
         self._algorithm, self._key = _signing_key(scheme)
 
     def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
         """An access token. A claim that occurs once is a text, one that repeats an array (reference 04, 5.3)."""
-        return self._signed(_by_kind(claims), now, lifetime, {})
+        return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
         """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
-        header = {} if mark is None else {_MARK: mark}
+        header = _actor_header(claims)
+        if mark is not None:
+            header[_MARK] = mark
         if mark is not None or self._shares_key:
             header[_SCHEME] = self.scheme.name
         return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
 
-    def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, str]) -> str:
+    def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, Any]) -> str:
         payload |= {"nbf": int(now), "exp": int(now + lifetime), "iat": int(now)}
         payload |= {"iss": self.scheme.issuer} if self.scheme.issuer else {}
         payload |= {"aud": self.scheme.audience} if self.scheme.audience else {}
@@ -59,12 +64,19 @@ class SignedTokens:
 
     def verify(self, token: str) -> Verified:
         """An access token. Raises `BadTokenError`."""
-        return self.verified(self._payload(token, lifetime=self.scheme.validate_lifetime))
+        for algorithms, key in self._keys:
+            try:
+                payload = _decoded(token, key, algorithms, self.scheme, lifetime=self.scheme.validate_lifetime)
+            except _WrongKeyError:
+                continue
+            return self._verified(payload, _own_claims(payload, token) if key is self._own_key else _others(payload))
+        raise BadTokenError("no key verifies the token")
 
     def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> Verified:
         """The same for a token signed by somebody else. Raises `BadTokenError`."""
         lifetime = self.scheme.validate_lifetime
-        return self.verified(_decoded(token, key, algorithms, self.scheme, lifetime=lifetime))
+        payload = _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
+        return self._verified(payload, _others(payload))
 
     def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
         """The claims of a refresh token of this scheme, ready to be issued again, and its mark.
@@ -78,30 +90,24 @@ class SignedTokens:
         payload = _decoded(token, own_key, algorithms, self.scheme, lifetime=True)
         if payload.get(TOKEN_TYPE) != _REFRESH:
             raise BadTokenError("not a refresh token")
-        claims = tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
+        claims = tuple(
+            claim for claim in _own_claims(payload, token) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE
+        )
         header = jwt.get_unverified_header(token)
         if header.get(_SCHEME, None if self._shares_key else self.scheme.name) != self.scheme.name:
             raise BadTokenError("issued by another scheme with the same key, perhaps for a shorter time")
         # The signature may be spelt in several ways; what it signs may not.
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
-    def verified(self, payload: dict[str, Any]) -> Verified:
+    def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> Verified:
         if payload.get(TOKEN_TYPE) == _REFRESH:
             raise BadTokenError("a refresh token gives no access")
         scheme = self.scheme
         expires = payload["exp"] + scheme.clock_skew if scheme.validate_lifetime else float("inf")
         begins = payload.get("nbf") if scheme.validate_lifetime else None
         if not isinstance(begins, int | float):
-            return Verified(tuple(_claims(payload)), float(expires))
-        return Verified(tuple(_claims(payload)), float(expires), float(begins) - scheme.clock_skew)
-
-    def _payload(self, token: str, *, lifetime: bool) -> dict[str, Any]:
-        for algorithms, key in self._keys:
-            try:
-                return _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
-            except _WrongKeyError:
-                continue
-        raise BadTokenError("no key verifies the token")
+            return Verified(claims, float(expires))
+        return Verified(claims, float(expires), float(begins) - scheme.clock_skew)
 
 
 class _WrongKeyError(BadTokenError):
@@ -140,7 +146,7 @@ def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtSchem
 def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
     values: dict[str, list[str]] = {}
     for kind, value in claims:
-        if kind not in REGISTERED and kind != TOKEN_TYPE:
+        if kind not in REGISTERED and kind not in ACTOR and kind != TOKEN_TYPE:
             values.setdefault(kind, []).append(value)
     return {kind: several[0] if len(several) == 1 else several for kind, several in values.items()}
 
@@ -149,6 +155,31 @@ def _claims(payload: dict[str, Any]) -> Iterator[Claim]:
     for kind, value in payload.items():
         for single in value if isinstance(value, list) else [value]:
             yield _storable(kind), _text(single)
+
+
+def _actor_header(claims: tuple[Claim, ...]) -> dict[str, Any]:
+    actor = {kind: value for kind, value in claims if kind in ACTOR}
+    return {_ACTOR: actor} if actor else {}
+
+
+def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
+    """The claims of a token that the scheme's own key verifies, with those of its actor header.
+
+    Raises:
+        BadTokenError: the payload says who acts. An earlier version issued it, whose impersonation would have no end
+            without these claims, or another issuer that has the same secret.
+    """
+    if not ACTOR.isdisjoint(payload):
+        raise BadTokenError("its payload has claims that only the header may have")
+    actor = jwt.get_unverified_header(token).get(_ACTOR) or {}
+    if not isinstance(actor, dict) or not all(kind in ACTOR and isinstance(actor[kind], str) for kind in actor):
+        raise BadTokenError("its actor is none")
+    return (*_claims(payload), *((kind, _storable(value)) for kind, value in actor.items()))
+
+
+def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
+    """The claims of a token that another issuer has signed, without those that only this service sets."""
+    return tuple(claim for claim in _claims(payload) if claim[0] not in ACTOR)
 
 
 def _text(value: Any) -> str:

@@ -144,6 +144,15 @@ def test_claims_of_foreign_tokens(service: Service) -> None:
     assert found["claims"]["flag"] == "true"
 
 
+@pytest.mark.parametrize("issuer_key", [("RS256", "first"), ("EdDSA", None)])
+def test_claims_that_only_the_service_sets_are_dropped(service: Service, issuer_key: tuple[str, str | None]) -> None:
+    algorithm, name = issuer_key
+    told = {"impersonator_id": "1", "impersonator_name": "root", "impersonation_ends_at": "99999999999"}
+    text = token(signer(algorithm), algorithm, name, **told)
+    claims = service.get("/api/who", headers=bearer(text)).json()["claims"]
+    assert (claims["user_id"], told.keys() & claims.keys()) == ("41", set())
+
+
 def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"

@@ -149,7 +149,8 @@ def test_half_an_hour_is_the_longest(service: Service) -> None:
     assert told["refreshExpiresIn"] <= 1800
     again = service.post("/api/jwt/refresh", json={"refreshToken": told["refreshToken"]}).json()
     second = jwt.decode(again["accessToken"], SECRET, algorithms=["HS256"])
-    ends = int(first["impersonation_ends_at"])
+    ends = int(jwt.get_unverified_header(told["accessToken"])["actor"]["impersonation_ends_at"])
+    assert not {"impersonator_id", "impersonation_ends_at"} & first.keys()
     assert ends <= first["iat"] + 1800
     assert {first["exp"], second["exp"]} <= {ends, ends - 1}  # whole seconds, rounded down
 
@@ -157,9 +158,22 @@ def test_half_an_hour_is_the_longest(service: Service) -> None:
 @pytest.mark.parametrize("ends", ["1", "", "soon", "-5", "inf"])
 def test_what_has_ended_is_not_taken_within_the_skew_of_clocks(service: Service, ends: str) -> None:
     now = int(time.time())
-    claims = {"user_id": "42", "impersonator_id": "41", "impersonation_ends_at": ends, "iat": now, "exp": now + 600}
-    assert problem(service.get("/api/who", headers=bearer(jwt.encode(claims, SECRET, algorithm="HS256"))), 401)
-    refresh = jwt.encode({**claims, "token_type": "refresh"}, SECRET, algorithm="HS256")
+    claims = {"user_id": "42", "iat": now, "exp": now + 600}
+    header = {"actor": {"impersonator_id": "41", "impersonation_ends_at": ends}}
+    token = jwt.encode(claims, SECRET, algorithm="HS256", headers=header)
+    assert problem(service.get("/api/who", headers=bearer(token)), 401)
+    refresh = jwt.encode({**claims, "token_type": "refresh"}, SECRET, algorithm="HS256", headers=header)
+    assert problem(service.post("/api/jwt/refresh", json={"refreshToken": refresh}), 401)
+
+
+def test_a_payload_does_not_say_who_acts(service: Service) -> None:
+    """Another issuer may have the same secret, and let its users choose names of claims."""
+    now = int(time.time())
+    claims = {"user_id": "42", "iat": now, "exp": now + 600}
+    assert service.get("/api/who", headers=bearer(jwt.encode(claims, SECRET, algorithm="HS256"))).status_code == 200
+    forged = {**claims, "impersonator_id": "41"}
+    assert problem(service.get("/api/who", headers=bearer(jwt.encode(forged, SECRET, algorithm="HS256"))), 401)
+    refresh = jwt.encode({**forged, "token_type": "refresh"}, SECRET, algorithm="HS256")
     assert problem(service.post("/api/jwt/refresh", json={"refreshToken": refresh}), 401)
 
 
@@ -180,8 +194,9 @@ def test_who_may(service: Service) -> None:
 def test_nobody_acts_for_somebody_who_acts(service: Service) -> None:
     """Even where what says who has signed in when says that it was just now."""
     now = int(time.time())
-    claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now), "impersonator_id": "43"}
-    forged = jwt.encode({**claims, "nbf": now, "iat": now, "exp": now + 600}, SECRET, algorithm="HS256")
+    claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now)}
+    payload = {**claims, "nbf": now, "iat": now, "exp": now + 600}
+    forged = jwt.encode(payload, SECRET, algorithm="HS256", headers={"actor": {"impersonator_id": "43"}})
     refused = service.post("/api/act-as", json={"name": "mo"}, headers=bearer(forged))
     assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
 
