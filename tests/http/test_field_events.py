@@ -388,7 +388,6 @@ def members(database: Database, serve: Serve) -> Service:
         ("signed_in", "be patient", "kiri mo"),
         ("bosses", None, "kiri"),
         ("bosses", "authorize name:mo", "kiri mo"),
-        ("everybody", "authorize user:42", "mo"),
         ("everybody", "authorize name:kiri user:mo", "kiri"),
         ("bosses", "authorize", "kiri"),
         ("mo", None, "mo"),
