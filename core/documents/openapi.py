@@ -304,6 +304,7 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "name": one.api_name,
                 "in": "query",
                 "required": not is_optional(one),
+                "allowEmptyValue": True,
                 **_in_query(endpoint, one),
             }
 
@@ -337,9 +338,11 @@ def _request_body(
         "type": "object",
         "properties": {one.api_name: _member(endpoint, one, options) for one in members},
     }
-    if required := [one.api_name for one in members if not is_optional(one)]:
+    required = [one.api_name for one in members if not is_optional(one)]
+    if required:
         schema["required"] = required
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+    # Without required members no body is an empty object.
+    return {"required": bool(required), "content": {"application/json": {"schema": schema}}}
 
 
 def answer_of(

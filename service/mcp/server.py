@@ -7,7 +7,8 @@ the endpoint lets nobody do, the tool lets nobody do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -34,6 +35,7 @@ from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
 from rowcall.service.pipeline.services import Inside, Services
 from rowcall.service.request.body import read_body
 
@@ -47,19 +49,25 @@ _PASSED_ON = ("host", "user-agent", "cookie", "authorization", "forwarded", "acc
 
 
 def mcp_routes(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, options: McpOptions, services: Services, inside: Inside
+    endpoints: Sequence[Endpoint],
+    types_of: TypesOf,
+    options: McpOptions,
+    services: Services,
+    inside: Inside,
+    guards: Sequence[Step],
+    refuse_foreign: Callable[[Any], None] | None,
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps."""
-    server = _Server(endpoints, types_of, options, services, inside)
-    steps: list[Step] = [server.refuse_strange_origins]
-    if services.options.auth.schemes:
-        steps.append(services.auth.sessions.authenticate)
+    """Method, path and steps.
+
+    guards: authenticate, and refuse what pages of other sites do with a session by cookie. refuse_foreign: raises
+    `Problem` for the scope of a request from such a page; None: they may ask.
+    """
+    server = _Server(endpoints, types_of, options, services, inside, refuse_foreign)
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
-    if limited is not None:
-        steps.append(limited)
-    steps.append(server.answer)
-    for method in ("GET", "POST"):
-        yield method, options.path, tuple(steps)
+    last = (server.answer,) if limited is None else (limited, server.answer)
+    authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
+    yield "GET", options.path, (server.refuse_strange_origins, *authenticate, *last)
+    yield "POST", options.path, (server.refuse_strange_origins, server.refuse_other_types, *guards, *last)
     if options.servers:
         yield "GET", options.metadata, (server.tell_metadata,)
 
@@ -73,13 +81,21 @@ def announce_tools(endpoints: Sequence[Endpoint]) -> None:
 
 class _Server:
     def __init__(
-        self, endpoints: Sequence[Endpoint], types_of: TypesOf, options: McpOptions, services: Services, inside: Inside
+        self,
+        endpoints: Sequence[Endpoint],
+        types_of: TypesOf,
+        options: McpOptions,
+        services: Services,
+        inside: Inside,
+        refuse_foreign: Callable[[Any], None] | None,
     ) -> None:
         self._endpoints = endpoints
         self._types_of = types_of
         self._tools = tool_entries(endpoints, types_of, options.tools)
         self._options = options
         self._inside = inside
+        self._refuse_foreign = refuse_foreign
+        self._host = services.host
         self._limit = services.options.http.body_limit
         self._client = client_reader(services.options.forwarding)
         self._knows_hosts = bool(services.options.http.allowed_hosts)
@@ -93,6 +109,12 @@ class _Server:
             raise Problem(403, f"the origin {origin[:200]} is not among those of Service:McpOptions:AllowedOrigins")
         if version is not None and version != PROTOCOL:
             raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
+
+    def refuse_other_types(self, exchange: Exchange) -> None:
+        """A page may send a form or plain text to any site without being asked by CORS first, but no JSON."""
+        kind = (exchange.scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Problem(415, f"{self._options.path} takes application/json")
 
     def _is_own(self, origin: str, exchange: Exchange) -> bool:
         """A name counts only where it is known to be the service's: who looks it up may have been misled."""
@@ -112,18 +134,27 @@ class _Server:
             self._send(exchange, 200, _REPLY, rpc_error(None, error))
             return
         if request.method.startswith("notifications/"):
-            exchange.protocol.response_empty(202, [])
-            exchange.answered = True
+            if request.method == "notifications/cancelled":
+                cancel_call(exchange, request.params.get("requestId"), self._host)
+            self._accept(exchange)
             return
         try:
             result = await self._result(exchange, request)
         except RpcError as error:
             self._send(exchange, 200, _REPLY, rpc_error(request.id, error))
             return
-        if isinstance(result, int):
-            self._challenge(exchange, result)
-        else:
-            self._send(exchange, 200, _REPLY, rpc_result(request.id, result))
+        except CancelledCallError:
+            # A cancelled request has no response (MCP 2025-11-25, Cancellation).
+            self._accept(exchange)
+            return
+        headers = _REPLY
+        if request.method == "initialize":
+            headers = [*_REPLY, ("Mcp-Session-Id", secrets.token_hex(16))]
+        self._send(exchange, 200, headers, rpc_result(request.id, result))
+
+    def _accept(self, exchange: Exchange) -> None:
+        exchange.protocol.response_empty(202, [])
+        exchange.answered = True
 
     def _is_stranger(self, exchange: Exchange) -> bool:
         user, audience = exchange.user, self._options.audience
@@ -131,8 +162,8 @@ class _Server:
             return self._options.closed
         return audience is not None and ("aud", audience) not in user.claims
 
-    async def _result(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any] | int:
-        """Or the status of a challenge."""
+    async def _result(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any]:
+        """Raises `RpcError`, `CancelledCallError`."""
         match request.method:
             case "initialize":
                 return introduction(self._options)
@@ -170,7 +201,8 @@ class _Server:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
         return found
 
-    async def _call(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any] | int:
+    async def _call(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any]:
+        """Raises `RpcError`, `CancelledCallError`. What the endpoint refuses, 401 and 403 too, is a failed result."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
         entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None:
@@ -178,17 +210,22 @@ class _Server:
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
         try:
+            if entry.endpoint.options.wants_basic and self._refuse_foreign is not None:
+                self._refuse_foreign(exchange.scope)
             asked = tool_request(entry.endpoint, arguments or {})
         except Problem as problem:
             # Who may not call it learns no more than that.
             refused = self._refused(entry.endpoint, exchange.user)
-            return refused or tool_result(entry, problem.status, CONTENT_TYPE, orjson.dumps(problem.members()))
+            told = problem if refused is None else Problem(refused, REFUSALS[refused]["error_description"])
+            return tool_result(entry, told.status, CONTENT_TYPE, orjson.dumps(told.members()))
         brought = [(key, value) for key, value in exchange.scope.headers.items() if _is_passed_on(key)]
-        answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, exchange)
-        body = await answer.read(None)
-        if answer.status in REFUSALS:
-            return answer.status
-        return tool_result(entry, answer.status, answer.header("content-type") or "", body)
+
+        async def call(outer: Exchange) -> dict[str, Any]:
+            answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, outer)
+            body = await answer.read(None)
+            return tool_result(entry, answer.status, answer.header("content-type") or "", body)
+
+        return await until_cancelled(exchange, request.id, self._host, call)
 
     def tell_metadata(self, exchange: Exchange) -> None:
         body = orjson.dumps(resource_metadata(self._options, self._base(exchange)))

@@ -12,6 +12,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.service.auth.antiforgery import guards, token_routes
+from rowcall.service.auth.cross_site import foreign_refusal
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.database.databases import Databases
@@ -86,7 +87,9 @@ def edition_routes(
         from rowcall.service.mcp.server import mcp_routes
 
         services = replace(services, limiting=partial(limit_named, services))
-        for method, path, steps in mcp_routes(*told, options.mcp, services, inside.call_for_caller):
+        foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
+        server = mcp_routes(*told, options.mcp, services, inside.call_for_caller, guards(services), foreign)
+        for method, path, steps in server:
             yield Route(method, path.lower(), (), (), method == "GET" and path == options.mcp.path), steps
 
 

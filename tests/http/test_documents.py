@@ -182,9 +182,10 @@ def test_an_operation_is_complete(service: Service) -> None:
     read = document["paths"]["/api/bed-notes"]["get"]
     assert (read["summary"], read["description"]) == ("Lists notes", "of one bed")
     assert (read["tags"], read["operationId"]) == (["public"], "public_bed_notes_get")
+    empty = {"allowEmptyValue": True}
     assert read["parameters"] == [
-        {"name": "bedId", "in": "query", "required": True, "schema": {"type": "integer", "format": "int32"}},
-        {"name": "q", "in": "query", "required": False, "schema": {"type": "string"}},
+        {"name": "bedId", "in": "query", "required": True, **empty, "schema": {"type": "integer", "format": "int32"}},
+        {"name": "q", "in": "query", "required": False, **empty, "schema": {"type": "string"}},
     ]
     number, text = {"type": "integer", "format": "int32", "nullable": True}, {"type": "string", "nullable": True}
     size = {"type": "object", "properties": {"width": number, "label": text}, "nullable": True}

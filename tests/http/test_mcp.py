@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -83,6 +85,7 @@ BASE = {
     "Service:AuthenticationOptions:ParameterNameClaimsMapping:_user_id": "user_id",
 }
 VERSION = "2025-11-25"
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +220,7 @@ def test_numbers_pass_as_they_are_written(service: Service) -> None:
         b'{"id":12345678901234567890123,"method":"tools/call","params":{"name":"same","arguments":{"n":%s,"t":1.10}}}'
     )
     written = "-12345678901234567890.10"
-    answer = service.post("/mcp", content=call % written.encode()).text
+    answer = service.post("/mcp", content=call % written.encode(), headers=JSON).text
     row = f'"n":{written},"t":"1.10","j":{{"a":1e400,"b":{written}}}'
     assert f'"structuredContent":{{"items":[{{{row}}}]}}' in answer
     assert json.loads(json.loads(answer)["result"]["content"][0]["text"])["items"][0]["t"] == "1.10"
@@ -244,8 +247,11 @@ def test_arguments_that_fit_no_address_are_named(
 
 
 def test_what_is_wrong_with_arguments_is_not_told_to_strangers(service: Service) -> None:
-    assert ask(service, "tools/call", {"name": "kept", "arguments": {}}).status_code == 401
-    assert ask(service, "tools/call", {"name": "kept"}, headers=token(service, "kiri")).status_code == 403
+    for headers, status in (({}, 401), (token(service, "kiri"), 403)):
+        result = reply(ask(service, "tools/call", {"name": "kept"}, headers=headers))["result"]
+        told = json.loads(result["content"][0]["text"])
+        assert (result["isError"], told["status"]) == (True, status)
+        assert "'name'" not in told["detail"]
 
 
 def test_a_tool_without_result_says_nothing(service: Service) -> None:
@@ -285,7 +291,7 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
     ],
 )
 def test_messages(service: Service, body: bytes, expected: dict[str, Any]) -> None:
-    assert reply(service.post("/mcp", content=body)) == {"jsonrpc": "2.0", **expected}
+    assert reply(service.post("/mcp", content=body, headers=JSON)) == {"jsonrpc": "2.0", **expected}
 
 
 def test_it_introduces_itself(service: Service, database: Database) -> None:
@@ -313,7 +319,7 @@ def test_it_introduces_itself(service: Service, database: Database) -> None:
     ],
 )
 def test_checks_in_front(service: Service, method: str, headers: dict[str, str], status: int) -> None:
-    answer = service.request(method, "/mcp", headers=headers, content=b'{"method":"ping"}')
+    answer = service.request(method, "/mcp", headers={**JSON, **headers}, content=b'{"method":"ping"}')
     assert answer.status_code == status
     if status != 200:
         assert problem(answer, status)["detail"]
@@ -347,17 +353,92 @@ def test_notifications_are_not_answered(service: Service) -> None:
     assert (answer.status_code, answer.content) == (202, b"")
 
 
-@pytest.mark.parametrize(
-    ("name", "headers", "status", "challenge"),
-    [("who", False, 401, "Bearer"), ("for_admins", True, 403, 'Bearer error="insufficient_scope"')],
-)
-def test_a_tool_is_as_closed_as_its_endpoint(
-    service: Service, name: str, headers: bool, status: int, challenge: str
-) -> None:
-    answer = ask(service, "tools/call", {"name": name}, headers=token(service, "kiri") if headers else {})
-    assert (answer.status_code, answer.headers["www-authenticate"]) == (status, challenge)
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json()["error"] == ("invalid_token" if status == 401 else "insufficient_scope")
+@pytest.mark.parametrize(("name", "signed_in", "status"), [("who", False, 401), ("for_admins", True, 403)])
+def test_a_tool_is_as_closed_as_its_endpoint(service: Service, name: str, signed_in: bool, status: int) -> None:
+    """The refusal of one tool is a failed result: others of the same server may be open."""
+    headers = token(service, "kiri") if signed_in else {}
+    result = reply(ask(service, "tools/call", {"name": name}, headers=headers))["result"]
+    assert (result["isError"], "structuredContent" in result) == (True, False)
+    assert json.loads(result["content"][0]["text"])["status"] == status
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
+def test_messages_are_json_by_their_type(service: Service, kind: str | None) -> None:
+    """A page can send other types to any site without being asked by CORS first."""
+    headers = {} if kind is None else {"Content-Type": kind}
+    answer = service.post("/mcp", content=b'{"method":"ping"}', headers=headers)
+    assert problem(answer, 415)["detail"] == "/mcp takes application/json"
+    answer = service.post(
+        "/mcp", content=b'{"method":"ping"}', headers={"Content-Type": "Application/JSON; charset=utf-8"}
+    )
+    assert answer.status_code == 200
+
+
+CROSS = "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out"
+
+
+def test_pages_of_other_sites_cannot_use_a_session(database: Database, service: Service, serve_once: Serve) -> None:
+    """`service` loads the functions. The checks of endpoints hold for sessions by cookie."""
+    settings = {P + "Enabled": "true", "Auth:CookieAuth": "true", P + "AllowedOrigins:0": "https://chat.example"}
+    settings |= {"Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
+    guarded = serve_once(database, settings={**BASE, **settings})
+    with guarded.new_client() as client:
+        assert client.post("/api/sign-in", json={"name": "kiri"}).status_code == 200
+        issued = client.get("/token").json()
+        call = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        for headers, status, detail in (
+            ({"Sec-Fetch-Site": "cross-site"}, 403, CROSS),
+            ({"Origin": "https://chat.example"}, 403, CROSS),
+            ({}, 400, "an antiforgery token in the header RequestVerificationToken is missing"),
+            ({issued["headerName"]: issued["token"]}, 200, ""),
+            ({issued["headerName"]: issued["token"], "Sec-Fetch-Site": "same-origin"}, 200, ""),
+        ):
+            answer = client.post("/mcp", json=call, headers=headers)
+            assert answer.status_code == status, headers
+            assert status == 200 or problem(answer, status)["detail"] == detail
+
+
+SLOW = """
+create function nap(_n int, _mark text) returns int language sql as
+    $$ select _n from pg_sleep(60) where length(_mark) > 0 $$;
+comment on function nap is 'HTTP POST
+mcp Sleeps.';
+"""
+RUNNING = """select count(*) from pg_stat_activity
+    where state = 'active' and datname = current_database() and query like '%nap%' and pid <> pg_backend_pid()"""
+
+
+def test_a_cancelled_call_ends_its_statement(own_database: Database, serve_once: Serve) -> None:
+    """By whichever worker the notification is taken, and only by the client that has made the call."""
+    service = serve_once(own_database, SLOW, {P + "Enabled": "true"}, workers=2)
+    session = ask(service, "initialize").headers["mcp-session-id"]
+    message = {"jsonrpc": "2.0", "id": 41, "method": "tools/call"}
+    message["params"] = {"name": "nap", "arguments": {"n": 1, "mark": "x"}}
+
+    def call() -> httpx.Response:
+        with service.new_client() as client:
+            return client.post("/mcp", json=message, headers={"Mcp-Session-Id": session}, timeout=60)
+
+    def cancel(request_id: object, **headers: str) -> None:
+        with service.new_client() as client:
+            body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": request_id}}
+            assert client.post("/mcp", json=body, headers=headers).status_code == 202
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call)
+        wait_until(lambda: own_database.value(RUNNING) == 1, "the call runs")
+        others = ask(service, "initialize").headers["mcp-session-id"]
+        cancel(41)
+        cancel(41, **{"Mcp-Session-Id": others})
+        cancel("41", **{"Mcp-Session-Id": session})
+        cancel(42, **{"Mcp-Session-Id": session})
+        assert own_database.value(RUNNING) == 1
+        assert not running.done()
+        cancel(41, **{"Mcp-Session-Id": session})
+        answer = running.result(30)
+        assert (answer.status_code, answer.content) == (202, b"")
+        wait_until(lambda: own_database.value(RUNNING) == 0, "the statement is cancelled")
+    assert reply(ask(service, "ping"))["result"] == {}
 
 
 def test_a_tool_runs_for_its_caller(service: Service) -> None:
