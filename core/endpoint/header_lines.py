@@ -16,7 +16,7 @@ from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, Options
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.text.cache_control import is_private, private
+from rowcall.core.text.cache_control import PRIVATE, VARY_BY_CREDENTIALS, is_private, may_store, private
 
 MAX_VALUE = 1000
 """Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
@@ -68,26 +68,45 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
     options = endpoint.options
     return HeaderLines(
         None if options.content_type is None else parse_template(options.content_type, names, staying),
-        tuple(
-            (name.lower(), parse_template(_private(name, value, options), names, staying))
-            for name, value in options.headers
-        ),
+        tuple((name.lower(), parse_template(value, names, staying)) for name, value in response_header_lines(options)),
     )
 
 
-def _is_personal(options: Options) -> bool:
+def response_header_lines(options: Options) -> tuple[tuple[str, str], ...]:
+    """Return the header lines of the comment, and the caching headers that personal responses get.
+
+    A personal response (see `is_personal`) is never left to the heuristics of a shared cache (RFC 9111, 4.2.2). Without
+    a `Cache-Control` line it gets `PRIVATE`. `Vary` names the credentials wherever a browser may store the response.
+    """
+    if not is_personal(options):
+        return options.headers
+    lines = tuple((name, _private(name, value, options)) for name, value in options.headers)
+    return lines + private_headers(options)
+
+
+def private_headers(options: Options) -> tuple[tuple[str, str], ...]:
+    """Return the caching headers that the comment of a personal endpoint leaves open."""
+    if not is_personal(options):
+        return ()
+    stated = [value for name, value in options.headers if name.lower() == _CACHE_CONTROL]
+    default = () if stated else ((_CACHE_CONTROL, PRIVATE),)
+    vary = (("vary", VARY_BY_CREDENTIALS),) if all(may_store(value) for value in stated) else ()
+    return default + vary
+
+
+def is_personal(options: Options) -> bool:
     """What it answers depends on who asks, or is not for everybody."""
     closed = options.requires_authorization or options.roles or options.fresh is not None or options.wants_basic
     return bool(closed or options.user_parameters or options.user_context or options.role_from_claim)
 
 
 def _private(name: str, value: str, options: Options) -> str:
-    return private(value) if name.lower() == _CACHE_CONTROL and _is_personal(options) else value
+    return private(value) if name.lower() == _CACHE_CONTROL and is_personal(options) else value
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """A `Cache-Control` that would let shared caches give one caller's answer to others: it is sent as private."""
-    if not _is_personal(endpoint.options):
+    if not is_personal(endpoint.options):
         return
     remedy = "" if endpoint.options.wants_basic else ", or let everybody in with allow_anonymous"
     for name, value in endpoint.options.headers:

@@ -17,6 +17,10 @@ _WITH_SECONDS = frozenset(("max-age", "s-maxage", "stale-while-revalidate", "sta
 _SHARED = frozenset(("public", "s-maxage", "proxy-revalidate"))
 _UNSHARED = frozenset(("private", "no-store"))
 
+PRIVATE = "private, no-cache"
+"""Default of responses that are not for everybody: no shared cache stores them, and a browser revalidates them."""
+VARY_BY_CREDENTIALS = "Cookie, Authorization"
+
 
 def directives(text: str) -> Iterator[str]:
     return (part.strip() for part in text.split(",") if part.strip())
@@ -48,6 +52,11 @@ def private(text: str) -> str:
 def is_private(text: str) -> bool:
     names = {_name(directive) for directive in directives(text)}
     return not names & _SHARED and bool(names & _UNSHARED)
+
+
+def may_store(text: str) -> bool:
+    """Whether some cache may store a response with this `Cache-Control`."""
+    return all(_name(directive) != "no-store" for directive in directives(text))
 
 
 def allows_errors(text: str) -> bool:

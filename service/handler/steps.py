@@ -18,6 +18,7 @@ from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.header_lines import response_header_lines
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
@@ -127,7 +128,7 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
     """From here on an error response has the comment's headers too (reference 01, 1 step 15)."""
-    return CommentHeaders(endpoint) if endpoint.options.headers else None
+    return CommentHeaders(endpoint) if response_header_lines(endpoint.options) else None
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:

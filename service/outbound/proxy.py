@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import is_personal
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.outbound.address import BadUrlError
 from rowcall.core.outbound.forwarding import OF_CONNECTION, response_headers
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.core.outbound.reply import Reply, headers_json
+from rowcall.core.text.cache_control import private
 from rowcall.ext.base.heads import lowered
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
@@ -87,7 +89,7 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
     def told(exchange: Exchange, answer: Answer, began: float) -> Headers:
         if timed:
             tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
-        return answer_headers(answer, options, comment_fields(exchange), inside=inside)
+        return answer_headers(answer, options, own_fields(endpoint, comment_fields(exchange), answer), inside=inside)
 
     dropped = options.exclude_response_headers | OF_CONNECTION
     plain = options.forward_response_headers and not timed
@@ -162,9 +164,25 @@ def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
     return host is not None and host.startswith("/")
 
 
+def own_fields(endpoint: Endpoint, fields: Headers, answer: Answer) -> Headers:
+    """Return the fields that win over those of the upstream response.
+
+    fields: those of the comment, with the caching headers of a personal response. Where the comment has no
+    `Cache-Control`, the upstream's own is sent, as private as the endpoint: it may be stricter than the default.
+    """
+    options = endpoint.options
+    if not is_personal(options) or any(name.lower() == "cache-control" for name, _ in options.headers):
+        return fields
+    upstream = ", ".join(value for name, value in answer.headers if name.lower() == "cache-control")
+    if not upstream:
+        return fields
+    return [(name, private(upstream) if name == "cache-control" else value) for name, value in fields]
+
+
 def answer_headers(answer: Answer, options: ProxyOptions, own: Headers, *, inside: bool) -> Headers:
     """own: those of the comment, which win. An endpoint of this service gives its content type alone."""
-    taken = {name for name, _ in own} if own else ()
+    # Fields of `Vary` add up.
+    taken = {name for name, _ in own if name != "vary"} if own else ()
     content_type = answer.header("content-type")
     headers: Headers = [("content-type", content_type)] if content_type is not None else []
     headers += own

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import private_headers
 from rowcall.core.errors.problems import Problem
 from rowcall.core.outbound.address import read_address
 from rowcall.core.outbound.forwarding import BODY_METHODS
@@ -21,7 +22,7 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.trace import trace_of
 from rowcall.service.outbound.forwarding import NO_HOST, sent_path
-from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure
+from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure, own_fields
 from rowcall.service.outbound.relay import relay
 from rowcall.service.request.self_calls import Capture
 from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
@@ -127,6 +128,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     options = services.options.outbound.proxy
     patience = services.options.http.slow_client
     inside = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
+    private_fields = list(private_headers(endpoint.options))
 
     async def send(exchange: Exchange) -> None:
         caught = exchange.protocol
@@ -140,7 +142,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
         try:
             answer = await while_client_waits(exchange.protocol, caught.sending)
             # Headers of the comment were for the result (reference 05, 4.5 rule 4).
-            headers = answer_headers(answer, options, [], inside=inside)
+            headers = answer_headers(answer, options, own_fields(endpoint, private_fields, answer), inside=inside)
             await relay(exchange, answer, headers, patience, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None

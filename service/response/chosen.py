@@ -10,8 +10,9 @@ from functools import partial
 
 from rowcall.core.endpoint.chosen_response import MARK, READ, ChoiceError, chosen_headers, chosen_status
 from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
-from rowcall.core.endpoint.header_lines import header_lines
+from rowcall.core.endpoint.header_lines import header_lines, is_personal
 from rowcall.core.errors.problems import Problem
+from rowcall.core.text.cache_control import private
 from rowcall.ext.driver.request import Part, Request, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.raw_rows import RawRenderer
@@ -50,6 +51,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
 def respond_as_chosen(endpoint: Endpoint) -> Step:
     """The last step of such an endpoint."""
     lines = header_lines(endpoint)
+    personal = is_personal(endpoint.options)
     tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
 
     def respond(exchange: Exchange) -> None:
@@ -64,7 +66,10 @@ def respond_as_chosen(endpoint: Endpoint) -> Step:
             raise Problem(500, str(error)) from None
         usual, content_type, body = _usual(endpoint, request, body)
         section = lines.fill(partial(argument_text, exchange))
-        own = {name for name, _ in chosen}
+        if personal:
+            chosen = [(name, private(value) if name == "cache-control" else value) for name, value in chosen]
+        # Further fields of `Vary` add to those of the comment.
+        own = {name for name, _ in chosen} - {"vary"}
         headers = [field for field in fields_of(section, content_type) if field[0].lower() not in own] + chosen
         status = usual if status is None else status
         if status in BODILESS or content_type is None:

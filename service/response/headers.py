@@ -7,7 +7,7 @@ from functools import partial
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.errors.problems import Problem
-from rowcall.core.text.cache_control import allows_errors
+from rowcall.core.text.cache_control import PRIVATE, VARY_BY_CREDENTIALS, allows_errors
 from rowcall.service.exchange.exchange import Exchange
 
 Headers = list[tuple[str, str]]
@@ -60,4 +60,7 @@ def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
     if exchange.comment_headers is not None:
         fields = exchange.comment_headers.fields(exchange)
         headers += [(name, value) for name, value in fields if name not in own and _is_for_errors(name, value)]
+    depends_on_caller = problem.status in (401, 403) or exchange.user is not None
+    if depends_on_caller and all(name.lower() != "cache-control" for name, _ in headers):
+        headers += [("cache-control", PRIVATE), ("vary", VARY_BY_CREDENTIALS)]
     return headers

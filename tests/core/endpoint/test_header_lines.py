@@ -24,7 +24,7 @@ def lines(comment: str) -> HeaderLines:
 @given(st.text(max_size=40))
 def test_every_value_gives_fields_of_printable_ascii(value: str) -> None:
     section = lines(LINES).fill(lambda _: value)
-    assert [name for name, _ in section.fields] == ["x-a", "content-disposition"]
+    assert [name for name, _ in section.fields][:2] == ["x-a", "content-disposition"]
     for text in (section.content_type or "", *(text for _, text in section.fields)):
         assert SENDABLE.fullmatch(text)
         assert text == text.strip()
