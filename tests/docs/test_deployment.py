@@ -62,6 +62,16 @@ def test_compose_reads_its_file() -> None:
     assert sorted(compose.service_names()) == ["postgres", "redis", "rowcall"]
 
 
+def test_compose_connects_with_few_rights_and_listens_on_loopback() -> None:
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    services = compose["services"]
+    user = services["rowcall"]["environment"]["DATABASE_URL"].partition("://")[2].partition(":")[0]
+    assert user != services["postgres"]["environment"].get("POSTGRES_USER", "postgres")
+    assert f"create role {user} login nosuperuser" in (FOLDER / "web-role.sql").read_text()
+    assert all(port.startswith("127.0.0.1:") for service in services.values() for port in service.get("ports", ()))
+    assert "make dist" in (FOLDER / "compose.yaml").read_text()
+
+
 def test_the_dockerfile_has_nothing_to_be_said_against() -> None:
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if program is None:

@@ -215,6 +215,7 @@ def test_answer_of_a_subscription(service: Service) -> None:
         wanted = {
             "content-type": "text/event-stream",
             "cache-control": "no-cache, no-store, must-revalidate, max-age=0",
+            "x-accel-buffering": "no",
             "connection": "keep-alive",
         }
         assert {name: stream.headers[name] for name in wanted} == wanted

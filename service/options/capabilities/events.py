@@ -14,6 +14,8 @@ from rowcall.service.startup_error import StartupError
 BUILT_IN_HEADERS = (
     ("content-type", "text/event-stream"),
     ("cache-control", "no-cache, no-store, must-revalidate, max-age=0"),
+    # nginx would collect events in its buffer, and deliver them late.
+    ("x-accel-buffering", "no"),
     ("connection", "keep-alive"),
 )
 _SECTION = "Service:ServerSentEvents:"
