@@ -95,7 +95,7 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
 
 
 def _decimal(text: str) -> str:
-    """numeric takes no exponent as text (reference 01, 6); as a JSON number it does, see `core.binding.binding`."""
+    """Reject exponents, which `money` does not take."""
     number = _number(text)
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")
@@ -173,7 +173,7 @@ def _moment(kind: ValueKind, moments: TimestampReader) -> Converter:
 
 
 _SIMPLE: dict[ValueKind, Converter] = {
-    ValueKind.NUMERIC: _decimal,
+    ValueKind.NUMERIC: _number,
     ValueKind.BOOLEAN: _boolean,
     ValueKind.UUID: _uuid,
 }

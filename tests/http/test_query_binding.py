@@ -28,7 +28,7 @@ CONVERSIONS = [
     ("float8", "one", None),
     ("numeric", "1.50", "1.50"),
     ("numeric", "1,000.25", "1000.25"),
-    ("numeric", "1e3", None),
+    ("numeric", "1e3", "1000"),
     ("numeric", "abc", None),
     ("money", "12.5", "$12.50"),
     ("boolean", "true", "true"),
