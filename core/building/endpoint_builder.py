@@ -94,6 +94,8 @@ class EndpointDefaults:
     null_text: NullText = NullText.EMPTY_STRING
     harmless_texts: bool = False
     """Texts of raw rows are no formulas to a spreadsheet."""
+    empty_without_row: bool = False
+    """`single` without a row is an empty body, also where the response is JSON."""
     not_found_without_row: bool = False
     """`single` without a row is 404, unless the comment says what NULL becomes."""
     custom_type_parameter_separator: str | None = None
@@ -236,6 +238,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
+        empty_without_row=defaults.empty_without_row,
         harmless_texts=defaults.harmless_texts,
         nested=defaults.nested,
         connection=defaults.connection,
@@ -321,6 +324,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     options = _signing(asked, path, defaults)
     if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)
+    if draft.changes.get("null_text") is NullText.EMPTY_STRING:
+        options = replace(options, empty_without_row=True)
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rowcall.core.catalogue.catalog import TypeInfo
+from rowcall.core.catalogue.facts import ValueFacts
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
@@ -34,9 +35,11 @@ class Reading(enum.Enum):
 
     NOTHING = ""
     TEXT = "await response.text()"
-    NUMBER = "Number(await response.text())"
-    BOOLEAN = 'await response.text() == "t"'
-    DATE = "new Date(await response.text())"
+    NUMBER = 'await response.text().then(text => text === "" ? null : Number(text))'
+    BOOLEAN = 'await response.text().then(text => text === "" ? null : text === "t")'
+    DATE = 'await response.text().then(text => text === "" ? null : new Date(text))'
+    JSON_OR_NULL = 'await response.text().then(text => text === "" ? null : JSON.parse(text))'
+    """JSON, or an empty body for NULL and for a row that is missing."""
     JSON = "await response.json()"
     RESPONSE = "response"
 
@@ -231,7 +234,13 @@ def _result(
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint, interfaces.options)
     type_text = _row(endpoint, shape, name, types, interfaces)
+    if endpoint.may_lack_row:
+        return _or_null(type_text), Reading.JSON_OR_NULL, True, True
     return (array_of(type_text) if shape.is_set and not asked.single else type_text), Reading.JSON, True, True
+
+
+def _or_null(type_text: str) -> str:
+    return type_text if type_text == "any" or type_text.endswith("| null") else f"{type_text} | null"
 
 
 def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool, bool]:
@@ -240,11 +249,14 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
         type_name = endpoint.shape.columns[0].column.type_name
     found = plain_type(type_name, "any")
     if found.endswith("[]"):
-        return ("any" if found.startswith("any") else found), Reading.JSON, False, True
+        kind = "any" if found.startswith("any") else found
+        return _or_null(kind), Reading.JSON_OR_NULL, False, True
     if is_date(type_name):
-        return "Date", Reading.DATE, False, False
-    reading = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON}.get(found, Reading.TEXT)
-    return found, reading, False, False
+        return _or_null("Date"), Reading.DATE, False, False
+    readings = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON_OR_NULL}
+    reading = readings.get(found)
+    # NULL and an empty text are the same empty body.
+    return (found, Reading.TEXT, False, False) if reading is None else (_or_null(found), reading, False, False)
 
 
 def _row(
@@ -277,9 +289,13 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            exact_type(interfaces.column(one, shape, types), one.column.facts),
+            _nullable(exact_type(interfaces.column(one, shape, types), one.column.facts), one.column.facts),
         )
         for one in shape.columns
     ]
     row = f"{{ {', '.join(f'{key}: {kind}' for key, kind in columns)} }}" if shape.named else columns[0][1]
-    return row if single else array_of(row)
+    return _or_null(row) if single else array_of(row)
+
+
+def _nullable(type_text: str, facts: ValueFacts) -> str:
+    return type_text if facts.never_null else _or_null(type_text)

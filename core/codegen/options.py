@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import ClaimMapping
 
-ERROR_TYPE = "{status: number; title: string; detail?: string | null} | undefined"
+ERROR_TYPE = (
+    "{status: number; title: string; detail?: string | null; hint?: string | null; "
+    "errors?: {parameter: string; path: string; message: string}[]} | undefined"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,6 +255,8 @@ class Options(Record):
     headers_parameter: str | None = None
     """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
     null_text: NullText = NullText.EMPTY_STRING
+    empty_without_row: bool = False
+    """`single` without a row is an empty body instead of the JSON text `null`."""
     response_settings: bool = False
     """Status and headers of the answer come from settings, also where the routine's text does not name them."""
     status_column: str | None = None
@@ -396,6 +398,12 @@ class Endpoint(Record):
     def passes_through(self) -> bool:
         """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
         return self.options.proxy is not None and not self.outgoing.replies
+
+    @property
+    def may_lack_row(self) -> bool:
+        """Whether a successful response may be `null` or empty because `single` found no row."""
+        one_of_a_set = self.shape.path is ResultPath.ROWS and self.shape.is_set and self.options.single
+        return one_of_a_set and self.options.null_text is not NullText.NOT_FOUND
 
     @property
     def raw_body(self) -> EndpointParameter | None:

@@ -80,6 +80,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         harmless_texts=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        empty_without_row=settings.flag("Service:EmptyBodyWithoutRow"),
         not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),

@@ -121,10 +121,18 @@ def null_body(endpoint: Endpoint) -> bytes:
     """Raises `Problem` 404 where nothing is what cannot be found."""
     if endpoint.options.null_text is NullText.NOT_FOUND:
         raise _nothing_found()
+    json_rows = endpoint.shape.path is ResultPath.ROWS and is_json(endpoint)
     if endpoint.options.null_text is not NullText.NULL_LITERAL:
-        return b""
+        # An empty body is no valid JSON document (RFC 8259 section 2).
+        return b"null" if json_rows and not endpoint.options.empty_without_row and _has_json_type(endpoint) else b""
     # A JSON response can only say null; text says NULL (spec 2.12).
-    return b"null" if endpoint.shape.path is ResultPath.ROWS and is_json(endpoint) else b"NULL"
+    return b"null" if json_rows else b"NULL"
+
+
+def _has_json_type(endpoint: Endpoint) -> bool:
+    """Return whether the content type that the comment sets, if any, is a JSON type."""
+    declared = endpoint.options.content_type
+    return declared is None or "json" in declared.lower()
 
 
 def _not_found(_exchange: Exchange) -> None:

@@ -33,6 +33,12 @@ create function ping_depot() returns void language sql as '';
 comment on function ping_depot() is 'HTTP';
 create function get_count() returns int language sql as 'select 3';
 comment on function get_count() is 'HTTP';
+create function null_count() returns int language sql as 'select null::int';
+comment on function null_count() is 'HTTP';
+create function null_settings() returns jsonb language sql as 'select null::jsonb';
+comment on function null_settings() is 'HTTP';
+create function no_depot() returns setof depot language sql stable as 'select * from depot where false';
+comment on function no_depot() is E'HTTP\\nsingle';
 create function is_gate_open() returns boolean language sql as 'select true';
 comment on function is_gate_open() is 'HTTP';
 create function get_opened() returns timestamptz language sql as $$ select '2026-02-28 10:00+00'::timestamptz $$;
@@ -197,13 +203,13 @@ def test_void_is_a_plain_call(public: str) -> None:
 @pytest.mark.parametrize(
     ("name", "declared", "expression"),
     [
-        ("getCount", "number", "Number(await response.text())"),
-        ("isGateOpen", "boolean", 'await response.text() == "t"'),
-        ("getOpened", "Date", "new Date(await response.text())"),
-        ("getSettings", "any", "await response.json()"),
-        ("getNumbers", "number[]", "await response.json()"),
-        ("getDays", "string[]", "await response.json()"),
-        ("_2faCheck", "number", "Number(await response.text())"),
+        ("getCount", "number | null", 'await response.text().then(text => text === "" ? null : Number(text))'),
+        ("isGateOpen", "boolean | null", 'await response.text().then(text => text === "" ? null : text === "t")'),
+        ("getOpened", "Date | null", 'await response.text().then(text => text === "" ? null : new Date(text))'),
+        ("getSettings", "any", 'await response.text().then(text => text === "" ? null : JSON.parse(text))'),
+        ("getNumbers", "number[] | null", 'await response.text().then(text => text === "" ? null : JSON.parse(text))'),
+        ("getDays", "string[] | null", 'await response.text().then(text => text === "" ? null : JSON.parse(text))'),
+        ("_2faCheck", "number | null", 'await response.text().then(text => text === "" ? null : Number(text))'),
         ("getNames", "string[]", "await response.json() as string[]"),
         ("report", "string", "await response.text()"),
         ("signIn", "string", "await response.text()"),
@@ -247,7 +253,8 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
 
 def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
     assert (
-        "\ntype ApiError = {status: number; title: string; detail?: string | null};\n"
+        "\ntype ApiError = {status: number; title: string; detail?: string | null; "
+        "hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};\n"
         "type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};\n"
     ) in public
     assert (
@@ -514,6 +521,9 @@ def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, 
 ANSWERS = """({
     ping: await api.pingDepot(),
     count: await api.getCount(),
+    nullCount: await api.nullCount(),
+    nullSettings: await api.nullSettings(),
+    noDepot: await api.noDepot(),
     open: await api.isGateOpen(),
     opened: (await api.getOpened()).toISOString(),
     settings: await api.getSettings(),
@@ -562,6 +572,9 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
     assert answers == {
         "ping": "undefined",
         "count": 3,
+        "nullCount": None,
+        "nullSettings": None,
+        "noDepot": None,
         "open": True,
         "opened": "2026-02-28T10:00:00.000Z",
         "settings": {"a": [1]},

@@ -23,6 +23,7 @@ create function null_array() returns int[] language sql stable as 'select null::
 create function null_bytes() returns bytea language sql stable as 'select null::bytea';
 create function no_first_value() returns setof int language sql stable as 'select 1 where false';
 create function no_first_object() returns table(a int) language sql stable as 'select 1 where false';
+create function no_first_empty() returns setof int language sql stable as 'select 1 where false';
 create function in_rows() returns setof text language sql stable as 'select null::text';
 comment on function by_default() is 'HTTP';
 comment on function as_empty() is E'HTTP\\ntext_response_null_handling empty_string';
@@ -37,6 +38,7 @@ comment on function null_array() is 'HTTP';
 comment on function null_bytes() is 'HTTP';
 comment on function no_first_value() is E'HTTP\\nsingle';
 comment on function no_first_object() is E'HTTP\\nsingle';
+comment on function no_first_empty() is E'HTTP\\nsingle\\nnull_handling empty_string';
 comment on function in_rows() is E'HTTP\\ntext_response_null_handling no_content';
 """
 
@@ -78,9 +80,20 @@ NULLS = [
 """Routine, its content type, and what a literal NULL is there: in a row of JSON only null would do."""
 
 
-def test_by_default_every_null_is_an_empty_body(service: Service) -> None:
-    for routine, content_type, _ in NULLS:
-        assert answer(service.get(f"/api/{routine}")) == (200, content_type, ""), routine
+def test_by_default_null_text_is_empty_and_a_missing_row_is_json_null(service: Service) -> None:
+    for routine, content_type, word in NULLS:
+        body = "null" if word == "null" else ""
+        assert answer(service.get(f"/api/{routine}")) == (200, content_type, body), routine
+    assert answer(service.get("/api/no-first-empty")) == (200, JSON, "")
+
+
+def test_a_key_restores_the_empty_body_of_single_without_a_row(
+    database: Database, service: Service, serve: Serve
+) -> None:
+    """`service` loads the functions."""
+    empty = serve(database, settings={"Service:EmptyBodyWithoutRow": "true"})
+    assert answer(empty.get("/api/no-first-object")) == (200, JSON, "")
+    assert answer(empty.get("/api/no-first-value")) == (200, JSON, "")
 
 
 def test_configured_literal_holds_where_no_annotation_says_otherwise(

@@ -110,7 +110,7 @@ ANSWERS = [
     ("single-row", '{"id":1,"kind":"fern"}'),
     ("single-value", '"fern"'),
     ("single-null", "null"),
-    ("single-of-none", ""),
+    ("single-of-none", "null"),
     ("returned", "[1,2]"),
     ("returned-dims", '[{"w":1,"h":2},{"w":2,"h":3}]'),
     ("returned-words", "[1,2]"),

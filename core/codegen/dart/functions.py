@@ -52,7 +52,7 @@ class DartFunction:
             value = f"List<{models.uploaded(f'{name}Response')}>"
         url = names.beside(f"{call.name}Url") if call.export_url else ""
         source = names.beside(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
-        return cls(call, request, value or models.type_of(answer.shape), url, source)
+        return cls(call, request, value or _value_type(call, models), url, source)
 
     def returned(self, options: DartOptions) -> str:
         return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
@@ -272,7 +272,25 @@ def _with_status(function: DartFunction, models: Models, options: DartOptions) -
     yield ");"
 
 
+def _may_be_null(call: Call) -> bool:
+    """Return whether a successful response may have no value because `single` found no row."""
+    if call.answer.reading not in (Reading.JSON, Reading.TEXT) or call.endpoint.options.login:
+        return False
+    return call.endpoint.may_lack_row
+
+
+def _value_type(call: Call, models: Models) -> str:
+    kind = models.type_of(call.answer.shape)
+    nullable = _may_be_null(call) and kind not in ("dynamic", "String") and not kind.endswith("?")
+    return f"{kind}?" if nullable else kind
+
+
 def _read(function: DartFunction, models: Models) -> str:
+    read = _read_value(function, models)
+    return f"{_BODY}.isEmpty ? null : {read}" if function.value.endswith("?") else read
+
+
+def _read_value(function: DartFunction, models: Models) -> str:
     answer = function.call.answer
     if answer.reading is Reading.RESPONSE:
         return "response"
@@ -281,7 +299,7 @@ def _read(function: DartFunction, models: Models) -> str:
         name = function.value.removeprefix("List<").removesuffix(">")
         return f"({decoded} as List<dynamic>).map((item) => {name}.fromJson(item as Map<String, dynamic>)).toList()"
     if answer.reading is Reading.JSON:
-        return models.from_json(answer.shape, decoded, null=False)
+        return models.from_json(answer.shape, decoded, null=function.value.endswith("?"))
     return _from_text(answer.shape, models)
 
 

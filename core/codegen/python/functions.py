@@ -61,6 +61,7 @@ class Method:
             case Reading.FILES:
                 return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty, stream)
         kind = models.type_of(answer.shape)
+        empty |= call.endpoint.may_lack_row
         # NULL is an empty body there, and so is an empty text.
         empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)

@@ -40,6 +40,8 @@ class ApiError(Exception):
         self.problem: dict[str, Any] = found if isinstance(found, dict) else {{}}
         self.title = str(self.problem.get("title") or response.reason_phrase)
         self.detail: str | None = self.problem.get("detail")
+        self.hint: str | None = self.problem.get("hint")
+        self.errors: list[dict[str, str]] = self.problem.get("errors") or []
         super().__init__(f"{{self.status}} {{self.title}}" + (f": {{self.detail}}" if self.detail else ""))
 
 

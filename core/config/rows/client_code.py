@@ -41,7 +41,8 @@ ROWS: tuple[Key, ...] = (
     text(_P + "ErrorExpression", "await response.json()", "Expression that reads an error."),
     text(
         _P + "ErrorType",
-        "{status: number; title: string; detail?: string | null} | undefined",
+        "{status: number; title: string; detail?: string | null; hint?: string | null; "
+        "errors?: {parameter: string; path: string; message: string}[]} | undefined",
         "Type of an error.",
     ),
     flag(

@@ -147,6 +147,11 @@ ROWS: tuple[Key, ...] = (
         "Answer 404 where `single` gives no row, unless the comment says something else (`null_handling`).",
     ),
     flag(
+        "Service:EmptyBodyWithoutRow",
+        False,
+        "Answer 200 with an empty body, in place of the JSON text `null`, where `single` gives no row.",
+    ),
+    flag(
         "Service:NeutralizeFormulas",
         False,
         "Put an apostrophe in front of texts in raw rows with a separator (CSV) that a spreadsheet would take for "

@@ -46,6 +46,7 @@ OUR_OWN_DEFAULT = {
     # a cancelled statement is 504: a 205 would tell the client that all went well
     "ErrorHandlingOptions:ErrorCodePolicies",
     # what a caller cannot choose is no part of what it is told
+    "Service:ClientCodeGen:ErrorType",
     "Service:ClientCodeGen:OmitAutomaticParameters",
     "Service:DartClientCodeGen:OmitAutomaticParameters",
     "Service:HttpFileOptions:OmitAutomaticParameters",
