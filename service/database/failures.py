@@ -34,6 +34,10 @@ NAMED = frozenset({"42883", "42703", "42P01", "42704"})
 STALE = frozenset({"0A000", "26000", "42804", NO_SCHEMA, *NAMED})
 _QUOTED = re.compile(r'"([^"]+)"')
 
+INTERNAL = "XX000"
+_LOOKUP_FAILED = re.compile(r"(cache lookup failed for|could not open relation with OID|could not find tuple for) ")
+"""Start of the messages of PostgreSQL for an object that was dropped between two lookups. They are never translated."""
+
 NOT_NULL = "23502"
 COMPUTED = "428C9"
 """A value for a generated column, or for an identity that is always generated."""
@@ -148,6 +152,10 @@ class Failures:
         if error.sqlstate == "42P05" and not call.commits:
             # An earlier run has left it there, on a connection that closes now; this one has been rolled back.
             return True
+        if _is_lookup_failure(request):
+            # The error has rolled back the transaction, unless the call commits on its own.
+            call.trip(mask)
+            return not call.commits
         return _renew_statement(call, mask, request)
 
     def renew(self, call: Call, mask: int, request: Request) -> None:
@@ -155,7 +163,7 @@ class Failures:
         self._repeat(call, mask, request, 1)
 
     def _report_stale(self, request: Request) -> None:
-        if _is_stale(request):
+        if _is_stale(request) or _is_lookup_failure(request):
             self._report(str(request.label))
 
     def _report(self, label: str) -> bool:
@@ -192,7 +200,12 @@ class Failures:
             # Nothing of it has run, and there was no time left to run it elsewhere.
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
             return call.policy.timeout.out_of_time()
-        if call.existed and not request.failed_ahead and _is_stale(request) and self._report(call.label):
+        if (
+            call.existed
+            and not request.failed_ahead
+            and (_is_stale(request) or _is_lookup_failure(request))
+            and self._report(call.label)
+        ):
             assert request.error is not None  # noqa: S101 (which is what makes it stale)
             log.warning(
                 "%s: %s: %s; the database has changed", call.label, request.error.sqlstate, request.error.message
@@ -383,6 +396,14 @@ def _is_stale(request: Request) -> bool:
     if error.sqlstate == NO_SCHEMA:
         return any(f'"{name}".'.encode() in request.statement.sql for name in _QUOTED.findall(error.message))
     return error.sqlstate not in NAMED or error.position is not None
+
+
+def _is_lookup_failure(request: Request) -> bool:
+    """Whether the server failed to find an object in its system caches because it was dropped meanwhile."""
+    error = request.error
+    if error is None or error.sqlstate != INTERNAL or error.source_function == RAISE:
+        return False
+    return _LOOKUP_FAILED.match(error.message) is not None
 
 
 def _has_lost_statement(request: Request) -> bool:

@@ -19,7 +19,7 @@ from rowcall.service.database.failures import OutOfTimeError
 from rowcall.service.database.lanes.choice import Contention
 from rowcall.service.database.lanes.exclusive import ExclusiveLane
 from rowcall.service.database.lanes.lane import CANCEL_SECONDS
-from rowcall.service.database.lanes.shared import SharedLane
+from rowcall.service.database.lanes.shared import QueuedTooLongError, SharedLane
 from rowcall.service.database.left_behind import LeftBehind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 
@@ -106,7 +106,11 @@ class Watchdog:
                 # comes behind the last bytes, would go unnoticed.
                 connection.on_readable()
                 for request in connection.late(OVERTIME):
-                    request.give_up(OutOfTimeError("its time was over before the database had answered"))
+                    if request is not connection.head and request.statement.repeatable:
+                        # The request in front of it used up its time. It runs again on a connection of its own.
+                        request.give_up(QueuedTooLongError())
+                    else:
+                        request.give_up(OutOfTimeError("its time was over before the database had answered"))
                 self._look_for_silence(lane, connection)
         self._look_at_shared_heads()
         for request, disconnected in list(self._requests.items()):

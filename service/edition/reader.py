@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg import sql
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.exact_types import exact_endpoint, exact_types
@@ -50,6 +51,8 @@ _SCHEMAS = "Service:IncludeSchemas"
 
 MOST_GROUPS = GROUPS // 8
 """Of functions that have changed: beyond it everything is read anew."""
+MOST_READINGS = 5
+"""Attempts to read a catalogue that changes while it is read."""
 MAIN = ""
 """Stands for the main connection among the case-folded names of connections."""
 
@@ -172,11 +175,24 @@ class EndpointReader:
             self._seen = {}
         with paused():
             try:
-                edition = await self._read(number, only_files=only_files)
+                edition = await self._read_until_stable(number, only_files=only_files)
             finally:
                 forget()
             keep(first=number == 1)
             return edition
+
+    async def _read_until_stable(self, number: int, *, only_files: bool) -> Edition:
+        """Read again if a lookup in the system caches fails: an object was dropped between two lookups.
+
+        Raises `psycopg.errors.InternalError_` if this happens `MOST_READINGS` times in a row.
+        """
+        for attempt in range(1, MOST_READINGS):
+            try:
+                return await self._read(number, only_files=only_files)
+            except psycopg.errors.InternalError_ as error:
+                log.info("the catalogue changed while it was read (attempt %d): %s", attempt, str(error).strip())
+                self._databases, self._seen = {}, {}
+        return await self._read(number, only_files=only_files)
 
     async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]
@@ -264,8 +280,27 @@ class EndpointReader:
     async def _discover(self, key: str) -> None:
         known = self._databases.pop(key, None)
         async with await self._connector(key).open_plain() as connection:
-            schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-            # Before it is read: what changes meanwhile is found by the next look.
+            for attempt in range(1, MOST_READINGS + 1):
+                found = await self._read_in_one_snapshot(key, connection, known)
+                # Functions such as has_function_privilege() look objects up in their present state, not in that of
+                # the snapshot, and return NULL for a dropped object. So what changed meanwhile is read again.
+                if attempt == MOST_READINGS or await catalogue_fingerprint(connection) == found.fingerprint:
+                    break
+                log.debug("the catalogue changed while it was read (attempt %d)", attempt)
+        self._databases[key] = found
+        self._worlds[key] = found.world
+
+    async def _read_in_one_snapshot(
+        self, key: str, connection: psycopg.AsyncConnection[Any], known: _Database | None
+    ) -> _Database:
+        """Read fingerprint and catalogue in one REPEATABLE READ transaction.
+
+        known: the result of the previous reading, if only what has changed since then has to be read.
+        """
+        schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+        await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+        async with connection.transaction():
+            # If a statement changes the catalogue later than this, the next look finds it.
             fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
             found = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
             if found is None:
@@ -277,17 +312,18 @@ class EndpointReader:
                     world.remember(known.world)
                 found = _Database(fingerprint, discovered, world)
                 self._affected[key] = None
-        self._databases[key] = found
-        self._worlds[key] = found.world
+        return found
 
     async def _at_once(
         self, key: str, connection: psycopg.AsyncConnection[Any], schema: str | None
     ) -> tuple[Discovered, World]:
         """Both readings of a start, when there are no other connections yet: one processor of the server reads while
-        another one does, or while what has come is made into something.
+        another one does, or while what has come is made into something. Both read the same snapshot.
         """
+        exported = await (await connection.execute("select pg_catalog.pg_export_snapshot()")).fetchone()
+        assert exported is not None  # noqa: S101 (a function call returns one row)
         async with await self._connector(key).open_plain() as other:
-            world = asyncio.ensure_future(read_world(other))
+            world = asyncio.ensure_future(_read_world_in(other, str(exported[0])))
             try:
                 return await discover_all(connection, self._exposure.wanted, schema), await world
             finally:
@@ -435,6 +471,14 @@ class EndpointReader:
             log.warning("%s", message)
         if self._verify != "None" and not missing:
             log.info("%d routed endpoints have what they need where they run", count)
+
+
+async def _read_world_in(connection: psycopg.AsyncConnection[Any], snapshot: str) -> World:
+    """`read_world` in a snapshot that another session has exported."""
+    await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+    async with connection.transaction():
+        await connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
+        return await read_world(connection)
 
 
 def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:

@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.background import pause
@@ -167,8 +168,12 @@ class ExclusiveLane:
 
     def _late(self, waiter: asyncio.Future[Connection] | _Turn, seconds: float) -> None:
         if not waiter.done():
-            waiter.set_exception(Overload.late(seconds))
+            waiter.set_exception(self._refusal(seconds))
         self._forget_finished()
+
+    def _refusal(self, seconds: float) -> Problem:
+        """Why a request got no connection within `seconds`: the pool is exhausted, or the server is away."""
+        return Overload.late(seconds) if self._all else Overload.away()
 
     def _forget_finished(self) -> None:
         while self._waiting and self._waiting[0][1].done():

@@ -18,7 +18,7 @@ class Overload:
 
     @staticmethod
     def away() -> Problem:
-        return unavailable("the database is not there")
+        return unavailable("the database cannot be reached")
 
     @staticmethod
     def late(seconds: float) -> Problem:

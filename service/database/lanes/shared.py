@@ -41,6 +41,10 @@ class ElsewhereError(Exception):
     """A request has been taken out of the queue of a shared lane, to run on a connection of its own."""
 
 
+class QueuedTooLongError(ElsewhereError):
+    """The time limit of a request passed while it waited behind another one on a shared connection."""
+
+
 @dataclass(frozen=True, slots=True)
 class Width:
     """How a shared lane grows.
@@ -244,7 +248,10 @@ class SharedLane:
         for _, request in late:
             seconds = patience(bound, request.timeout)
             standing = self._queue_time.standing and seconds == bound
-            request.refuse(Overload.standing(seconds) if standing else Overload.late(seconds))
+            if not self.connections:
+                request.refuse(Overload.away())
+            else:
+                request.refuse(Overload.standing(seconds) if standing else Overload.late(seconds))
 
     async def cancel(self, connection: Connection, request: Request) -> None:
         """Cancels `request` if the connection runs it and nothing else is in flight there."""

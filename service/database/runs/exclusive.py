@@ -17,7 +17,7 @@ from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.lanes.exclusive import RESET_SECONDS, ExclusiveLane
 from rowcall.service.database.lanes.lane import NoticeHandler
 from rowcall.service.database.lanes.overload import Overload
-from rowcall.service.database.lanes.shared import ElsewhereError
+from rowcall.service.database.lanes.shared import ElsewhereError, QueuedTooLongError
 from rowcall.service.database.runs.placement import Placement
 from rowcall.service.database.runs.settings import CallSettings, timeout_setting
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
@@ -135,7 +135,8 @@ class ExclusiveRuns:
         Raises:
             Problem: it may not be.
         """
-        tries = Tries(began=request.began)
+        # If its time passed while it waited behind another request, its limit counts from the start of the next run.
+        tries = Tries(began=0.0 if isinstance(request.failure, QueuedTooLongError) else request.began)
         pause = self._pause(call, exchange.mask, request, tries)
         if pause is None:
             raise self._failures.problem(call, exchange, request, tries)

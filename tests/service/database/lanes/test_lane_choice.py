@@ -58,7 +58,8 @@ def test_single_slow_calls_on_a_busy_processor_do_not_demote() -> None:
     pace = promoted()
     for _ in range(100):
         pace.record(VERY_SLOW)
-        feed(pace, FAST, WINDOW - 1)
+        # One in a thousand. One in every window would delay those behind it by 11 ms on average.
+        feed(pace, FAST, 16 * WINDOW - 1)
     assert pace.fast
 
 
@@ -73,7 +74,9 @@ def test_the_way_back_becomes_longer_each_time() -> None:
             pace.record(FAST)
             calls += 1
         needed.append(calls // WINDOW)
-    assert needed == [2, 4, 8, 16, 32, 64, 64, 64, 64]
+    # The first returns take longer than the windows that are asked for: the expected wait has to fall, too.
+    assert all(windows >= least for windows, least in zip(needed, (2, 4, 8, 16, 32, 64, 64, 64, 64), strict=True))
+    assert max(needed) < 128
 
 
 def test_long_good_conduct_shortens_the_way_back_again() -> None:
@@ -106,3 +109,20 @@ def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
     for seconds in times:
         before = pace.fast
         assert pace.record(seconds) == (pace.fast != before)
+
+
+def test_rare_very_slow_calls_demote_a_routine_for_good() -> None:
+    """1 % of the calls take 300 ms: those behind them would wait 100 ms on average."""
+    choice = LaneChoice(0.005)
+    fast = 0
+    for number in range(10_000):
+        choice.record(0.3 if number % 100 == 99 else 0.001)
+        fast += choice.fast
+    assert fast < 200
+
+
+def test_moderate_outliers_of_a_clock_do_not_demote_a_routine() -> None:
+    choice = LaneChoice(0.005)
+    for number in range(10_000):
+        choice.record(0.02 if number % 1000 == 999 else 0.0003)
+        assert choice.fast or number < 10

@@ -242,7 +242,7 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
             with pytest.raises(Problem, match=r"within 0\.1 s"):
                 raise await told.get()
             lane.go_away()
-            with pytest.raises(Problem, match="is not there"):
+            with pytest.raises(Problem, match="cannot be reached"):
                 raise await told.get()
             assert lane.waiting == 0
             lane.away = False
