@@ -9,11 +9,14 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Conflict
 from rowcall.core.tables.routines import TableOperation
+
+DEFAULT_LOGIN = LoginOptions()
 
 
 class Severity(enum.Enum):
@@ -129,7 +132,9 @@ def may_write(endpoint: Endpoint) -> bool:
 # --- findings ------------------------------------------------------------------------------------------------------
 
 
-def endpoint_findings(endpoints: Sequence[Endpoint], *, basic: bool = False) -> Iterator[Finding]:
+def endpoint_findings(
+    endpoints: Sequence[Endpoint], *, basic: bool = False, login: LoginOptions = DEFAULT_LOGIN
+) -> Iterator[Finding]:
     for name in openness(endpoints, basic=basic).writing:
         yield Finding(
             Severity.MEDIUM,
@@ -139,6 +144,7 @@ def endpoint_findings(endpoints: Sequence[Endpoint], *, basic: bool = False) -> 
             "authorize, or a rate limit and a check of its own",
         )
     yield from impersonation_findings(endpoints)
+    yield from login_findings(endpoints, login)
 
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
@@ -150,6 +156,21 @@ def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
                 one.name,
                 "its callers act as other users, and a session of theirs that somebody finds is enough for it",
                 "authorize … within 5 minutes",
+            )
+
+
+def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterator[Finding]:
+    """Logins that take a password and can return no hash, so that the service verifies nothing."""
+    for endpoint in endpoints:
+        columns = {column.column.name.lower() for column in endpoint.shape.columns}
+        takes_password = any(login.password.lower() in one.db_name.lower() for one in endpoint.parameters)
+        if endpoint.options.login and takes_password and login.hash.lower() not in columns:
+            yield Finding(
+                Severity.LOW,
+                "login-without-hash",
+                endpoint.name,
+                f"it takes a password and returns no column {login.hash}, so the routine alone decides who signs in",
+                f"return the stored hash as {login.hash}, and let the service verify the password",
             )
 
 

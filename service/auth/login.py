@@ -63,7 +63,8 @@ class _Login:
             if self._has_hash:
                 await self._hasher.pretend(self._given_password(exchange))
             raise Problem(401, NOBODY)
-        if row.hash is not None:
+        # Without a hash column the routine has decided; an empty hash beside a password is an account without one.
+        if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
             await self._verify(exchange, row)
         self._answer(exchange, row, cells)
 

@@ -63,7 +63,7 @@ def audit(arguments: Arguments) -> int:
     basic = options.auth.basic.enabled
     findings = (
         *settings_findings(settings, options),
-        *endpoint_findings(endpoints, basic=basic),
+        *endpoint_findings(endpoints, basic=basic, login=options.auth.login),
         *database_findings(facts, endpoints),
         *published_secrets(documents, _secrets(settings, endpoints)),
     )

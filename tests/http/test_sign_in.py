@@ -185,8 +185,23 @@ def test_what_is_no_hash_lets_nobody_in(service: Service) -> None:
     problem(sign_in(service, nick="broken", passphrase="not a hash"), 401)
 
 
-def test_no_hash_means_that_the_routine_has_decided(service: Service) -> None:
-    assert sign_in(service, nick="open", passphrase=None).status_code == 200
+@pytest.mark.parametrize("passphrase", ["guessed", "", None])
+@pytest.mark.parametrize("nick", ["open", "blank"])
+def test_an_account_without_a_hash_lets_nobody_in(
+    service: Service, database: Database, nick: str, passphrase: str | None
+) -> None:
+    """`open` has NULL, `blank` an empty text: the failure is reported like that of a wrong password."""
+    database.execute("""
+        insert into member (id, nick, secret, duties) select 47, 'blank', '', '{}'
+        where not exists (select from member where id = 47)
+    """)
+    problem(sign_in(service, nick=nick, passphrase=passphrase), 401)
+    outcome, _, user_id, _ = last_attempt(database)
+    assert (outcome, user_id) == ("failed", "47" if nick == "blank" else "43")
+
+
+def test_a_routine_without_a_hash_column_has_decided(service: Service) -> None:
+    assert service.post("/api/heavy-login", json={"scheme": None, "size": 1}).status_code == 200
 
 
 def test_success_is_reported_before_the_answer(service: Service, database: Database) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts, database_findings, endpoint_findings
 from rowcall.service.options.audit import weakness
-from tests.core.routines import endpoint
+from tests.core.routines import column, endpoint, parameter
 
 ROLE = Role("clerk")
 PLAIN = Definer(1, "f()", "boss", False, None, False)
@@ -74,3 +74,19 @@ def test_secrets(secret: str, weak: bool) -> None:
     why = weakness(secret)
     assert (why is not None) is weak
     assert secret not in (why or "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "expected"),
+    [
+        (("user_id", "user_name"), "_password", ["login-without-hash"]),
+        (("user_id", "Hash"), "_password", []),
+        (("user_id", "user_name"), "_name", []),
+    ],
+)
+def test_logins_that_can_return_no_hash(columns: tuple[str, ...], named: str, expected: list[str]) -> None:
+    made = endpoint(
+        parameter(named, 25), returns=2249, columns=tuple(column(name, 25) for name in columns), comment="login"
+    )
+    codes = [one.code for one in endpoint_findings([made])]
+    assert [code for code in codes if code != "anonymous-write"] == expected
