@@ -87,6 +87,8 @@ class Draft:
     """Database names of the parameters: a `key = value` with such a key is an expression."""
     claimed: frozenset[str] = frozenset()
     """Lines that have been understood elsewhere."""
+    of_extension: bool = False
+    """The comment is that of an extension's author: prose in it is no misspelt annotation."""
     methods: frozenset[str] = frozenset()
     """Those that a line outside of a `for` block may give it (`core.catalogue.source`); empty: any."""
     writes: bool = False

@@ -52,7 +52,9 @@ def _read_prose(line: Line, draft: Draft) -> None:
         # The block is about other objects, and what would be an annotation there is not recognized as one here.
         return
     meant = near_miss(line)
-    if meant is not None:
+    if meant is not None and draft.of_extension and not meant.guards:
+        draft.prose.append(line.text)
+    elif meant is not None:
         draft.warn(line, meant.message)
         draft.refused |= meant.guards
         draft.meant_http |= meant.exposes

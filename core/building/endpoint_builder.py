@@ -160,6 +160,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         if draft.exposed:
             draft.set(internal=True)
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
+        if routine.of_extension:
+            return Built(None)
         return Built(None, (*draft.diagnostics, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
@@ -279,6 +281,7 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     return Draft(
         name=routine.identity,
         method=method,
+        of_extension=routine.of_extension,
         changes={"transport": reads if source is None else source.transport},
         tags=_TAGS[routine.kind, routine.volatility] if source is None else source.tags,
         parameters=_names(Same(routine.parameters)),

@@ -180,6 +180,8 @@ class Routine(Record):
     """None: nobody in the database; a file is the operator's own."""
     may_commit: bool = False
     """A procedure whose source says so, or cannot be read."""
+    of_extension: bool = False
+    """It belongs to an extension, whose author wrote the comment."""
     version: str = ""
     """Of a function or procedure: another one whenever it has been replaced or altered."""
 
@@ -247,6 +249,8 @@ class Table(Record):
     """Conflicts with the key can be named in ON CONFLICT: it is not deferrable."""
     deletable: bool
     """Rows can be deleted, by the kind of relation and by the role's privilege."""
+    of_extension: bool = False
+    """It belongs to an extension, whose author wrote the comment."""
     owner: Owner | None = None
     silent: int = 0
     """Commands whose rules give no rows back: 4 UPDATE, 8 INSERT, 16 DELETE."""

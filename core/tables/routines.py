@@ -171,6 +171,7 @@ def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Ro
         columns=parts.results if gives_rows else (),
         returns_composite=gives_rows,
         owner=table.owner,
+        of_extension=table.of_extension,
         source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
     )
 

@@ -7,11 +7,12 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
 from rowcall.core.config import ConfigError, Settings
+from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.command.serve import connections
 from rowcall.service.database.connector import Connector
@@ -21,9 +22,8 @@ from rowcall.service.embedded.postgres import has_cluster
 from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.log.assembly import Log
 from rowcall.service.log.options import log_options
-from rowcall.service.options.capabilities.client_code import client_code_options
-from rowcall.service.options.capabilities.documents import http_file_options, open_api
-from rowcall.service.options.capabilities.mcp import mcp_options
+from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.connection_string import Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.options.from_settings import worker_options
@@ -93,21 +93,24 @@ def _assemble(settings: Settings, rehearsal: Rehearsal, *, reads_database: bool)
         options = worker_options(settings, opened)
         for part in _parts(settings, options):
             rehearsal.run(part)
+        described: list[Descriptions] = []
+        rehearsal.run(lambda: described.append(_descriptions(settings, options)))
+        for one in described:
+            options = replace(options, openapi=one.openapi, mcp=one.mcp, tool_schemas=one.tool_schemas)
         if reads_database:
             asyncio.run(_read_once(settings, options, opened, rehearsal))
 
 
 def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
     """What the supervisor makes besides of the configuration. Nothing is written anywhere."""
-    database = options.target.parameters.get("dbname", "")
-    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     connector = Connector(options.target)
-    yield lambda: client_code_options(settings, urls)
-    yield lambda: open_api(settings, database, urls)
-    yield lambda: http_file_options(settings, database, urls)
-    yield lambda: mcp_options(settings, database, options.auth)
     yield lambda: bridge_for(options.events, connector, pooler=options.target.pooler)
     yield lambda: key_rotation_for(settings, connector, lambda _ring: None)
+
+
+def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
+    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
+    return descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
 
 
 async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: Rehearsal) -> None:
@@ -121,6 +124,8 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
         rehearsal.endpoints = len(edition.endpoints)
         rehearsal.left_out = edition.left_out
         rehearsal.looked_at = edition.looked_at
+        if options.mcp is not None:
+            announce_tools(edition.endpoints)
     try:
         await key_rotation_for(settings, Connector(options.target), lambda _ring: None).check()
     except (psycopg.Error, OSError, StartupError, ConfigError) as error:

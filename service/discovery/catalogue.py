@@ -374,6 +374,7 @@ class _Routines:
             owner=self._owner(row[16]),
             may_commit=row[17],
             version=row[19],
+            of_extension=row[20],
         )
 
     def _owner(self, oid: int) -> Owner:

@@ -23,7 +23,9 @@ select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p
        p.pronargdefaults, p.proowner,
        p.prokind = 'p' and l.lanname <> 'sql' and (l.lanname <> 'plpgsql' or p.prosrc ~* '\m(commit|rollback|call)\M'),
        case when p.prosrc = '' then pg_get_functiondef(p.oid) else p.prosrc end ~ 'response[.](status|headers)',
-       p.{mark}::text
+       p.{mark}::text,
+       exists (select from pg_catalog.pg_depend x where x.classid = 'pg_catalog.pg_proc'::regclass and x.objid = p.oid
+           and x.refclassid = 'pg_catalog.pg_extension'::regclass and x.deptype = 'e')
 from {source} p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang

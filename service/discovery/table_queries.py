@@ -6,7 +6,9 @@ TABLES = """
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
        events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted, c.relowner,
-       rules.silent, rules.ruled
+       rules.silent, rules.ruled,
+       exists (select from pg_catalog.pg_depend x where x.classid = 'pg_catalog.pg_class'::regclass and x.objid = c.oid
+           and x.refclassid = 'pg_catalog.pg_extension'::regclass and x.deptype = 'e')
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisprimary

@@ -76,7 +76,7 @@ def _table(
     operators: Mapping[int, str],
     owners: Owners,
 ) -> Table:
-    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner, silent, ruled = row
+    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner, silent, ruled, part = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}
     key = tuple(names[number] for number in key_numbers or () if number in names)
     return Table(
@@ -92,6 +92,7 @@ def _table(
         deletable=deletable,
         silent=silent,
         ruled=ruled,
+        of_extension=part,
         owner=Owner(owners.name(owner), owner in owners.powerful),
     )
 

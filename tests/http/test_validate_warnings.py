@@ -1,0 +1,53 @@
+"""`rowcall --validate` warns of what the start warns of (issue 31)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+
+TOOLS = """
+create function streamed() returns int language sql as 'select 1';
+comment on function streamed() is E'HTTP POST\\nsse\\nmcp Streams.';
+create function bare() returns int language sql as 'select 1';
+comment on function bare() is E'HTTP POST\\nmcp';
+"""
+EXTENSION = """
+create function enables_all(_on bool) returns int language sql as 'select 1';
+comment on function enables_all(bool) is 'Enables everything';
+create table other_parts (id int);
+comment on table other_parts is 'Enables parts';
+alter extension plpgsql add function enables_all(bool);
+alter extension plpgsql add table other_parts;
+"""
+
+
+def validate(folder: Path, database: Database, *switches: str) -> tuple[int, list[str]]:
+    done = rowcall(
+        folder, "--validate", "--strict", "--json", f"--ConnectionStrings:Default={database.conninfo}", *switches
+    )
+    report = json.loads(done.stdout)
+    return done.returncode, [one for one in report["startWarnings"] if "pooler" not in one]
+
+
+def test_warnings_about_tools_are_those_of_the_start(own_database: Database, tmp_path: Path) -> None:
+    own_database.execute(TOOLS)
+    code, warnings = validate(tmp_path, own_database, "--Service:McpOptions:Enabled=true")
+    assert code == 1
+    assert "POST /api/streamed: sse does not go together with a tool" in warnings
+    assert "POST /api/bare: the tool has no description; mcp <text> gives it one" in warnings
+
+
+@pytest.mark.parametrize("crud", ["false", "true"])
+def test_prose_of_extensions_is_no_misspelt_annotation(own_database: Database, tmp_path: Path, crud: str) -> None:
+    """The comment of the same function says something else where it is the user's own."""
+    own_database.execute(EXTENSION)
+    switch = f"--Service:CrudSource:Enabled={crud}"
+    assert [one for one in validate(tmp_path, own_database, switch)[1] if "no annotation" in one] == []
+    own_database.execute("alter extension plpgsql drop function enables_all(bool)")
+    warnings = validate(tmp_path, own_database, switch)[1]
+    assert [one for one in warnings if "'Enables' is no annotation" in one] != []
