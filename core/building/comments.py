@@ -40,6 +40,8 @@ def _read_line(line: Line, draft: Draft) -> None:
         return
     if (more := surplus(line, annotation)) is not None:
         message, guarded = more
+        if annotation.name == "http" and not guarded:
+            message = f"{message}; served is {draft.method} {draft.path or 'at the default path'}"
         draft.warn(line, message)
         draft.refused |= guarded
     draft.applied.append(line.shown)

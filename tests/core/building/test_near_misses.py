@@ -153,3 +153,12 @@ def test_what_is_right_is_not_told(line: str) -> None:
 
 def test_two_minutes_are_two_minutes() -> None:
     assert read("timeout 2 minutes").changes["timeout"] == 120
+
+
+@pytest.mark.parametrize(
+    ("line", "served"),
+    [("HTTP GTE /x", "POST /x"), ("HTTP GET /x please", "POST at the default path"), ("HTTP FETCH", "POST /fetch")],
+)
+def test_a_mistaken_http_line_names_what_is_served(line: str, served: str) -> None:
+    draft = read(line)
+    assert [one.message.partition("; served is ")[2] for one in draft.diagnostics] == [served]
