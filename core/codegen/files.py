@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rowcall.core.codegen.comments import Definitions
@@ -21,6 +22,8 @@ from rowcall.core.codegen.typescript import (
     url_builder,
 )
 from rowcall.core.endpoint.endpoint import Endpoint
+
+_WORD = re.compile(r"[\w$]+")
 
 
 def client_files(
@@ -115,7 +118,10 @@ class _Module:
         options = self._options
         lines: list[str] = []
         if types_path is not None:
-            names = [one.name for one in (*self._interfaces.composites, *self._interfaces.models)]
+            # `noUnusedLocals`: composites are used by other interfaces only.
+            used = {word for one in self.functions for word in _WORD.findall(f"{one.request} {one.result}")}
+            interfaces = (*self._interfaces.composites, *self._interfaces.models)
+            names = [one.name for one in interfaces if one.name in used]
             module = posixpath.basename(types_path).removesuffix(".ts")
             if names:
                 lines.append(f'import type {{ {", ".join(names)} }} from "./{module}";')
@@ -131,7 +137,8 @@ class _Module:
                 lines.append(parse_query(options))
         lines += self._builders()
         if options.types and any(_uses_status(one) for one in self.functions):
-            lines += ["", *aliases(options)]
+            with_result = any(_uses_status(one) and one.result != "void" for one in self.functions)
+            lines += ["", *aliases(options, with_result=with_result)]
         return "\n".join(lines) + "\n"
 
     def _builders(self) -> Iterator[str]:

@@ -13,12 +13,13 @@ _QUERIES = ("GET", "QUERY")
 
 def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOptions) -> str:
     """client: the module of the functions, as it is imported."""
+    queries = any(one.endpoint.method in _QUERIES for one in functions)
+    mutations = any(one.endpoint.method not in _QUERIES for one in functions)
+    wanted = [("useQuery", queries), ("useMutation", mutations)]
+    wanted += [("type UseQueryOptions", queries), ("type UseMutationOptions", mutations)]
+    imported = "".join(f"    {name},\n" for name, used in wanted if used)
     head = f"""import {{
-    useQuery,
-    useMutation,
-    type UseQueryOptions,
-    type UseMutationOptions,
-}} from "{options.source}";
+{imported}}} from "{options.source}";
 import * as api from "{client}";
 """
     taken = {"api", "useQuery", "useMutation"}

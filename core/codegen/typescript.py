@@ -131,10 +131,11 @@ def _body(function: ClientFunction) -> str | None:
         return None
     read = function.body.read
     if function.body.type == "string":
-        return read
+        # `exactOptionalPropertyTypes`: the body of a request cannot be `undefined`.
+        return f"{read} ?? null" if function.body.optional else read
     if function.body.parameter.kind is ValueKind.JSON:
         return f"JSON.stringify({read})"
-    return f"{read} === null || {read} === undefined ? undefined : String({read})"
+    return f"{read} === null || {read} === undefined ? null : String({read})"
 
 
 def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
@@ -259,8 +260,8 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
         yield f'    xhr.setRequestHeader("{options.xsrf_header}", xsrfToken);'
         yield "}"
     yield "const formData = new FormData();"
-    yield "for (let i = 0; i < files.length; i++) {"
-    yield '    formData.append("file", files[i], files[i].name);'
+    yield "for (const file of Array.from(files)) {"
+    yield '    formData.append("file", file, file.name);'
     yield "}"
     if function.parse_request:
         yield "const parsed = parseRequest(xhr);"
@@ -293,12 +294,12 @@ def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
     return f"resolve({{status: xhr.status, {response}{error}}});"
 
 
-def aliases(options: ClientCodeOptions) -> Iterable[str]:
+def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
+    """Yield the declarations of `ApiError` and, if a function uses it, of `ApiResult` (`noUnusedLocals`)."""
     kind = options.error_type.strip().removesuffix("| undefined").strip()
-    return (
-        f"type ApiError = {kind};",
-        "type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};",
-    )
+    yield f"type ApiError = {kind};"
+    if with_result:
+        yield "type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};"
 
 
 def parse_query(options: ClientCodeOptions) -> str:

@@ -100,6 +100,7 @@ def compile_strictly(folder: Path, *options: str) -> str:
         "--lib",
         "es2022,dom",
         "--skipLibCheck",
+        *("--noUnusedLocals", "--noUncheckedIndexedAccess", "--exactOptionalPropertyTypes"),
         *options,
         *files,
     ]

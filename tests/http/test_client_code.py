@@ -291,7 +291,7 @@ def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
     text = body(public, "importManifest")
     assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
     assert """        xhr.onerror = () => reject({xhr, status: xhr.status, """ in text
-    assert """            formData.append("file", files[i], files[i].name);\n""" in text
+    assert """            formData.append("file", file, file.name);\n""" in text
 
 
 def test_an_upload_that_is_passed_on_gives_the_response(public: str) -> None:
