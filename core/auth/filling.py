@@ -119,8 +119,8 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
         message = f"{endpoint.name}: a login has to return named columns, as `returns table (user_id text)` does"
         yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
     for name in _unknown_hashes(endpoint):
-        message = f"{endpoint.name}: {name} in parameter_hash is no parameter; nothing is hashed for it"
-        yield Diagnostic(identity, None, message)
+        message = f"{endpoint.name}: {name} in parameter_hash is no parameter"
+        yield Diagnostic(identity, None, f"{message}, so a plain password could reach SQL; it is left out", left_out=1)
 
 
 def _composites(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Filled]:

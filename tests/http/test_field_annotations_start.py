@@ -169,8 +169,6 @@ export_url|tsclient_export_url = maybe|'maybe' is neither true nor false
 rename|param _nope x|the routine has no parameter _nope
 rename_name|param _c 1x|'1x' is not a name
 retype|param _c type is nonsense|nonsense is not a known type
-hash|param _c is hash of _nope|_nope in parameter_hash is no parameter
-parameter_hash|parameter_hash _nope|_nope in parameter_hash is no parameter
 retry|retry_strategy nowhere|'nowhere' is none of
 policy|error_code_policy nowhere|'nowhere' is none of
 connection|connection nowhere|'nowhere' is none of

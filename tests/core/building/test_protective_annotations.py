@@ -1,0 +1,24 @@
+"""An endpoint whose protective annotation cannot be applied is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.building.endpoint_builder import build_endpoint
+from tests.core.routines import EVERYTHING, catalog, parameter, routine
+
+
+@pytest.mark.parametrize(
+    ("line", "served"),
+    [
+        ("parameter_hash _password", True),
+        ("parameter_hash pasword", False),
+    ],
+)
+def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
+    made = routine(parameter("_password", 25), comment=f"HTTP POST\n{line}")
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert (built.endpoint is not None) == served
+    told = [one.message for one in built.diagnostics if one.left_out]
+    assert [message for message in told if "pasword in parameter_hash is no parameter" in message] == told
+    assert bool(told) != served
