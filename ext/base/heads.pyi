@@ -1,5 +1,19 @@
+from collections.abc import Iterable
+
 def are_sound(headers: list[tuple[str, str]]) -> bool:
     """Whether each of the pairs is a name that is one and a value that does not end its line."""
+
+MAX_FIELDS: int
+"""Headers of one response. The HTTP server aborts the process at 24,576."""
+
+def field_problem(
+    headers: Iterable[tuple[str, str]], most_fields: int, most_bytes: int, body_length: int = -1
+) -> str | None:
+    """Return why the headers cannot be part of a response, or None if they can.
+
+    most_fields, most_bytes: limits; a header counts as its characters and four for the rest of its line. body_length:
+    bytes of a body that is sent in one piece; -1: no body, or one of unknown length.
+    """
 
 def lowered(headers: list[tuple[str, str]], dropped: frozenset[str]) -> list[tuple[str, str]] | None:
     """Pairs with their names in lower case, `content-type` first and once, without those that are named in `dropped`.

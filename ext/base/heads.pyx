@@ -10,12 +10,17 @@ from libc.string cimport memchr, memcpy
 cdef extern from "Python.h":
     int PyUnicode_KIND(object text)
     void *PyUnicode_DATA(object text)
+    Py_UCS4 PyUnicode_READ(int kind, void *data, Py_ssize_t place)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     bint PyUnicode_IS_ASCII(object text)
 
 cdef enum:
     MOST_DIGITS = 15
     MOST_HEAD = 65536
+    MOST_FIELDS = 500
+
+MAX_FIELDS = MOST_FIELDS
+"""Headers of one response. The HTTP server aborts the process at 24,576."""
 
 cdef unsigned char[256] TOKEN
 """1: may stand in a name (RFC 9110, 5.6.2)."""
@@ -49,6 +54,78 @@ cdef bint _is_sound(name, value) except -1:
     length = PyUnicode_GET_LENGTH(value)
     text = <unsigned char *>PyUnicode_DATA(value)
     return not (memchr(text, 13, length) or memchr(text, 10, length) or memchr(text, 0, length))
+
+
+cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_ssize_t body_length=-1):
+    """Return why the headers cannot be part of a response, or None if they can.
+
+    headers: (name, value) pairs of str. most_fields, most_bytes: limits; a header counts as its characters and four for
+    the rest of its line. body_length: bytes of a body that is sent in one piece; -1: no body, or one of unknown length.
+
+    A name has to be a token (RFC 9110, 5.6.2). A value may hold any character but control characters other than tab.
+    Framing is the HTTP server's business: `Transfer-Encoding` is not accepted, nor a `Content-Length` that is no number
+    or differs from `body_length`.
+    """
+    cdef Py_ssize_t count = 0, size = 0, length, place
+    cdef const unsigned char *text
+    cdef bint framed = False
+    cdef long long announced
+    for pair in headers:
+        if type(pair) is not tuple or len(<tuple>pair) != 2:
+            return "a header is no pair of name and value"
+        name = (<tuple>pair)[0]
+        value = (<tuple>pair)[1]
+        if type(name) is not str or type(value) is not str:
+            return "the name or value of a header is no text"
+        length = PyUnicode_GET_LENGTH(name)
+        count += 1
+        size += length + PyUnicode_GET_LENGTH(value) + 4
+        if count > most_fields:
+            return f"it has more than {most_fields} headers"
+        if size > most_bytes:
+            return f"its headers are larger than {most_bytes} bytes"
+        if length == 0 or not PyUnicode_IS_ASCII(name):
+            return "the name of a header is no token"
+        text = <const unsigned char *>PyUnicode_DATA(name)
+        for place in range(length):
+            if not TOKEN[text[place]]:
+                return "the name of a header is no token"
+        if not _is_printable(value):
+            return f"the value of the header '{name}' holds a control character"
+        if length == 14 and _is(text, b"content-length", 14):
+            if framed or not PyUnicode_IS_ASCII(value):
+                return "the header 'content-length' is not a single number"
+            framed = True
+            text = <const unsigned char *>PyUnicode_DATA(value)
+            announced = _number(text, text + PyUnicode_GET_LENGTH(value))
+            if announced < 0:
+                return "the header 'content-length' is not a single number"
+            if body_length >= 0 and announced != body_length:
+                return "the header 'content-length' differs from the length of the body"
+        elif length == 17 and _is(text, b"transfer-encoding", 17):
+            return "the header 'transfer-encoding' is set by the HTTP server only"
+    return None
+
+
+cdef bint _is_printable(value) except -1:
+    """Whether a text holds no control character but tabs."""
+    cdef Py_ssize_t place
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(value)
+    cdef int kind = PyUnicode_KIND(value)
+    cdef void *data = PyUnicode_DATA(value)
+    cdef const unsigned char *text
+    cdef Py_UCS4 code
+    if kind == 1:
+        text = <const unsigned char *>data
+        for place in range(length):
+            if (text[place] < 32 and text[place] != 9) or text[place] == 127:
+                return False
+        return True
+    for place in range(length):
+        code = PyUnicode_READ(kind, data, place)
+        if (code < 32 and code != 9) or code == 127 or 0xD800 <= code <= 0xDFFF:
+            return False
+    return True
 
 
 def lowered(list headers not None, frozenset dropped not None):
@@ -159,7 +236,7 @@ def plain_head(bytes data not None):
     at += 2
     headers = []
     while True:
-        if end - at < 2 or at - text > MOST_HEAD:
+        if end - at < 2 or at - text > MOST_HEAD or len(headers) > MOST_FIELDS:
             return None
         if at[0] == 13:
             if at[1] != 10:

@@ -147,7 +147,8 @@ def _are_events(headers: Headers) -> bool:
 
 
 class _Keeping(ObservedProtocol):
-    """Keeps the answer that is sent in one piece. `room`: bytes that are waited for, so that it is."""
+    """Keeps the answer that is sent in one piece, once it has been sent: one that cannot be sent is never given to
+    others. `room`: bytes that are waited for, so that it is."""
 
     __slots__ = ("_exchange", "_seconds", "room")
 
@@ -158,12 +159,12 @@ class _Keeping(ObservedProtocol):
         self.room = room
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self._keep(status, headers, b"")
         self.inner.response_empty(status, headers)
+        self._keep(status, headers, b"")
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self._keep(status, headers, body)
         self.inner.response_bytes(status, headers, body)
+        self._keep(status, headers, body)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         ticket: Ticket | None = self._exchange.ticket

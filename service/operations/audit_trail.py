@@ -124,24 +124,25 @@ class AuditedProtocol(ObservedProtocol):
         self._call = call
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self._call.answered(status)
         self.inner.response_empty(status, headers)
+        self._call.answered(status)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self._call.answered(status)
         self.inner.response_bytes(status, headers, body)
+        self._call.answered(status)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
-        self._call.answered(status)
         self.inner.response_str(status, headers, body)
+        self._call.answered(status)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self._call.answered(status)
         self.inner.response_file(status, headers, file)
+        self._call.answered(status)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
+        stream = self.inner.response_stream(status, headers)
         self._call.answered(status)
-        return self.inner.response_stream(status, headers)
+        return stream
 
 
 class AuditTrail:

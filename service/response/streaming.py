@@ -62,7 +62,13 @@ class PipeBody:
         self._looking: asyncio.TimerHandle | None = None
         # What granian opens next, by its name, is the reading end.
         os.close(spare)
-        protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
+        try:
+            protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
+        except BaseException:
+            self._watching.cancel()
+            os.close(self._read_end)
+            os.close(self._write_end)
+            raise
 
     async def _watch(self, protocol: Any) -> None:
         """Until granian has begun to read: from then on it says nothing, and closes the pipe."""

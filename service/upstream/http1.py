@@ -16,12 +16,18 @@ from collections.abc import AsyncIterator, Callable
 
 import httptools
 
+from rowcall.ext.base.heads import MAX_FIELDS
 from rowcall.ext.driver.plain_http import BODY, CLOSED, IDLE, WAITING, PlainConnection
 from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, Arriving, OutgoingRequest, Receiver
+from rowcall.service.upstream.messages import (
+    MAX_HEAD,
+    Answer,
+    Arriving,
+    OutgoingRequest,
+    Receiver,
+    response_problem,
+)
 
-MAX_HEAD = 131_072
-"""Bytes of status lines and headers of an answer, interim ones included."""
 CONTINUE_WITHIN = 1.0
 """Seconds that a server has to say 100 before the body is sent all the same (RFC 9110, 10.1.1)."""
 
@@ -35,6 +41,7 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         super().__init__(on_free, self._loop.time)
         self._headers: list[tuple[str, str]] = []
+        self._field_bytes = 0
         self._until_close = False
         self._continue: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
@@ -132,6 +139,7 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
             # Lines that end with LF alone may be taken (RFC 9112, 2.2), and simple servers send them.
             self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
             self._headers = []
+            self._field_bytes = 0
             self._until_close = False
         if self._state == WAITING:
             self._head_bytes += len(data)
@@ -179,17 +187,34 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
 
     # --- the parser ------------------------------------------------------------------------------------------------
 
+    def on_message_begin(self) -> None:
+        if self._parser is None:
+            self._close_for_surplus()
+
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._answer is None:
+            return
+        self._field_bytes += len(name) + len(value) + 4
+        fields = len(self._headers) + len(self._answer.trailers)
+        if self._field_bytes > MAX_HEAD or fields >= MAX_FIELDS:
+            self._fail(OutboundError(f"the response has more than {MAX_FIELDS} headers, or more than {MAX_HEAD} bytes"))
+            return
         pair = (name.decode("latin-1"), value.decode("latin-1"))
-        if self._state == BODY and self._answer is not None:
+        if self._state == BODY:
             self._answer.trailers.append(pair)
         else:
             self._headers.append(pair)
 
     def on_headers_complete(self) -> None:
         answer, parser = self._answer, self._parser
+        if answer is None or parser is None:
+            return
         status = parser.get_status_code()
-        if answer is None or 100 <= status < 200:
+        if 100 <= status < 200 and status != 101:
+            return
+        problem = response_problem(status, self._headers)
+        if problem is not None:
+            self._fail(OutboundError(f"the response is not valid: {problem}"))
             return
         answer.status = status
         answer.headers = self._headers
@@ -207,6 +232,8 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         if self._answer is not None:
             self._answer.add(data)
+        elif self._parser is None:
+            self._close_for_surplus()
 
     def on_message_complete(self) -> None:
         if self._parser is None:
@@ -218,6 +245,12 @@ class Http1Connection(PlainConnection, asyncio.Protocol):
                 self._continue.set_result(None)
             return
         self._complete()
+
+    def _close_for_surplus(self) -> None:
+        """Behind a complete response. It is valid, but nothing else that this connection brings can be trusted: the
+        rest of the surplus would be taken for the response to the next request."""
+        self._keeps = False
+        self._close()
 
     # --- ends ------------------------------------------------------------------------------------------------------
 

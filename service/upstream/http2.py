@@ -18,11 +18,14 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
+from rowcall.ext.base.heads import MAX_FIELDS
 from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
+from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest, response_problem
 
 WINDOW = 1_048_576
 """Bytes that the server may send ahead of the readers of one connection; half of it for one stream."""
+MAX_INTERIM = 100
+"""Interim responses (1xx) to one request."""
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "host", "te"}
 )
@@ -31,7 +34,7 @@ _OF_CONNECTION = frozenset(
 class _Stream:
     """One exchange, as its `Answer` sees the connection."""
 
-    __slots__ = ("answer", "connection", "continued", "final", "number", "room", "sender", "unread")
+    __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "unread")
 
     def __init__(self, connection: Http2Connection, number: int, final: asyncio.Future[None]) -> None:
         self.connection = connection
@@ -41,6 +44,7 @@ class _Stream:
         self.room: asyncio.Future[None] | None = None
         self.sender: asyncio.Task[None] | None = None
         self.continued: asyncio.Event | None = None
+        self.interim = 0
         self.unread = 0
         """Bytes of flow control that the reader has not made free yet."""
 
@@ -68,10 +72,15 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
+        return self.capacity > 0
+
+    @property
+    def capacity(self) -> int:
+        """Requests that can begin now."""
         if self._transport is None or self._leaving:
-            return False
+            return 0
         most: int = self._state.remote_settings.max_concurrent_streams
-        return len(self._streams) < most
+        return max(0, most - len(self._streams))
 
     @property
     def spare(self) -> bool:
@@ -179,12 +188,12 @@ class Http2Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            events = self._state.receive_data(data)
-        except h2.exceptions.ProtocolError as error:
+            for event in self._state.receive_data(data):
+                self._react(event)
+        except Exception as error:
+            # h2 raises more than its own errors for what it does not expect.
             self._fail(OutboundError(f"the server broke the rules of HTTP/2: {error}"))
             return
-        for event in events:
-            self._react(event)
         self._flush()
 
     def _react(self, event: Any) -> None:
@@ -193,6 +202,8 @@ class Http2Connection(asyncio.Protocol):
             self._go_away(event.last_stream_id or 0)
         elif isinstance(event, h2.events.WindowUpdated | h2.events.RemoteSettingsChanged):
             self._make_room()
+            if isinstance(event, h2.events.RemoteSettingsChanged) and self.usable:
+                self._on_free(self)  # the server may allow more streams now
         elif stream is None:
             if isinstance(event, h2.events.DataReceived):
                 # Of a stream that was given up: its bytes count against the whole connection.
@@ -200,14 +211,17 @@ class Http2Connection(asyncio.Protocol):
         elif isinstance(event, h2.events.ResponseReceived):
             self._begin(stream, event.headers)
         elif isinstance(event, h2.events.InformationalResponseReceived):
-            if stream.continued is not None:
+            stream.interim += 1
+            if stream.interim > MAX_INTERIM:
+                self._reject(stream, f"it has more than {MAX_INTERIM} interim responses")
+            elif stream.continued is not None:
                 stream.continued.set()
         elif isinstance(event, h2.events.DataReceived):
             stream.unread += event.flow_controlled_length
             stream.answer.paused = True
             stream.answer.add(event.data)
         elif isinstance(event, h2.events.TrailersReceived):
-            stream.answer.trailers += [(str(name), str(value)) for name, value in event.headers]
+            stream.answer.trailers = [(str(name), str(value)) for name, value in event.headers][:MAX_FIELDS]
         elif isinstance(event, h2.events.StreamEnded):
             self._end(stream, None)
         elif isinstance(event, h2.events.StreamReset):
@@ -216,12 +230,23 @@ class Http2Connection(asyncio.Protocol):
 
     def _begin(self, stream: _Stream, headers: Any) -> None:
         answer = stream.answer
-        answer.status = int(next((value for name, value in headers if name == ":status"), "0"))
+        status = next((value for name, value in headers if name == ":status"), "")
+        # Exactly three digits (RFC 9110, 15).
+        answer.status = int(status) if len(status) == 3 and status.isascii() and status.isdigit() else 0
         answer.headers = [(name, value) for name, value in headers if not name.startswith(":")]
+        problem = response_problem(answer.status, answer.headers)
+        if problem is not None:
+            self._reject(stream, problem)
+            return
         length = answer.header("content-length")
-        answer.length = int(length) if length and length.isdigit() else None
+        answer.length = int(length) if length else None
         if not stream.final.done():
             stream.final.set_result(None)
+
+    def _reject(self, stream: _Stream, problem: str) -> None:
+        with contextlib.suppress(h2.exceptions.ProtocolError):
+            self._state.reset_stream(stream.number, h2.errors.ErrorCodes.PROTOCOL_ERROR)
+        self._end(stream, OutboundError(f"the response is not valid: {problem}"))
 
     def connection_lost(self, error: Exception | None) -> None:
         reason = "the connection was closed" if error is None else f"the connection broke: {error}"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rowcall.core.outbound.address import Address
 from rowcall.core.outbound.guard import RefusedError
-from rowcall.ext.base.heads import are_sound, request_head
+from rowcall.ext.base.heads import MAX_FIELDS, are_sound, field_problem, request_head
 from rowcall.ext.driver.plain_http import Arrived
 from rowcall.service.upstream.errors import TooLargeError
 
@@ -18,8 +18,22 @@ Headers = list[tuple[str, str]]
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LINE_END = re.compile(r"[\r\n\0]")
 
+MAX_HEAD = 131_072
+"""Bytes of status lines and headers of one response: interim responses and trailers count too."""
+
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 IDEMPOTENT = SAFE | {"PUT", "DELETE"}
+
+
+def response_problem(status: int, headers: Headers) -> str | None:
+    """Return why status and headers are no final response that may be passed on, or None.
+
+    `Transfer-Encoding` is framing of HTTP/1.1, and its parser has checked it.
+    """
+    if not 200 <= status <= 599:
+        return "its status is not from 200 to 599"
+    fields = [pair for pair in headers if pair[0].lower() != "transfer-encoding"]
+    return field_problem(fields, MAX_FIELDS, MAX_HEAD)
 
 
 class OutgoingRequest:

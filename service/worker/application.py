@@ -19,6 +19,7 @@ from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.router import MalformedPathError
 from rowcall.core.http.routing import Routing
 from rowcall.core.uploads.options import ObjectStore
+from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.ext.driver.exchange import Runner
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.asked import connect_sessions
@@ -337,6 +338,10 @@ class Application:
             problem = Problem(400, str(error))
             if (request := logged(exchange.protocol)) is not None:
                 request.path = self._table.shown_path(scope)
+        elif isinstance(error, InvalidResponseError):
+            log.error("%s: the response was rejected: %s", self._shown(scope), error)
+            problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
         else:
             log.error("%s failed", self._shown(scope), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")

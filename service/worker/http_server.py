@@ -12,6 +12,7 @@ pyproject.toml and a test that speaks HTTP through it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Self
@@ -19,9 +20,12 @@ from typing import Any, Self
 from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
 from granian.http import HTTP1Settings, HTTP2Settings
 
+from rowcall.ext.base.response_guard import GuardedProtocol, InvalidResponseError
 from rowcall.service.exchange.protocols import HeadersProtocol
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.listeners import BACKLOG, Listener, Tls
+
+log = logging.getLogger("rowcall")
 
 Handle = Callable[[Any, Any], None]
 
@@ -48,7 +52,13 @@ class _Scheduler(CallbackScheduler):
             # Those that arrive meanwhile come in the next turn, so that answers are not kept waiting.
             for _ in range(len(arrived)):
                 watcher = arrived.popleft()
-                handle(watcher.scope, watcher.proto)
+                protocol = GuardedProtocol(watcher.proto)
+                try:
+                    handle(watcher.scope, protocol)
+                except InvalidResponseError as error:
+                    # Of what answers without the application's steps; those report errors themselves.
+                    log.error("a response was rejected: %s", error)
+                    protocol.fail()
             if arrived:
                 loop.call_soon(start_arrived)
 

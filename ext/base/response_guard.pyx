@@ -1,0 +1,96 @@
+"""The last check of a response, in front of the HTTP server, whatever has made it: SQL, another service, a cache.
+
+granian aborts the worker process for a status or a header section that it cannot write, so none of these may reach it.
+"""
+
+import cython
+
+from rowcall.ext.base.heads cimport field_problem
+
+cdef enum:
+    MOST_FIELDS = 1_000
+    MOST_BYTES = 1_048_576
+
+_INTERNAL_ERROR = [("content-type", "application/problem+json")]
+_INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500}'
+
+
+class InvalidResponseError(Exception):
+    """The response cannot be sent. Nothing has been sent: another one may be."""
+
+
+@cython.freelist(256)
+cdef class GuardedProtocol:
+    """Stands in for the HTTP server's protocol and passes valid responses on.
+
+    Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request. If the response
+    sent instead is invalid too, a plain 500 is sent in its place.
+    """
+
+    cdef readonly object inner
+    cdef bint rejected
+
+    def __init__(self, protocol):
+        self.inner = protocol
+
+    def __call__(self):
+        return self.inner()
+
+    def __aiter__(self):
+        return self.inner.__aiter__()
+
+    def client_disconnect(self):
+        return self.inner.client_disconnect()
+
+    def response_empty(self, status, headers):
+        if self._accepts(status, headers, -1):
+            self.inner.response_empty(status, headers)
+
+    def response_bytes(self, status, headers, body):
+        if self._accepts(status, headers, len(body)):
+            self.inner.response_bytes(status, headers, body)
+
+    def response_str(self, status, headers, body):
+        self.response_bytes(status, headers, (<str?>body).encode())
+
+    def response_file(self, status, headers, file):
+        if self._accepts(status, headers, -1):
+            self.inner.response_file(status, headers, file)
+
+    def response_file_range(self, status, headers, file, start, end):
+        if self._accepts(status, headers, end - start):
+            self.inner.response_file_range(status, headers, file, start, end)
+
+    def response_stream(self, status, headers):
+        self._check(status, headers, -1)
+        return self.inner.response_stream(status, headers)
+
+    def fail(self):
+        """Send a plain 500."""
+        self.inner.response_bytes(500, _INTERNAL_ERROR, _INTERNAL_ERROR_BODY)
+
+    cdef bint _accepts(self, status, headers, Py_ssize_t length) except -1:
+        if self.rejected:
+            if response_problem(status, headers, length) is not None:
+                self.fail()
+                return False
+            return True
+        self._check(status, headers, length)
+        return True
+
+    cdef int _check(self, status, headers, Py_ssize_t length) except -1:
+        problem = response_problem(status, headers, length)
+        if problem is not None:
+            self.rejected = True
+            raise InvalidResponseError(problem)
+        return 0
+
+
+cdef response_problem(status, headers, Py_ssize_t length):
+    """Return why a response cannot be sent, or None. length: bytes of its body, -1 if that is not known here.
+
+    Interim statuses (1xx) are no final response (RFC 9110, 15.2).
+    """
+    if type(status) is not int or not 200 <= status <= 599:
+        return "its status is not from 200 to 599"
+    return field_problem(headers, MOST_FIELDS, MOST_BYTES, length)
