@@ -114,6 +114,8 @@ class Pool:
         made.append(connection)
         if isinstance(connection, Http2Connection):
             host.shared.append(connection)
+            # It takes the request that it was opened for, and those that wait for a connection.
+            self._share(host, connection, connection.capacity - 1)
         return connection
 
     def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
@@ -133,15 +135,26 @@ class Pool:
         return freed
 
     def _give(self, host: _Host, connection: Connection) -> None:
-        while host.waiting:
-            waiter = host.waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(connection)
-                return
-        if not isinstance(connection, Http2Connection):
+        if isinstance(connection, Http2Connection):
+            self._share(host, connection, connection.capacity)
+        elif not self._share(host, connection, 1):
             host.idle.append(connection)
             if self._sweep is None:
                 self._sweep = self._loop.call_later(self._options.idle, self._close_old)
+
+    def _share(self, host: _Host, connection: Connection, most: int) -> bool:
+        """Give the connection to at most `most` of those that wait; return whether to any.
+
+        Nothing is reserved: a request whose turn finds no free stream waits again.
+        """
+        given = False
+        while host.waiting and most > 0:
+            waiter = host.waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                given = True
+                most -= 1
+        return given
 
     def _wake(self, host: _Host) -> None:
         """There is room for one more."""

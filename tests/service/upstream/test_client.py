@@ -190,6 +190,55 @@ def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificat
     assert len(second.connections) == 2
 
 
+HOSTILE_HEADERS = [
+    [(":status", "7")],
+    [(":status", "000")],
+    [(":status", "abc")],
+    [(":status", "2000")],
+    [(":status", "600")],
+    [(":status", "200"), *((f"x-{number}", "1") for number in range(600))],
+    [(":status", "200"), ("a b", "c")],
+    [(":status", "200"), ("a", "b\r\nc: d")],
+    [(":status", "200"), ("content-length", "\u00b2")],
+]
+
+
+@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
+def test_a_malformed_response_over_http2_fails_its_request(
+    second: Http2Upstream, certificate: tuple[Path, Path], headers: list[tuple[str, str]]
+) -> None:
+    def malformed(peer: _Peer, stream: int, _headers: dict[str, str], _body: bytes) -> None:
+        peer.state.config.validate_outbound_headers = False
+        peer.state.config.normalize_outbound_headers = False
+        peer.state.send_headers(stream, headers, end_stream=True)
+
+    second.reactions["/bad"] = malformed
+    second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
+
+    async def work(client: Client) -> bytes:
+        with pytest.raises(OutboundError):
+            await ask(client, f"{second.url}/bad")
+        return await ask(client, f"{second.url}/good")
+
+    assert run(work, ClientOptions(ca_file=str(certificate[0]))) == b"good"
+
+
+def test_endless_interim_responses_over_http2_fail_their_request(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    def endless(peer: _Peer, stream: int, _headers: dict[str, str], _body: bytes) -> None:
+        for _ in range(200):
+            peer.state.send_headers(stream, [(":status", "103")])
+
+    second.reactions["/endless"] = endless
+
+    async def work(client: Client) -> None:
+        with pytest.raises(OutboundError, match="interim"):
+            await ask(client, f"{second.url}/endless")
+
+    run(work, ClientOptions(ca_file=str(certificate[0])))
+
+
 # --- pools ----------------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +249,28 @@ def test_more_requests_than_connections_wait(upstream: Upstream) -> None:
 
     assert run(work, ClientOptions(connections=3)) == 40
     assert upstream.accepted == 3
+
+
+def test_those_that_wait_share_a_connection_that_speaks_http2(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    """No response comes before all requests have: each of them has to be sent while the others are under way."""
+    waiting: list[int] = []
+
+    def answer_all(peer: _Peer, stream: int, _headers: dict[str, str], _body: bytes) -> None:
+        waiting.append(stream)
+        if len(waiting) == 20:
+            for each in waiting:
+                peer.answer(each, b"all")
+
+    second.reactions["/all"] = answer_all
+
+    async def work(client: Client) -> list[bytes]:
+        return await asyncio.gather(*(ask(client, f"{second.url}/all") for _ in range(20)))
+
+    options = ClientOptions(connections=1, ca_file=str(certificate[0]))
+    assert run(work, options) == [b"all"] * 20
+    assert len(second.connections) == 1
 
 
 def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
