@@ -16,8 +16,57 @@ from rowcall.core.outbound.address import Origin, literal_ip
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_COMPATIBLE = ipaddress.ip_network("::/96")
+_DENIED_IPV4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",  # this host (RFC 1122)
+            "10.0.0.0/8",  # private (RFC 1918)
+            "100.64.0.0/10",  # carrier-grade NAT (RFC 6598); metadata of Alibaba Cloud
+            "127.0.0.0/8",  # loopback
+            "168.63.129.16/32",  # services of Azure inside a virtual machine
+            "169.254.0.0/16",  # link-local; metadata of most clouds
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments (RFC 6890); metadata of Oracle Cloud
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4 (RFC 7526)
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, broadcast
+        ),
+    )
+)
+"""Not the tables of Python's `ipaddress`: they differ between versions, and know nothing of what clouds do."""
+
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+"""All that has been given out to networks. Everything else is denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8 …"""
+_DENIED_IPV6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocol assignments: Teredo, ORCHID, benchmarks
+            "2001:db8::/32",  # documentation
+            "3fff::/20",  # documentation (RFC 9637)
+        ),
+    )
+)
+
+_EMBEDDING = tuple(
+    (ipaddress.IPv6Network(network), shift)
+    for network, shift in (
+        ("::ffff:0:0/96", 0),  # IPv4-mapped
+        ("::ffff:0:0:0/96", 0),  # IPv4-translated (RFC 2765)
+        ("64:ff9b::/96", 0),  # NAT64 (RFC 6052)
+        ("2002::/16", 80),  # 6to4
+    )
+)
+"""Networks whose addresses stand for one of IPv4, and the number of bits behind it."""
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+"""Bits 64 to 95 of an address that ends with one of IPv4 (RFC 5214)."""
 
 
 class RefusedError(Exception):
@@ -68,20 +117,23 @@ class Guard(Record):
 
 
 def embedded(address: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 one stands for: mapped, compatible, 6to4, NAT64."""
+    """The IPv4 address that an IPv6 one stands for: mapped, translated, compatible, 6to4, NAT64, ISATAP."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address in _NAT64 or (address in _COMPATIBLE and int(address) > 0xFFFF):
-        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    number = int(address)
+    for network, shift in _EMBEDDING:
+        if address in network:
+            return ipaddress.IPv4Address(number >> shift & 0xFFFF_FFFF)
+    compatible = address in _COMPATIBLE and number > 0xFFFF
+    if compatible or number >> 32 & 0xFFFF_FFFF in _ISATAP:
+        return ipaddress.IPv4Address(number & 0xFFFF_FFFF)
     return address
 
 
 def is_public(address: IpAddress) -> bool:
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _DENIED_IPV4)
+    return address in _GLOBAL_IPV6 and not any(address in network for network in _DENIED_IPV6)
 
 
 @lru_cache(maxsize=16)
