@@ -103,14 +103,15 @@ def without_port(authority: str) -> str:
 
 
 def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """400 for HTTP/1.1 without the header Host or with several, which a proxy and we could take for different ones
-    (RFC 9112, 3.2), and for a host that is not allowed, where some are named.
+    """400 for HTTP/1.1 without the header Host, for HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), for
+    several headers Host, which a proxy and we could take for different ones (RFC 9112, 3.2), and for a host that is not
+    allowed, where some are named.
     """
     allowed = options.http.allowed_hosts
 
     def handle_named(scope: Any, protocol: Any) -> None:
         hosts = scope.headers.get_all("host")
-        if len(hosts) != 1 and (len(hosts) > 1 or scope.http_version == "1.1"):
+        if len(hosts) != 1 and (len(hosts) > 1 or not _may_lack_host(scope)):
             detail = "the header Host is missing" if not hosts else "there are several headers Host"
         elif allowed and not is_allowed(allowed, host_of(scope)):
             detail = "this service has no such host"
@@ -120,6 +121,13 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
         _refuse(protocol, scope, options, Problem(400, detail))
 
     return handle_named
+
+
+def _may_lack_host(scope: Any) -> bool:
+    """HTTP/1.0 does not require it, and HTTP/2 has `:authority` in its place."""
+    if scope.http_version == "1.1":
+        return False
+    return not scope.http_version.startswith("2") or bool(scope.authority)
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
