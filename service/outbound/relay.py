@@ -11,7 +11,7 @@ from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.log.request_log import logged
-from rowcall.service.response.streaming import PipeBody, alone_on
+from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers
 
@@ -36,7 +36,7 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
     if type(protocol) is HeadProtocol or answer.status in (204, 205, 304):
         answer.close()
         length = answer.header("content-length") if type(protocol) is HeadProtocol else None
-        protocol.response_empty(answer.status, headers if length is None else [*headers, ("content-length", length)])
+        protocol.response_empty(answer.status, headers if length is None else _with_length(headers, length))
         return
     if answer.complete:
         protocol.response_bytes(answer.status, headers, answer.take())
@@ -50,6 +50,11 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
         protocol.response_bytes(answer.status, headers, await answer.read(None))
     else:
         await _stream(exchange, answer, headers, patience, silence)
+
+
+def _with_length(headers: Headers, length: str) -> Headers:
+    """Configuration may let the header of the other service through as well."""
+    return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 
 async def _ends_soon(answer: Answer, silence: float) -> bool:
@@ -79,13 +84,21 @@ def sends_events(answer: Answer) -> bool:
 
 async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience: float, silence: float | None) -> None:
     protocol: Any = exchange.protocol
-    if answer.length is not None:
-        headers = [*headers, ("content-length", str(answer.length))]
-    body = PipeBody(protocol, answer.status, headers, patience, str(exchange.scope.client))
+    # Events are not compressed: they are small, and each has to arrive at once.
+    coder = None if silence is None else coder_of(protocol, headers)
+    if coder is not None:
+        headers = [field for field in headers if field[0].lower() != "content-length"]
+    elif answer.length is not None:
+        headers = _with_length(headers, str(answer.length))
+    try:
+        body = PipeBody(protocol, answer.status, headers, patience, str(exchange.scope.client))
+    except BaseException:
+        answer.close()
+        raise
     exchange.answered = True
     complete = False
     try:
-        complete = await _pump(answer, body, silence)
+        complete = await _pump(answer, body, silence, coder)
     except ClientGoneError:
         log.debug("%s: the client has left in the middle of the body", exchange.scope.path)
     except (OutboundError, TimeoutError) as error:
@@ -101,7 +114,7 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
             waiting.stream_ended()
 
 
-async def _pump(answer: Answer, body: PipeBody, silence: float | None) -> bool:
+async def _pump(answer: Answer, body: PipeBody, silence: float | None, coder: Coder | None) -> bool:
     loop = asyncio.get_running_loop()
     while True:
         if answer.has_more:
@@ -117,5 +130,7 @@ async def _pump(answer: Answer, body: PipeBody, silence: float | None) -> bool:
                 raise TimeoutError
             piece = coming.result()
         if not piece:
+            if coder is not None:
+                await body.write(coder.end())
             return True
-        await body.write(piece)
+        await body.write(piece if coder is None else coder.part(piece))

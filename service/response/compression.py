@@ -20,6 +20,12 @@ from rowcall.service.response.streaming import Coder
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
+_ABOUT_BYTES = frozenset(
+    {"content-encoding", "content-range", "content-digest", "repr-digest", "digest", "content-md5"}
+)
+"""Headers, of other services above all, that would no longer be true of a compressed body."""
+
+
 class _Brotli:
     def __init__(self, level: int) -> None:
         self._compressor = brotli.Compressor(quality=level)
@@ -101,7 +107,9 @@ class CompressedProtocol(ObservedProtocol):
 
     def _fits(self, headers: Headers) -> bool:
         names = {name.lower(): value for name, value in headers}
-        if "content-encoding" in names or "content-range" in names:
+        if not _ABOUT_BYTES.isdisjoint(names):
+            return False
+        if any(name.lower() == "cache-control" and "no-transform" in value.lower() for name, value in headers):
             return False
         return self._options.fits(names.get("content-type", ""))
 
@@ -110,7 +118,13 @@ def _told(headers: Headers, coding: str | None) -> Headers:
     """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
     if coding is not None:
         headers = [*map(_weakened, headers), ("content-encoding", coding)]
-    return [*headers, ("vary", "Accept-Encoding")]
+    return headers if _varies(headers) else [*headers, ("vary", "Accept-Encoding")]
+
+
+def _varies(headers: Headers) -> bool:
+    """Whether they say already that the response depends on Accept-Encoding."""
+    lists = (value.lower().split(",") for name, value in headers if name.lower() == "vary")
+    return any(word.strip() in ("accept-encoding", "*") for words in lists for word in words)
 
 
 def _weakened(field: tuple[str, str]) -> tuple[str, str]:
