@@ -24,6 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?")
 _NAMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#{}]+[/?#]")
 _SAFE = "!$%&'()*+,-./:;=?@_~"
+_SEPARATOR = re.compile(r"[/\\]")
 _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -99,6 +100,17 @@ def request_target(text: str) -> str:
     if not text.startswith("/"):
         text = f"/{text}"
     return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)
+
+
+def has_dot_segment(path: str) -> bool:
+    """Whether a server may read a segment of the path as `.` or `..` (RFC 3986, section 5.2.4).
+
+    Such a segment may be percent-encoded, stand between backslashes, or have parameters behind a semicolon: servers
+    differ in which of these they resolve.
+    """
+    if "." not in path and "%" not in path:
+        return False
+    return any(segment.partition(";")[0].strip() in (".", "..") for segment in _SEPARATOR.split(unquote(path)))
 
 
 def without_values(target: str) -> str:

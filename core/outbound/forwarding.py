@@ -21,11 +21,14 @@ OF_CONNECTION = frozenset({
     "transfer-encoding", "upgrade", "http2-settings", "expect",
 })  # fmt: skip
 """About one connection, never about what is behind it (RFC 9110, 7.6.1). Framing is the business of our client."""
+FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded")
+"""Beginnings of headers that say who the client is. A client can claim anything: what is sent on is written anew."""
 OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
 """Without these a body that is passed on byte for byte would mean something else."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
+_AUTHORITY = re.compile(r"[A-Za-z0-9._~\[\]:-]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~]*")
@@ -55,18 +58,38 @@ Given = tuple[Automatic, str | None]
 
 
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
-    """Those of a request that go on. What belongs to the connection stays, and what its header Connection names."""
+    """Those of a request that go on, without what says who its client is.
+
+    What belongs to the connection stays, and what its header Connection names.
+    """
     kept: Headers = []
     named: set[str] = set()
     for pair in items:
         name = pair[0].lower()
         if name == "connection":
             named |= _words(pair[1])
-        elif name in excluded or name in OF_CONNECTION:
+        elif name in excluded or name in OF_CONNECTION or name.startswith(FORWARDED):
             continue
         elif not name.startswith("content-") or (with_body and name in OF_CONTENT_FORWARDED):
             kept.append(pair)
     return [pair for pair in kept if pair[0].lower() not in named] if named - OF_CONNECTION else kept
+
+
+def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
+    """Headers that tell the next server who the client is: `X-Forwarded-*`, and `Forwarded` (RFC 7239).
+
+    address: of the client; None: it is not known. host: the authority that the client has asked for; may be empty.
+    """
+    headers = [("x-forwarded-proto", scheme)]
+    parts = []
+    if address is not None:
+        headers.append(("x-forwarded-for", address))
+        parts.append(f'for="[{address}]"' if ":" in address else f"for={address}")
+    if host and _AUTHORITY.fullmatch(host):
+        headers.append(("x-forwarded-host", host))
+        parts.append(f'host="{host}"')
+    headers.append(("forwarded", ";".join([*parts, f"proto={scheme}"])))
+    return headers
 
 
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:

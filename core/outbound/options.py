@@ -65,6 +65,10 @@ class ProxyOptions(Record):
     host: str | None = None
     timeout: float = 30.0
     forward_headers: bool = True
+    forward_credentials: bool = False
+    """Credentials that are meant for this service go on too."""
+    forwarded_headers: bool = True
+    """`X-Forwarded-*` and `Forwarded` are written."""
     exclude_headers: frozenset[str] = frozenset({"host", "content-length", "transfer-encoding"})
     forward_response_headers: bool = True
     exclude_response_headers: frozenset[str] = frozenset({"transfer-encoding", "content-length"})

@@ -13,7 +13,8 @@ from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.deadlines import time_left
-from rowcall.core.outbound.address import Address, read_address
+from rowcall.core.outbound.address import Address, has_dot_segment, read_address
+from rowcall.core.outbound.credentials import OwnCredentials
 from rowcall.core.outbound.forwarding import (
     BODY_METHODS,
     PLAIN_TEXT,
@@ -21,12 +22,14 @@ from rowcall.core.outbound.forwarding import (
     Headers,
     body_with,
     encoded_path,
+    forwarded_headers,
     mended_path,
     query_with,
     request_headers,
 )
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.service.exchange.attendance import UNWATCHED
+from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.trace import trace_of
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 Body = bytes | AsyncIterator[bytes] | None
+
+_KNOWN_CLIENTS = 4096
 
 NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Service:ProxyOptions:Host."
 
@@ -73,6 +78,9 @@ class Forward:
             self.keeps_body = False
         self._leaves_body = uploads_here(endpoint, options)
         self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
+        self._own = None if options.forward_credentials else own_credentials(endpoint, services)
+        outside = self._host is not None and not self._host.startswith("/")
+        self._client_headers = client_headers(services) if options.forwarded_headers and outside else None
         self._timeouts = services.options.deadlines.headers
         self._traced = services.options.tracing is not None
         self.may_begin = self._begins()
@@ -162,13 +170,14 @@ class Forward:
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, Answer.close))
 
     def _address(self, host: str, scope: Any, query: str) -> Address:
-        """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError`."""
+        """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError` and
+        `Problem`."""
         path, last = scope.path, self._last
         if hasattr(scope, "raw_path"):
-            return self._address_of(host, sent_path(scope), query)
+            return self._address_of(host, checked_path(scope), query)
         if last is not None and last[0] == path and last[1] == query:
             return last[2]
-        found = self._address_of(host, sent_path(scope), query)
+        found = self._address_of(host, checked_path(scope), query)
         self._last = path, query, found
         return found
 
@@ -224,6 +233,10 @@ class Forward:
         headers: Headers = []
         if self._options.forward_headers:
             headers = request_headers(scope.headers.items(), self._excluded, with_body=with_body)
+            if self._own is not None:
+                headers = self._own.removed_from(headers)
+            if self._client_headers is not None:
+                headers += self._client_headers(scope)
             if self._timeouts:
                 headers = _with_time_left(headers, self._timeouts, exchange)
         if self._context is not None:
@@ -236,6 +249,58 @@ class Forward:
 def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
     """The files of a request stay here, for the routine behind the proxy (reference 05, 5.6)."""
     return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
+
+
+def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | None:
+    """What callers of the endpoint may show to this service; None: it takes none."""
+    auth, antiforgery = services.options.auth, services.options.antiforgery
+    headers = set() if auth.api_keys is None else {auth.api_keys.header}
+    cookies = [scheme.cookie for scheme in auth.schemes.cookies]
+    if antiforgery is not None:
+        headers.add(antiforgery.header.lower())
+        cookies.append(antiforgery.cookie)
+    schemes = set()
+    if auth.schemes.bearers or auth.schemes.jwts:
+        schemes.add("bearer")
+    if auth.basic.enabled or endpoint.options.wants_basic:
+        schemes.add("basic")
+    if not (headers or cookies or schemes or auth.external is not None):
+        return None
+    return OwnCredentials(frozenset(headers), frozenset(schemes), tuple(cookies))
+
+
+def client_headers(services: Services) -> Callable[[Any], Headers]:
+    """Return what makes the headers about the client of a request (scope)."""
+    options = services.options
+    excluded = options.outbound.proxy.exclude_headers
+    read = client_reader(options.forwarding)
+    known: dict[tuple[str, str, str], Headers] = {}
+
+    def headers(scope: Any) -> Headers:
+        client = read(scope)
+        host = client.host or scope.authority or scope.headers.get("host") or ""
+        written = forwarded_headers(client.address, client.scheme, host)
+        return [field for field in written if field[0] not in excluded]
+
+    def cached_headers(scope: Any) -> Headers:
+        # A connection sends many requests, and its port makes its address the same text each time.
+        key = (scope.client, scope.scheme, scope.authority or scope.headers.get("host") or "")
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _KNOWN_CLIENTS:
+                known.clear()
+            found = known[key] = headers(scope)
+        return found
+
+    return headers if options.forwarding.enabled else cached_headers
+
+
+def checked_path(scope: Any) -> str:
+    """`sent_path`. Raises `Problem` 400 for a path that leads out of what the other service is asked for."""
+    path = sent_path(scope)
+    if has_dot_segment(path):
+        raise Problem(400, "a segment of the path is '.' or '..'")
+    return path
 
 
 def sent_path(scope: Any) -> str:

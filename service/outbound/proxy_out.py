@@ -21,7 +21,7 @@ from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.trace import trace_of
-from rowcall.service.outbound.forwarding import NO_HOST, sent_path
+from rowcall.service.outbound.forwarding import NO_HOST, checked_path, sent_path
 from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure, own_fields
 from rowcall.service.outbound.relay import relay
 from rowcall.service.request.self_calls import Capture
@@ -112,6 +112,7 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
     sender = _Sender(endpoint, wish, services)
 
     def catch(exchange: Exchange) -> None:
+        checked_path(exchange.scope)  # before the routine runs
         protocol = exchange.protocol
         if type(protocol) is HeadProtocol:
             protocol = protocol.inner

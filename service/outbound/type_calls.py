@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
-from rowcall.core.outbound.address import BadUrlError, names_its_host, read_address, shown_url
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outbound.address import BadUrlError, has_dot_segment, names_its_host, read_address, shown_url
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.outgoing import TypeCall
 from rowcall.core.outbound.reply import FAILED, TIMED_OUT, Reply, headers_json, retry_after
@@ -78,6 +79,8 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 async def _all(calls: list[_Call], exchange: Exchange) -> None:
+    for call in calls:
+        call.check_path(exchange)
     if len(calls) == 1:
         replies = [await calls[0].reply(exchange)]
     else:
@@ -106,9 +109,17 @@ class _Call:
         self._named = names_its_host(definition.url)
         self._written = definition.url if "{" in definition.url.partition("#")[0].partition("?")[0] else None
         self._url = parse(definition.url)
+        written = _path_of(self._url.fill(lambda _index: "x"))
+        # What the comment itself says is the operator's word.
+        self._fills_path = not self._url.is_fixed and not has_dot_segment(written)
         self._headers = tuple((name, parse(value)) for name, value in definition.headers)
         self._content_type = None if definition.content_type is None else parse(definition.content_type)
         self._body = None if definition.body is None else parse(definition.body)
+
+    def check_path(self, exchange: Exchange) -> None:
+        """Raises `Problem` 400 if values of the request make `.` or `..` of a segment of the path."""
+        if self._fills_path and has_dot_segment(_path_of(self._url.fill(partial(argument_text, exchange)))):
+            raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
 
     def fill(self, exchange: Exchange, reply: Reply) -> None:
         for index, part in self._type.fields:
@@ -207,6 +218,12 @@ class _Call:
             log.warning("%s: %s", what, outcome)
         else:
             log.error("%s: %s", what, outcome)
+
+
+def _path_of(url: str) -> str:
+    """The path of a URL that is absolute or begins with `/`."""
+    _, scheme, rest = url.partition("://")
+    return (rest if scheme else url).partition("#")[0].partition("?")[0]
 
 
 def _pause(delay: float | None, reply: Reply) -> float | None:

@@ -21,6 +21,16 @@ ROWS: tuple[Key, ...] = (
         nullable=True,
     ),
     flag(_P + "ForwardHeaders", True, "Send the request's headers on."),
+    flag(
+        _P + "ForwardCredentials",
+        False,
+        "Send on what the caller signs in here with: session cookies, the API key, Bearer tokens and Basic passwords.",
+    ),
+    flag(
+        _P + "SendForwardedHeaders",
+        True,
+        "Send X-Forwarded-For, -Proto, -Host and Forwarded about the client. What the client itself claims stays here.",
+    ),
     texts(_P + "ExcludeHeaders", ("Host", "Content-Length", "Transfer-Encoding"), "Request headers that stay here."),
     flag(_P + "ForwardResponseHeaders", True, "Send the answer's headers back."),
     texts(_P + "ExcludeResponseHeaders", ("Transfer-Encoding", "Content-Length"), "Headers that do not come back."),

@@ -84,6 +84,8 @@ def _proxy(settings: Settings) -> ProxyOptions:
         host=_host(settings.text_or_none(_PROXY + "Host")) if enabled else None,
         timeout=_timeout(settings),
         forward_headers=settings.flag(_PROXY + "ForwardHeaders"),
+        forward_credentials=settings.flag(_PROXY + "ForwardCredentials"),
+        forwarded_headers=settings.flag(_PROXY + "SendForwardedHeaders"),
         exclude_headers=_names(settings, "ExcludeHeaders"),
         forward_response_headers=settings.flag(_PROXY + "ForwardResponseHeaders"),
         exclude_response_headers=_names(settings, "ExcludeResponseHeaders"),

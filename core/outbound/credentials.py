@@ -1,0 +1,52 @@
+"""Credentials that callers show to this service, and that are not meant for a service behind a proxy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+
+Headers = list[tuple[str, str]]
+
+_PREFIXES = ("rowcall.", "__Host-rowcall.", "__Secure-rowcall.")
+"""Of cookies with which sign-in through outside providers works."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCredentials(Record):
+    """headers: names in lower case, such as the one of API keys. schemes: of the header Authorization, in lower case.
+    cookies: names; a session may be spread over `NAME`, `NAMEC1`, `NAMEC2` …"""
+
+    headers: frozenset[str] = frozenset()
+    schemes: frozenset[str] = frozenset()
+    cookies: tuple[str, ...] = ()
+
+    def removed_from(self, headers: Headers) -> Headers:
+        """Return the headers without these credentials. Other cookies and other schemes stay."""
+        kept: Headers = []
+        for pair in headers:
+            name = pair[0].lower()
+            if name in self.headers or (name == "authorization" and self._is_own_scheme(pair[1])):
+                continue
+            if name == "cookie":
+                cookies = self._other_cookies(pair[1])
+                if cookies:
+                    kept.append((pair[0], cookies))
+            else:
+                kept.append(pair)
+        return kept
+
+    def _is_own_scheme(self, value: str) -> bool:
+        words = value.split(None, 1)
+        return bool(words) and words[0].lower() in self.schemes
+
+    def _other_cookies(self, value: str) -> str:
+        pairs = [part.strip() for part in value.split(";")]
+        return "; ".join(pair for pair in pairs if pair and not self._is_own_cookie(pair.partition("=")[0].strip()))
+
+    def _is_own_cookie(self, name: str) -> bool:
+        if name.startswith(_PREFIXES):
+            return True
+        return any(
+            name == own or (name.startswith(f"{own}C") and name[len(own) + 1 :].isdigit()) for own in self.cookies
+        )
