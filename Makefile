@@ -15,7 +15,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TEST_PROCESSES) -
 SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test thorough test-all drills check format bench fuzz docs dist clean
+.PHONY: build demo test attack thorough test-all drills check format bench fuzz docs dist clean
 
 build: $(STAMPS)/installed
 
@@ -33,6 +33,9 @@ demo: build
 
 test: build
 	$(PYTEST) -m "not drill and not slow" $(ARGS)
+
+attack: build
+	$(PYTEST) -m "attack and not drill" $(ARGS)
 
 thorough: build
 	ROWCALL_TEST_THOROUGH=1 $(PYTEST) -m "not drill and (slow or drawn or hypothesis)" $(ARGS)

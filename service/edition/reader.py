@@ -121,8 +121,26 @@ class EndpointReader:
             replicas = {self._key(name) for name in self._plan.replicas}
             for key in {MAIN, *self._options.others} - read - replicas:
                 await opening.test(key or self._plan.main, self._connector(key))
+        await self._check_statistics_pattern()
         await self._look_at_commands(edition)
         return edition
+
+    async def _check_statistics_pattern(self) -> None:
+        """Have PostgreSQL read `Stats:SchemaSimilarTo`: an invalid pattern would fail each report with 500.
+
+        A connection that cannot be opened is reported by the reports. Raises `StartupError`.
+        """
+        statistics = self._options.statistics
+        if statistics is None or statistics.schemas is None:
+            return
+        try:
+            async with await Connector(statistics.target).open_plain() as connection:
+                await connection.execute("select '' similar to %s::text", (statistics.schemas,))
+        except psycopg.errors.DataError as error:
+            message = f"Stats:SchemaSimilarTo {statistics.schemas!r} is not a pattern: {error.diag.message_primary}"
+            raise StartupError(message) from None
+        except (psycopg.Error, OSError) as error:
+            log.warning("Stats:SchemaSimilarTo cannot be checked: %s", " ".join(str(error).split()))
 
     def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
         """A name that is misspelt would only show in what is not there."""

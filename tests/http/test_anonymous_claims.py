@@ -11,6 +11,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import KIRI, bearer, member_sql, tokens
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create function needed(_user_id text, _n int default 0) returns text language sql stable
 as $$select coalesce(_user_id, 'nobody') || _n$$;

@@ -9,6 +9,8 @@ from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create function plain(_a int) returns text language sql stable as $$select 'plain'$$;
 create function plain_strict(_a int default null) returns text language sql stable strict as $$select 'ran'$$;

@@ -18,6 +18,8 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import bearer, member_sql, tokens
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create function many(_a text) returns text language sql volatile as $$select 'one'$$;
 create function many(_a text, _b text) returns text language sql volatile as $$select 'two'$$;

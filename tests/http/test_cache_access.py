@@ -10,6 +10,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create sequence runs;
 create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;

@@ -16,6 +16,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer
 
+pytestmark = pytest.mark.attack
+
 _NAMES = ("request.user_id", "request.user_name", "request.user_roles", "request.claims")
 _SAID = " || '|' || ".join(f"coalesce(current_setting('{name}', true), '')" for name in _NAMES)
 
@@ -68,9 +70,17 @@ create function told_written(_user_id text default null, _user_roles text[] defa
 language sql volatile as $$select concat_ws('|', _user_id, _user_roles)$$;
 comment on function told_written(text, text[]) is 'HTTP POST
 user_parameters';
+create function only_third() returns text language sql stable as $$select 'in'$$;
+comment on function only_third() is 'HTTP GET
+authorize r3';
+create function kept(_user_id text default null) returns text language sql volatile
+as $$select coalesce(_user_id, '')$$;
+comment on function kept(text) is 'HTTP GET
+user_parameters
+cached';
 """
 
-CLIENTS, ROUNDS = 12, 8
+CLIENTS, ROUNDS, MANY_ROUNDS = 12, 8, 40
 NOBODY = "|||"
 
 
@@ -143,14 +153,36 @@ def _be_told(client: Client) -> None:
     assert client.post("/api/told-written") == client.parameters.rpartition('|{"')[0]
 
 
-STEPS: tuple[Callable[[Client], None], ...] = (_read, _write, _fail, _commit, _hear_nothing, _be_told)
+def _be_let_in(client: Client) -> None:
+    expected = 401 if not client.number else 200 if client.number == 3 else 403
+    assert client.http.get("/api/only-third").status_code == expected
+
+
+def _get_cached(client: Client) -> None:
+    assert client.get("/api/kept") == (str(client.number) if client.number else "")
+
+
+STEPS: tuple[Callable[[Client], None], ...] = (
+    _read, _write, _fail, _commit, _hear_nothing, _be_told, _be_let_in, _get_cached,
+)  # fmt: skip
 
 
 def test_nobody_hears_of_others(service: Service, database: Database) -> None:
+    _interleave(service, database, ROUNDS)
+
+
+@pytest.mark.slow
+def test_thousands_of_interleaved_requests_stay_apart(service: Service, database: Database) -> None:
+    """About 6,000 requests of 12 callers."""
+    _interleave(service, database, MANY_ROUNDS)
+
+
+def _interleave(service: Service, database: Database, rounds: int) -> None:
+    database.execute("truncate noted")
     clients = [Client(service, number) for number in range(CLIENTS)]
 
     def live(client: Client) -> None:
-        for turn in range(ROUNDS * len(STEPS)):
+        for turn in range(rounds * len(STEPS)):
             # Each begins elsewhere, so that different routines meet.
             STEPS[(turn + client.number) % len(STEPS)](client)
         client.http.close()
@@ -159,4 +191,4 @@ def test_nobody_hears_of_others(service: Service, database: Database) -> None:
         for done in [threads.submit(live, client) for client in clients]:
             done.result()
     noted = database.fetch("select client, said, count(*)::int from noted group by 1, 2 order by 1")
-    assert noted == [(client.number, client.context, ROUNDS) for client in clients]
+    assert noted == [(client.number, client.context, rounds) for client in clients]

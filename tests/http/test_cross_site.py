@@ -10,6 +10,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create table paid (n int);
 create function pay(_n int) returns int language sql volatile as $$insert into paid values (_n) returning n$$;

@@ -34,6 +34,8 @@ from tests.http.external import (
     sign_in,
 )
 
+pytestmark = pytest.mark.attack
+
 
 @pytest.fixture(scope="module")
 def attacker() -> Iterator[IdentityProvider]:

@@ -23,6 +23,8 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import SECRET, bearer, member_sql, tokens
 
+pytestmark = pytest.mark.attack
+
 ISSUER, AUDIENCE = "https://id.example", "shop"
 LEFT_OUT = "left out"
 STRANGER = "stranger"

@@ -19,6 +19,8 @@ from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 MARK = "zq9mark"
 """In every text of the corpus and in nothing else."""
 

@@ -14,6 +14,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens, with_cookie
 
+pytestmark = pytest.mark.attack
+
 OPAQUE = "/api/token/refresh"
 NAMED = "/api/till/refresh"
 

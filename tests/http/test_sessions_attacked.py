@@ -17,6 +17,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, SECRET, bearer, cookie_of, member_sql, sign_in, tokens, with_cookie
 
+pytestmark = pytest.mark.attack
+
 SETTINGS = {
     **EVERY_SCHEME,
     "Auth:JwtIssuer": "yard",

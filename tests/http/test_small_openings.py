@@ -13,6 +13,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, member_sql, with_cookie
 
+pytestmark = pytest.mark.attack
+
 FORGED = "[00:00:00.000 INF] all is well"
 
 SQL = """

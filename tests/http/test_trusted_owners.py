@@ -16,6 +16,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 _numbers = itertools.count(1)
 
 

@@ -25,6 +25,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 SCHEMA = """
 create table line (number int, cells text[]);
 create function up(_meta json) returns json language sql as 'select _meta';

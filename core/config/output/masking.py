@@ -53,6 +53,11 @@ _SAID = re.compile(
     rf"(?P<name>[\w-]*(?:{_SECRET_NAME.pattern})[\w-]*)(?P<equals>\s*[=:]\s*|\s+)(?P<value>(?:(?:bearer|basic)\s+)?{_WORD})",
     re.IGNORECASE,
 )
+_SWITCHES = re.compile(
+    rf"(?P<name>(?:^|\s)(?:-u|--user)\s+[^\s:'\"]+|\s-p|\bredis-cli\b[^;|&\n]*?\s-a\s+)(?P<equals>:|)(?P<value>(?<=:){_WORD}|"
+    rf"(?<=\s-p)(?=\D)(?=\S){_WORD}|(?<=\s-a\s){_WORD})"
+)
+"""`curl -u name:password`, `mysql -ppassword`, `redis-cli -a password`; digits behind `-p` are a port."""
 _IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@\s'\"]*)(?=@)")
 
 
@@ -66,7 +71,9 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
         kept.append(masked_whole(match["value"]))
         return f"{match['name']}{match['equals']}\x00{len(kept) - 1}\x00"
 
-    resolved = resolve_what_is_set(_IN_ADDRESS.sub(put_aside, _SAID.sub(put_aside, text)), variables)
+    resolved = resolve_what_is_set(
+        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _SAID.sub(put_aside, text))), variables
+    )
     return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], resolved)
 
 

@@ -50,6 +50,9 @@ def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str)
         ("pg_restore -d postgresql://me:se:cret@h/db a.dump", "pg_restore -d postgresql://me:******@h/db a.dump"),
         ("curl -H 'Authorization: Bearer abc' http://h/", "curl -H 'Authorization: ******' http://h/"),
         ("psql -f a.sql", "psql -f a.sql"),
+        ("curl -u me:abc http://h", "curl -u me:****** http://h"),
+        ("mysql -pabc; psql -p5433 -p 5433", "mysql -p******; psql -p5433 -p 5433"),
+        ("redis-cli -h q -a abc ping", "redis-cli -h q -a ****** ping"),
     ],
 )
 def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:

@@ -283,6 +283,11 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
             "Service:IncludeSchemas names nosuch, where no endpoint is found",
         ),
         (
+            ["--Stats:Enabled=true", "--Stats:SchemaSimilarTo=(a"],
+            "startErrors",
+            "Stats:SchemaSimilarTo '(a' is not a pattern: invalid regular expression",
+        ),
+        (
             ["--Service:SchemaSimilarTo=(a"],
             "startErrors",
             "invalid regular expression: parentheses () not balanced (in a key of Service or Service:CrudSource whose",
