@@ -16,7 +16,7 @@ from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.identity.refresh_token_use import new_mark
-from rowcall.service.identity.session_cookies import Headers, cookie_headers
+from rowcall.service.identity.session_cookies import Headers, cookie_headers, with_fields
 from rowcall.service.identity.sessions import Sessions, cookie_header
 
 NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
@@ -60,7 +60,7 @@ class Issuer:
         secure = self._sessions.secures(scheme, exchange.scope)
         cookies = set_session(scheme, value, secure=secure)
         self._check_size(sum(len(cookie.partition(";")[0]) + len("; ") for cookie in cookies))
-        fields = [*headers, *cookie_headers(cookies)]
+        fields = with_fields(headers, cookie_headers(cookies))
         if body is None:
             exchange.protocol.response_empty(200, fields)
         else:
@@ -94,7 +94,7 @@ class Issuer:
             content_type, content = "application/json", self._signed(scheme, claims, written)
         else:
             content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, written)
-        fields = [("content-type", content_type), *headers, *NOT_STORED]
+        fields = [("content-type", content_type), *with_fields(headers, NOT_STORED)]
         exchange.protocol.response_bytes(200, fields, orjson.dumps(content))
 
     def _check_size(self, size: int) -> None:
@@ -150,7 +150,7 @@ class Issuer:
             if isinstance(scheme, CookieScheme)
             for cookie in end_session(scheme, present, secure=self._sessions.secures(scheme, exchange.scope))
         ]
-        exchange.protocol.response_empty(200, [*headers, *cookie_headers(cookies)] if cookies else headers)
+        exchange.protocol.response_empty(200, with_fields(headers, cookie_headers(cookies)) if cookies else headers)
 
     def _known(self, name: str) -> Scheme:
         scheme = self._schemes.named(name)

@@ -20,6 +20,12 @@ def cookie_headers(cookies: list[str]) -> Headers:
     return [*(("set-cookie", cookie) for cookie in cookies), *UNCACHED]
 
 
+def with_fields(headers: Headers, fields: Headers) -> Headers:
+    """Return `headers` with `fields` behind them. Of headers that `fields` name too, only cookies stay."""
+    replaced = {name for name, _ in fields if name != "set-cookie"}
+    return [*(field for field in headers if field[0].lower() not in replaced), *fields]
+
+
 class RenewingProtocol(ObservedProtocol):
     """Adds the cookies to the answer."""
 
@@ -42,5 +48,4 @@ class RenewingProtocol(ObservedProtocol):
         return self.inner.response_stream(status, self._with_cookies(headers))
 
     def _with_cookies(self, headers: Headers) -> Headers:
-        replaced = {name for name, _ in UNCACHED}
-        return [*(field for field in headers if field[0].lower() not in replaced), *cookie_headers(self._cookies)]
+        return with_fields(headers, cookie_headers(self._cookies))

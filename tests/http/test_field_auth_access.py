@@ -55,7 +55,7 @@ ACCESS: dict[str, tuple[str, str]] = {
     "part_of_role": ("authorize bos", "401 403 403 403"),
     "closed_then_open": ("authorize\nallow_anonymous", "200 200 200 200"),
     "open_then_closed": ("allow_anonymous\nauthorize", "401 200 200 200"),
-    "roles_then_open": ("authorize boss\nallow_anonymous", "401 200 403 403"),
+    "roles_then_open": ("authorize boss\nallow_anonymous", "200 200 200 200"),
     "open_then_roles": ("allow_anonymous\nauthorize boss", "401 200 403 403"),
     "replaced": ("authorize boss\nauthorize gate", "401 200 200 403"),
     "kept": ("authorize boss\nauthorize", "401 200 403 403"),

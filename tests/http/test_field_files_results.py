@@ -120,7 +120,7 @@ RESULTS = {
     "r_single_null": ("-- single\nselect null::text", "GET /api/r-single-null", "200 null"),
     "r_single_size": ("-- single\nselect size from bed where id = 1", "GET /api/r-single-size",
                       '200 {"w":4,"note":"a, b"}'),
-    "r_single_none": ("-- single\nselect id, kind from bed where false", "GET /api/r-single-none", "200E"),
+    "r_single_none": ("-- single\nselect id, kind from bed where false", "GET /api/r-single-none", "200 null"),
     "r_single_none_null": (
         "-- single\n-- response_null_handling null_literal\nselect id, kind from bed where false",
         "GET /api/r-single-none-null",

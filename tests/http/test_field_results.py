@@ -177,7 +177,7 @@ CASES: list[Exchange] = [
     ("GET /api/single-value", "200 7"),
     ("GET /api/single-null-value", "200 null"),
     ("GET /api/single-one-column", '200 {"val":"x"}'),
-    ("GET /api/single-none", "200E"),
+    ("GET /api/single-none", "200 null"),
     ("GET /api/single-none-204", "204"),
     ("GET /api/single-of-scalar", "200T 5"),
     ("GET /api/null-empty", "200T"),

@@ -265,7 +265,7 @@ COMMENTS: list[Exchange] = [
     ("GET /api/nothing-on", "404"),
     ('PUT /api/own-path {"id":5,"text":"x"}', "204"),
     ("GET /own/5", '200 {"id":5,"text":"x"}'),
-    ("GET /own/6", "200E"),
+    ("GET /own/6", "200 null"),
     ("GET /own/x", "400"),
     ('POST /own/5 {"text":"y"}', '200 [{"id":5,"text":"y"}]'),
 ]

@@ -115,7 +115,7 @@ SHAPES = [
     ("composite-array", 200, JSON, '[{"n":1,"items":[{"id":1,"label":"a"},null,{"id":null,"label":"c"}]}]'),
     ("first-row", 200, JSON, '{"shelfId":1,"shelfTitle":"upper"}'),
     ("first-value", 200, JSON, '"row1"'),
-    ("first-of-none", 200, JSON, ""),
+    ("first-of-none", 200, JSON, "null"),
 ]
 
 

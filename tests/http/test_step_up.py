@@ -20,7 +20,7 @@ comment on function sign_in(text) is E'HTTP POST\\nlogin';
 create function pay() returns text language sql as $$select 'paid'$$;
 comment on function pay() is E'HTTP POST\\nauthorize within 5 minutes';
 create function hire() returns text language sql as $$select 'hired'$$;
-comment on function hire() is E'HTTP POST\\nauthorize boss, chief within 1 hour\\nallow_anonymous';
+comment on function hire() is E'HTTP POST\\nallow_anonymous\\nauthorize boss, chief within 1 hour';
 create function reach() returns text language sql as $$select 'in'$$;
 comment on function reach() is E'HTTP POST\\nauthorize within, reach';
 create function look() returns text language sql as $$select 'seen'$$;
