@@ -24,14 +24,7 @@ async def passes(command: tuple[str, ...], stored: Stored) -> bool:
     """Raises `Problem` when the command cannot say: nothing is taken unchecked."""
     stored.stored.seek(0)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=stored.stored,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            # A shell, and what it runs, are one group, which ends as one.
-            start_new_session=True,
-        )
+        process = await _start(command, stored)
     except OSError as error:
         log.error("the check %s cannot be run: %s", command[0], error.strerror)
         raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
@@ -42,8 +35,36 @@ async def passes(command: tuple[str, ...], stored: Stored) -> bool:
         log.error("the check %s has not ended within %g s", command[0], SECONDS)
         raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        await _end(process)
     return status == 0
+
+
+async def _start(command: tuple[str, ...], stored: Stored) -> asyncio.subprocess.Process:
+    """Start the command. If the caller is cancelled meanwhile, the command ends with all that it has started.
+
+    asyncio ends only the process itself when it is cancelled while it starts one.
+    """
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=stored.stored,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            # A shell, and what it runs, are one group, which ends as one.
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _end(await starting)
+        raise
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the process and its group, unless it has ended."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -30,3 +30,19 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
 
     _, alive = psutil.wait_procs([run(cancelled())], 30)
     assert alive == []
+
+
+def test_a_command_that_is_cancelled_while_it_starts_ends_too(tmp_path: Path) -> None:
+    marker = str(tmp_path / "marker")
+    script = f"sh -c 'sleep 600' {marker} & wait"
+
+    async def cancelled() -> None:
+        with tempfile.TemporaryFile(buffering=0) as empty:
+            checking = asyncio.create_task(passes(("sh", "-c", script), Stored("a", "", empty, 0)))
+            await asyncio.sleep(0)  # the task has asked for the process and has not got it
+            checking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await checking
+
+    run(cancelled())
+    assert [process for process in psutil.process_iter(["cmdline"]) if marker in (process.info["cmdline"] or [])] == []
