@@ -7,14 +7,12 @@ import socket
 import threading
 from collections.abc import Iterator
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.raw_http import read_response
 from tests.harness.service import Service
-from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import bearer, member_sql, tokens
 
@@ -230,43 +228,6 @@ def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
 
 
 # --- how much of it ------------------------------------------------------------------------------------------------
-
-
-def memory(service: Service) -> float:
-    """MB that the workers hold."""
-    return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
-
-
-@pytest.mark.slow
-def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
-    """They stall with all but the last byte sent: the worker holds what fits, tells the others to come again, gives the
-    memory back, and answers everybody else meanwhile."""
-    service = serve_once(own_database, member_sql() + SQL, SETTINGS)
-    service.get("/api/look")
-    before = memory(service)
-    body = b'{"a":"' + b"x" * 5_000_000
-    statuses: list[int] = []
-
-    def stall() -> None:
-        with announced(service, "/api/taken", len(body) + 2) as connection:
-            with contextlib.suppress(OSError):
-                connection.sendall(body)
-            with contextlib.suppress(OSError, AssertionError):
-                statuses.append(status(connection))
-
-    threads = [threading.Thread(target=stall) for _ in range(100)]
-    for thread in threads:
-        thread.start()
-    highest = 0.0
-    with service.new_client() as client:
-        while any(thread.is_alive() for thread in threads):
-            assert client.get("/api/look").text == "1"
-            highest = max(highest, memory(service))
-    assert 503 in statuses
-    assert set(statuses) <= {408, 503}
-    assert highest <= before + 95
-    wait_until(lambda: memory(service) <= before + 30, "the memory is given back")
-    assert service.post("/api/taken", content=body + b'"}').text == "5000000"
 
 
 def test_one_that_is_alone_may_be_as_large_as_its_limit(patient: Service) -> None:
