@@ -24,8 +24,9 @@ in [Endpoints](endpoints.md).
 - Words are separated by blanks or commas. In a syntax, `[…]` may be left out, `|` separates choices, `<…>` stands for a
   value of yours, and `, ...` for more of it.
 - Lines count from top to bottom: of two that say different things the later one wins.
-- A line that is no annotation is prose, for people. An argument that does not fit leaves the endpoint as it was and is
-  logged as a warning, once.
+- A line that is no annotation is prose, for people. The log warns of lines that look like misspelt annotations, such as
+  `@parm`, and of a comment that begins with `GET /x` and has no `HTTP`.
+- An argument that does not fit leaves the endpoint as it was and is logged as a warning, once.
 - Where the column `=` has a mark, `word = value` means the same; flags then take `true` or `false`.
 - Annotations marked with ○ are understood and checked, but nothing acts on them yet. The log says so at the start.
 

@@ -6,13 +6,14 @@ Any text is a valid comment: what is no annotation is prose, what is a wrong ann
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rowcall.core.annotations import BY_WORD
 from rowcall.core.annotations.declaration import HIDDEN, SAYS_NO, SAYS_YES, Annotation, BadValueError, Draft, Line
-from rowcall.core.annotations.rows.exposure import TAGS, open_block
+from rowcall.core.annotations.rows.exposure import TAGS, is_route, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
-from rowcall.core.building.near_misses import ACCESS, near_miss, surplus
+from rowcall.core.building.near_misses import ACCESS, near_miss, nearest, surplus
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -20,9 +21,19 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 def read_comment(text: str, draft: Draft) -> None:
     """Apply every line in order; the draft keeps what was applied, what was prose and what was wrong."""
-    for raw in _LINE_ENDS.split(text):
-        if stripped := raw.strip():
-            _read_line(Line(stripped), draft)
+    lines = [Line(stripped) for raw in _LINE_ENDS.split(text) if (stripped := raw.strip())]
+    for line in lines:
+        _read_line(line, draft)
+    if not draft.exposed and not draft.of_extension:
+        # Only files have no tags; their comments stand at several places, so any line may be meant.
+        _warn_of_routes(draft, lines[:1] if draft.tags else lines)
+
+
+def _warn_of_routes(draft: Draft, lines: Sequence[Line]) -> None:
+    """Warn of lines such as `GET /beds`: without `HTTP` in front they are prose."""
+    for line in filter(is_route, lines):
+        draft.warn(line, f"without HTTP in front this is prose; write `HTTP {line.text.removeprefix('@')}`")
+        draft.meant_http = True
 
 
 def _read_line(line: Line, draft: Draft) -> None:
@@ -129,8 +140,8 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _names_with_colon(line: Line) -> bool:
-    """`param :id is number`"""
-    annotation = BY_WORD.get(line.keyword)
+    """`param :id is number`, also misspelt: it would be sent as the header `parm`."""
+    annotation = BY_WORD.get(line.keyword) or BY_WORD.get(nearest(line.keyword) or "")
     if annotation is None or not annotation.colon_names or not line.arguments:
         return False
     return line.arguments[0].startswith(":") and line.arguments[0] != ":"

@@ -94,8 +94,8 @@ def near_miss(line: Line) -> NearMiss | None:
     word = line.keyword.rstrip(":=")
     if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
         return None
-    known = _nearest(word)
-    if known is None:
+    known = nearest(word)
+    if known is None or (len(line.words) >= _SENTENCE and BY_WORD[known].in_files):
         return None
     if BY_WORD[known].secret:
         line.hide(line.words[0])
@@ -124,11 +124,15 @@ def _names_route(line: Line) -> bool:
 
 def _can_be_meant(line: Line) -> bool:
     first = line.words[0]
-    return len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1)
+    if len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1):
+        return True
+    # No sentence begins with an `@`, and in none a placeholder is the second word (`parm :id is number default 5`).
+    return line.text.startswith("@") or line.arguments[0].startswith((":", "$"))
 
 
 @lru_cache(maxsize=4096)
-def _nearest(word: str) -> str | None:
+def nearest(word: str) -> str | None:
+    """Return the annotation word that `word` is most likely a misspelling of, or None."""
     if len(word) < 4 or len(word) > 40:
         return None
     allowed = 2 if len(word) >= _LONG else 1

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from rowcall.core.annotations.declaration import Line
+from rowcall.core.annotations.rows.exposure import METHODS, is_route
 from rowcall.core.sqlfile.commands import automatic_method, copies_to_client
 from rowcall.core.sqlfile.placeholders import Parameters, PlaceholderError, number
 from rowcall.core.sqlfile.splitting import RawStatement, comment_lines, split
 from rowcall.core.sqlfile.statement_comments import Notes, read_notes
+
+_MAY_BE_ROUTE = re.compile(rf"\b(?:{'|'.join(METHODS)})[ ,]+/", re.IGNORECASE)
 
 
 class SqlFileError(Exception):
@@ -72,6 +77,20 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
     wanted = keywords | {"http"}
     heard = tuple(comment for comment in split(text).comments if whole or comment.header)
     return any(line.removeprefix("@").split(None, 1)[:1] and _first(line) in wanted for line, _ in comment_lines(heard))
+
+
+def find_route(text: str, *, whole: bool = True) -> tuple[str, int] | None:
+    """Return the first comment line that is a method and a path without `HTTP`, and its number from 1.
+
+    Only of interest where `asks_for_endpoint` is false: beside an `HTTP` line it may be a remark.
+    """
+    if not _MAY_BE_ROUTE.search(text):
+        return None
+    for comment in split(text).comments:
+        for line, _ in comment_lines((comment,) if whole or comment.header else ()):
+            if is_route(Line(line)):
+                return line, place(text, text.find(line, comment.start))[0]
+    return None
 
 
 def _first(line: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -35,7 +35,15 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
-from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
+from rowcall.core.sqlfile.reading import (
+    SqlFile,
+    SqlFileError,
+    asks_for_endpoint,
+    excerpt,
+    find_route,
+    place,
+    read_file,
+)
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.globs import has_wildcard, is_recursive
@@ -52,6 +60,7 @@ log = logging.getLogger("rowcall")
 _RECORD = 2249
 """Oid of the pseudo-type `record`."""
 _LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit"
+_NO_STATEMENT = "the file has no statement, so no endpoint is made of it; write one, or remove the HTTP line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,8 @@ class SqlFileSource:
         self._suspects: dict[str, Suspects] = {}
         self._places: dict[str, tuple[int, Mapping[int, TypeInfo]]] = {}
         """Version of the server and types of the files, as they were read last."""
+        self._not_exposed: tuple[Diagnostic, ...] = ()
+        """Files that are not read, with a comment that hardly was meant as prose."""
         self._has_read = False
 
     async def read(
@@ -150,6 +161,12 @@ class SqlFileSource:
             for path, message in errors.items()
             if path not in self._known
         )
+        empty = (
+            Diagnostic(path, None, _NO_STATEMENT, left_out=1)
+            for path, known in sorted(self._known.items())
+            if known.routine is None and self._asks_for_endpoint(known.text)
+        )
+        overlooked = (*self._not_exposed, *empty)
         found: dict[str, list[Routine]] = {home: []}
         for _, known in sorted(self._known.items()):
             if known.routine is not None:
@@ -157,9 +174,17 @@ class SqlFileSource:
         catalogs: dict[str, Catalog] = {}
         for where, routines in found.items():
             version, types = self._places[where]
-            told = broken if where == home else ()
-            catalogs[where] = Catalog(version, types=types, files=tuple(routines), broken=told)
+            catalogs[where] = Catalog(
+                version,
+                types=types,
+                files=tuple(routines),
+                broken=broken if where == home else (),
+                left_out=overlooked if where == home else (),
+            )
         return catalogs
+
+    def _asks_for_endpoint(self, text: str) -> bool:
+        return asks_for_endpoint(text, self.options.keywords, whole=self.options.whole)
 
     async def _describe(
         self, connection: Connection, where: str, files: Sequence[_Parsed], errors: dict[str, str]
@@ -184,8 +209,17 @@ class SqlFileSource:
             hint = "; without ** no folder below is looked into" if flat else ""
             log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern%s", options.pattern, hint)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
-            return [text for text in texts if _is_wanted(text, options)]
+            wanted = [text for text in texts if self._is_wanted(text)]
+            read = {text.path for text in wanted}
+            others = [text for text in texts if text.path not in read and text.error is None]
+            self._not_exposed = tuple(_bare_routes(others, whole=options.whole))
+            return wanted
         return texts
+
+    def _is_wanted(self, text: FileText) -> bool:
+        # If nothing of a file can be read, it is reported as an error.
+        unreadable = text.error is not None and not text.text
+        return unreadable or self._asks_for_endpoint(text.text)
 
     def _report(self, errors: Mapping[str, str]) -> None:
         """Each mistake once, until it changes."""
@@ -207,11 +241,14 @@ def sql_file_source(
     return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH, trust)
 
 
-def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:
-    if text.error is not None and not text.text:
-        # Nobody can look inside: whoever put it there will want to know.
-        return True
-    return asks_for_endpoint(text.text, options.keywords, whole=options.whole)
+def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
+    """Warnings about files whose comment names a method and a path without `HTTP`."""
+    for text in texts:
+        found = find_route(text.text, whole=whole)
+        if found is not None:
+            line, number = found
+            message = f"line {number}: no endpoint is made of it, as HTTP is missing; write `HTTP {line}`"
+            yield Diagnostic(text.path, line, message, left_out=1)
 
 
 def _roots(routines: Sequence[Routine]) -> set[int]:

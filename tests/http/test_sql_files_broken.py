@@ -35,6 +35,16 @@ BROKEN: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
 }
 
 
+NOT_EXPOSED = {
+    "no_http.sql": "select 1 as n;\n-- Lists.\n/* GET /no-http */",
+    "no_statement.sql": "-- HTTP GET /no-statement\n-- select 1\n",
+    "prose.sql": "-- Get the user from /etc\nselect 1",
+    "remark.sql": "-- HTTP GET\n-- GET /remark\nselect 1 as n, 2 as m",
+    "misspelt.sql": "-- HTTP GET\n-- @parm :id is ident int default 5\nselect :id::int as n, 2 as m",
+}
+"""Files of which no endpoint is made, or another one than was meant, without an error."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("broken")
@@ -48,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "quiet.sql": b"\xff\xfe\x00 not annotated",
         },
     )
+    write_files(folder, NOT_EXPOSED)
     os.symlink(outside / "secret.sql", folder / "leads_out.sql")
     os.symlink(outside, folder / "folder")
     os.symlink("inner/linked.txt", folder / "stays.sql")
@@ -86,6 +97,25 @@ def test_links_are_followed_as_long_as_they_stay(service: Service, folder: Path)
 
 def test_what_is_not_annotated_may_be_anything(service: Service) -> None:
     assert "quiet.sql" not in service.log
+
+
+def test_files_that_are_not_exposed_by_mistake_are_warnings(service: Service, folder: Path) -> None:
+    line = f"{folder}/no_http.sql: line 3: no endpoint is made of it, as HTTP is missing; write `HTTP GET /no-http`"
+    assert line in service.log
+    assert f"{folder}/no_statement.sql: the file has no statement, so no endpoint is made of it" in service.log
+    left_out = next(line for line in service.log.splitlines() if "rowcall --endpoints lists why" in line)
+    assert f"{folder}/no_http.sql" in left_out
+    assert f"{folder}/no_statement.sql" in left_out
+    assert "prose.sql" not in service.log
+    assert "remark.sql" not in service.log
+
+
+def test_a_misspelt_parameter_line_of_a_file_is_a_warning_and_no_header(service: Service, folder: Path) -> None:
+    assert (
+        f"{folder}/misspelt.sql: 'parm' is no annotation and is taken for prose; did you mean 'param'?" in service.log
+    )
+    got = service.get("/api/misspelt?id=7")
+    assert (got.text, "parm" in got.headers) == ('[{"n":7,"m":2}]', False)
 
 
 def test_by_default_a_broken_file_stops_the_start(database: Database, serve_once: Serve, tmp_path: Path) -> None:

@@ -12,6 +12,12 @@ from rowcall.core.text.ascii_case import ascii_lower
 
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "QUERY")
 
+
+def is_route(line: Line) -> bool:
+    """Return whether the line is a method and a path and nothing else, as in `GET /beds`."""
+    return len(line.words) == 2 and line.words[0].upper() in METHODS and line.words[1].startswith("/")
+
+
 _UNROUTABLE = re.compile(r"[?#\\\x00-\x20\x7f]")
 _BRACES = re.compile(r"\{[^{}/]*\}")
 

@@ -29,6 +29,11 @@ def warnings(comment: str) -> list[str]:
         ("timout 5s", "timeout"),
         ("cache_expire 5s", "cache_expires"),
         ("@singel", "single"),
+        ("@parm _n is number", "param"),
+        ("@parm _n number int default 5", "param"),
+        ("@parm :_n default 5", "param"),
+        ("parm :_n is number default 5", "param"),
+        ("paramter $1 number type is int", "parameter"),
     ],
 )
 def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
@@ -162,3 +167,28 @@ def test_two_minutes_are_two_minutes() -> None:
 def test_a_mistaken_http_line_names_what_is_served(line: str, served: str) -> None:
     draft = read(line)
     assert [one.message.partition("; served is ")[2] for one in draft.diagnostics] == [served]
+
+
+@pytest.mark.parametrize("line", ["GET /x", "get /x/{id}", "@POST /x", "DELETE /"])
+def test_a_route_without_http_is_a_warning(line: str) -> None:
+    draft = read(f"{line}\nLists the parcels.")
+    assert [one.message for one in draft.diagnostics] == [
+        f"without HTTP in front this is prose; write `HTTP {line.removeprefix('@')}`"
+    ]
+    assert draft.meant_http
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["Get the user", "get /etc/passwd from disk", "GET", "/x", "FETCH /x", "Lists it.\nGET /x", "GET /x\nHTTP GET /y",
+     "@author Kim of the yard office", "@return the parcels of one customer"],
+)  # fmt: skip
+def test_prose_and_exposed_routines_are_no_route_without_http(comment: str) -> None:
+    draft = read(comment)
+    assert (draft.diagnostics, draft.meant_http) == ([], False)
+
+
+def test_comments_of_extensions_are_no_route_without_http() -> None:
+    draft = Draft("shop.f()", "POST", tags=frozenset({"function"}), of_extension=True)
+    read_comment("GET /x", draft)
+    assert (draft.diagnostics, draft.meant_http) == ([], False)
