@@ -50,6 +50,12 @@ def client_files(
             yield from module.outputs(path, name, header_text(options.header, now), now)
 
 
+def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
+    """Yield the endpoints that have a function, with its name. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, said, file_name):
+        yield from named(members, Names(options), options)
+
+
 def _path(options: ClientCodeOptions, name: str) -> str:
     path = options.path.replace("{0}", name)
     return path if options.types or not path.endswith(".ts") else f"{path[:-3]}.js"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.options import ClientOptions
@@ -30,15 +29,17 @@ class Names:
         """taken: what no function can be called."""
         self._options = options
         self._taken = taken
-        self._raw: Counter[str] = Counter()
         self._given: set[str] = set()
 
-    def of(self, endpoint: Endpoint) -> str:
-        """The name of its function. What is skipped by that name has taken it all the same."""
-        raw = raw_name(endpoint, self._options)
-        earlier = self._raw[raw]
-        self._raw[raw] += 1
-        return self.beside(camel(f"{raw}-{earlier}" if earlier else raw))
+    def all_of(self, endpoints: Sequence[Endpoint]) -> list[str]:
+        """Return the names of the functions, in the same order. No name depends on the order of the endpoints."""
+        raw = distinct_names(endpoints, self._options)
+        # The names of one call are unique; a number is left only where sanitising makes two equal.
+        found = {
+            index: self.beside(camel(raw[index]))
+            for index in sorted(range(len(raw)), key=lambda index: (raw[index], *_stable(endpoints[index])))
+        }
+        return [found[index] for index in range(len(raw))]
 
     def beside(self, name: str) -> str:
         """The name, or one like it: of what stands in the file with functions that all have their names already."""
@@ -65,6 +66,56 @@ def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
     if routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW):
         raw += f"-{endpoint.method.lower()}"
     return raw
+
+
+def distinct_names(endpoints: Sequence[Endpoint], options: ClientOptions) -> list[str]:
+    """Return a raw name for each endpoint; where several are equal, each of them gets what distinguishes it.
+
+    All endpoints with the same name get the addition, not only the later ones: an endpoint that is added later can
+    rename functions, but never give an existing name to another endpoint.
+    """
+    raw = [raw_name(one, options) for one in endpoints]
+    for distinction in _DISTINCTIONS:
+        groups: dict[str, list[int]] = {}
+        for index, name in enumerate(raw):
+            groups.setdefault(camel(name), []).append(index)
+        for members in groups.values():
+            parts = [pascal(distinction(endpoints[index], options)) for index in members]
+            if len(set(parts)) > 1:
+                for index, part in zip(members, parts, strict=True):
+                    raw[index] = f"{raw[index]}-{part}"
+    return raw
+
+
+def _stable(endpoint: Endpoint) -> tuple[str, str, str]:
+    """An order that does not depend on the order of discovery."""
+    return endpoint.path, endpoint.method, endpoint.routine.identity
+
+
+def _method(endpoint: Endpoint, options: ClientOptions) -> str:
+    return endpoint.method.lower()
+
+
+def _path(endpoint: Endpoint, options: ClientOptions) -> str:
+    return _without_prefix(endpoint.path, options.prefix)
+
+
+def _routine(endpoint: Endpoint, options: ClientOptions) -> str:
+    return f"{endpoint.routine.schema}-{endpoint.routine.name}"
+
+
+def _parameters(endpoint: Endpoint, options: ClientOptions) -> str:
+    """`by-id-and-name`: overloads."""
+    names = [one.api_name.strip("_") for one in endpoint.parameters]
+    return f"by-{'-and-'.join(names)}" if names else "without-parameters"
+
+
+def _types(endpoint: Endpoint, options: ClientOptions) -> str:
+    return "-".join(one.type_name for one in endpoint.routine.parameters)
+
+
+_DISTINCTIONS = (_method, _path, _routine, _parameters, _types)
+"""What is added to equal names, one after the other until they differ."""
 
 
 def _without_prefix(path: str, prefix: str) -> str:

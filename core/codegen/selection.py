@@ -89,21 +89,21 @@ def _is_wanted(endpoint: Endpoint, said: Said) -> bool:
 def _order(endpoint: Endpoint) -> tuple[object, ...]:
     routine = endpoint.routine
     if routine.kind in _RELATIONS:
-        return 0, routine.schema, _RELATIONS.index(routine.kind), routine.name
-    return 1, routine.schema, 0, routine.name
+        return 0, routine.schema, _RELATIONS.index(routine.kind), routine.name, ""
+    return 1, routine.schema, 0, routine.name, routine.identity
 
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
     """Those that no list leaves out, and the names of their functions."""
-    for endpoint in endpoints:
-        routine = endpoint.routine
-        if (
-            routine.name in options.skip_routines
-            or routine.schema in options.skip_schemas
-            or endpoint.path in options.skip_paths
-        ):
-            continue
-        name = names.of(endpoint)
+    wanted = [
+        one
+        for one in endpoints
+        if one.routine.name not in options.skip_routines
+        and one.routine.schema not in options.skip_schemas
+        and one.path not in options.skip_paths
+    ]
+    # A function that is left out by its name still counts among those that share it.
+    for endpoint, name in zip(wanted, names.all_of(wanted), strict=True):
         if name not in options.skip_functions:
             yield endpoint, name
 

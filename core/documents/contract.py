@@ -5,7 +5,7 @@ No order of discovery, no time, no text for people: what is equal for clients is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -22,6 +22,8 @@ from rowcall.core.events.stream_path import stream_path
 
 VERSION = 1
 Contract = dict[str, Any]
+Functions = dict[int, dict[str, str]]
+"""By the id of an endpoint: language → name of its function in the generated client."""
 
 
 class ContractError(ValueError):
@@ -29,14 +31,22 @@ class ContractError(ValueError):
 
 
 def contract_of(
-    endpoints: Iterable[Endpoint], types_of: TypesOf, *, camel: bool, level: NoticeLevel, exact: bool = False
+    endpoints: Iterable[Endpoint],
+    types_of: TypesOf,
+    *,
+    camel: bool,
+    level: NoticeLevel,
+    exact: bool = False,
+    functions: Functions,
 ) -> Contract:
     """By method and path; several routines behind one are told apart by what they take. level: of streams that name
     none."""
     found: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
-            told = _endpoint(endpoint, types_of(endpoint), camel, level, Nulls.TYPE if exact else Nulls.UNSAID)
+            nulls = Nulls.TYPE if exact else Nulls.UNSAID
+            names = functions.get(id(endpoint), {})
+            told = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
             found.setdefault(f"{endpoint.method} {endpoint.path}", []).append(told)
     for variants in found.values():
         variants.sort(key=lambda one: (sorted(one["request"]), one["routine"]))
@@ -61,7 +71,9 @@ def contract_from(text: str) -> Contract:
     return found
 
 
-def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel, nulls: Nulls) -> dict[str, Any]:
+def _endpoint(
+    endpoint: Endpoint, types: Types, names: Mapping[str, str], camel: bool, level: NoticeLevel, nulls: Nulls
+) -> dict[str, Any]:
     told: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
@@ -81,6 +93,8 @@ def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel,
         told["upload"] = True
     if (stream := stream_path(endpoint, level)) is not None:
         told["stream"] = stream
+    if names:
+        told["functions"] = dict(names)
     return told
 
 

@@ -75,6 +75,7 @@ def _endpoint(old: Value, new: Value) -> Told:
     yield from _access(old["access"], new["access"])
     yield from _request(old["request"], new["request"])
     yield from _response(old["response"], new["response"])
+    yield from _functions(old.get("functions", {}), new.get("functions", {}))
     if old.get("upload") != new.get("upload"):
         yield Severity.BREAKING, "files are taken" if new.get("upload") else "files are no longer taken"
     if old.get("stream") != new.get("stream"):
@@ -82,6 +83,13 @@ def _endpoint(old: Value, new: Value) -> Told:
             yield Severity.COMPATIBLE, f"there is a stream of events at {new['stream']}"
         else:
             yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
+
+
+def _functions(old: Value, new: Value) -> Told:
+    """A client that is not generated before or now has no function that could be renamed."""
+    for language, name in old.items():
+        if new.get(language, name) != name:
+            yield Severity.BREAKING, f"the function {name} of the {language} client is renamed to {new[language]}"
 
 
 def _access(old: str | list[str], new: str | list[str]) -> Told:

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from rowcall.core.codegen.comments import Definitions
-from rowcall.core.codegen.dart.files import dart_files
-from rowcall.core.codegen.files import client_files
+from rowcall.core.codegen.dart.files import dart_files, dart_names
+from rowcall.core.codegen.files import client_files, client_names
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, PythonOptions
-from rowcall.core.codegen.python.files import python_files
+from rowcall.core.codegen.python.files import python_files, python_names
 from rowcall.core.codegen.selection import NoPlaceError, Output, TypesOf
 from rowcall.core.endpoint.endpoint import Endpoint
 
@@ -35,6 +35,8 @@ class Client:
     section: str
     options: ClientOptions
     files: Files
+    names: Callable[[Sequence[Endpoint]], Iterator[tuple[Endpoint, str]]]
+    """Names of functions."""
 
 
 def clients_of(
@@ -42,11 +44,14 @@ def clients_of(
 ) -> Iterator[Client]:
     if options is not None:
         language = "TypeScript" if options.types else "JavaScript"
-        yield Client(language, "Service:ClientCodeGen", options, partial(client_files, options=options))
+        files, names = partial(client_files, options=options), partial(client_names, options=options)
+        yield Client(language, "Service:ClientCodeGen", options, files, names)
     if dart is not None:
-        yield Client("Dart", "Service:DartClientCodeGen", dart, partial(dart_files, options=dart))
+        files, names = partial(dart_files, options=dart), partial(dart_names, options=dart)
+        yield Client("Dart", "Service:DartClientCodeGen", dart, files, names)
     if python is not None:
-        yield Client("Python", "Service:PythonClientCodeGen", python, partial(python_files, options=python))
+        files, names = partial(python_files, options=python), partial(python_names, options=python)
+        yield Client("Python", "Service:PythonClientCodeGen", python, files, names)
 
 
 async def write_client(

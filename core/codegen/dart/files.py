@@ -47,6 +47,12 @@ def dart_files(
             yield from module.outputs(path, header_text(options.header, now))
 
 
+def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[tuple[Endpoint, str]]:
+    """Yield the endpoints that have a function, with its name. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, said, snake_case):
+        yield from named(members, DartNames(options), options)
+
+
 class _Module:
     """One file of functions, and that of its models."""
 

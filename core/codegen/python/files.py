@@ -44,15 +44,34 @@ def python_files(
     yield from (Output(posixpath.join(folder, "py.typed"), "") for folder in folders)
 
 
+def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:
+    """Yield the endpoints that have a method, with its name. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, said, snake_case):
+        yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
+
+
+def _taken() -> set[str]:
+    """Return the names that methods cannot have."""
+    return {"http", "close"}
+
+
+def _named(
+    endpoints: Sequence[Endpoint], options: PythonOptions, taken: set[str]
+) -> Iterator[tuple[Endpoint, str, str]]:
+    """Yield each endpoint with the name that its models are derived from and with the name of its method."""
+    for endpoint, name in named(endpoints, Names(options, frozenset()), options):
+        yield endpoint, name, free(snake_case(name), taken)
+
+
 def _module(
     endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions
 ) -> str | None:
     models = Models()
-    taken = {"http", "close"}
+    taken = _taken()
     methods = []
-    found = list(named(endpoints, Names(options, frozenset()), options))
-    given = [free(snake_case(name), taken) for _, name in found]
-    for (endpoint, name), method in zip(found, given, strict=True):
+    # All methods are named before anything else takes a name.
+    found = list(_named(endpoints, options, taken))
+    for endpoint, name, method in found:
         reader = ShapeReader(types_of(endpoint), options.camel)
         call = call_of(endpoint, name, _AS_CONFIGURED, reader, options)
         methods.append(Method.of(call, method, models, taken))

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
+from rowcall.core.codegen.selection import NoPlaceError
 from rowcall.core.config import Settings
 from rowcall.core.documents.as_sent import as_sent
-from rowcall.core.documents.contract import Contract, ContractError, contract_from, contract_of, contract_text
+from rowcall.core.documents.contract import (
+    Contract,
+    ContractError,
+    Functions,
+    contract_from,
+    contract_of,
+    contract_text,
+)
 from rowcall.core.documents.contract_changes import Severity, changes
 from rowcall.core.endpoint.capabilities import NoticeLevel
-from rowcall.service.codegen.writing import replace_file
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.codegen.writing import clients_of, replace_file
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.reading.edition import endpoints_of
 from rowcall.service.command.serve import require_readable
 from rowcall.service.command.switches import Arguments
+from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
 from rowcall.service.startup_error import StartupError
 
 EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
@@ -41,7 +52,26 @@ def _now(arguments: Arguments, settings: Settings) -> Contract:
         endpoints, types_of = as_sent(
             found.edition.endpoints, found.edition.types_of, safe_numbers=safe, resolve_nested=resolve
         )
-        return contract_of(endpoints, types_of, camel=camel, level=level, exact=settings.flag("Service:ExactTypes"))
+        exact = settings.flag("Service:ExactTypes")
+        functions = _functions(endpoints, settings)
+        return contract_of(endpoints, types_of, camel=camel, level=level, exact=exact, functions=functions)
+
+
+def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
+    """Return the names that endpoints have in the generated clients that are switched on."""
+    found: Functions = {}
+    options = client_code_options(settings, ()), dart_options(settings, ()), python_options(settings, ())
+    for client in clients_of(*options):
+        # JavaScript is the same client without types.
+        language = "TypeScript" if client.language == "JavaScript" else client.language
+        try:
+            names = list(client.names(endpoints))
+        except NoPlaceError:
+            # The start reports it and writes nothing.
+            continue
+        for endpoint, name in names:
+            found.setdefault(id(endpoint), {})[language] = name
+    return found
 
 
 def _read(path: Path) -> Contract:

@@ -32,6 +32,11 @@ breaking: GET /api/find-parcels: parameter limit is now required
 breaking: POST /api/ping: removed
 contract.json: 3 breaking
 """
+RENAMED = """breaking: POST /api/ping: the function ping of the Python client is renamed to ping_post
+breaking: POST /api/ping: the function publicPing of the TypeScript client is renamed to publicPingPost
+compatible: DELETE /api/ping: added
+contract.json: 2 breaking, 1 compatible
+"""
 
 
 def test_a_change_that_breaks_clients_is_found(own_database: Database, tmp_path: Path) -> None:
@@ -42,6 +47,24 @@ def test_a_change_that_breaks_clients_is_found(own_database: Database, tmp_path:
     own_database.execute(CHANGE)
     done = rowcall(tmp_path, "--contract", "contract.json", "--check", connection)
     assert (done.returncode, done.stdout) == (4, TOLD), done.stderr
+
+
+def test_a_renamed_function_of_a_client_is_reported(own_database: Database, tmp_path: Path) -> None:
+    clients = [
+        f"--Service:{section}:{key}={value}"
+        for section, path in (("ClientCodeGen", "{0}.ts"), ("PythonClientCodeGen", "{0}.py"))
+        for key, value in (("Enabled", "true"), ("FilePath", path))
+    ]
+    arguments = ["--contract", "contract.json", f"--ConnectionStrings:Default={own_database.conninfo}", *clients]
+    own_database.execute("create function ping() returns void language sql as ''; comment on function ping is 'HTTP';")
+    done = rowcall(tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    own_database.execute(
+        "create function no_ping() returns void language sql as ''; "
+        "comment on function no_ping is 'HTTP DELETE /api/ping';"
+    )
+    done = rowcall(tmp_path, *arguments, "--check")
+    assert (done.returncode, done.stdout) == (4, RENAMED), done.stderr
 
 
 @pytest.mark.parametrize("text", [None, "{}"])

@@ -1,0 +1,93 @@
+"""Names of generated functions: none depends on the order of routines, none passes to another endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rowcall.core.codegen.dart.files import dart_names
+from rowcall.core.codegen.files import client_names
+from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
+from rowcall.core.codegen.python.files import python_names
+from rowcall.core.endpoint.endpoint import Endpoint
+from tests.harness.database import Database
+from tests.harness.editions import read_edition
+
+SQL = """
+create function thing() returns int language sql as 'select 1';
+comment on function thing() is 'HTTP GET /api/thing';
+create function another() returns int language sql as 'select 1';
+comment on function another() is 'HTTP GET /api/another';
+create function find(_id int) returns int language sql as 'select 1';
+comment on function find(int) is 'HTTP GET /api/find';
+create function slash() returns int language sql as 'select 1';
+comment on function slash() is 'HTTP GET /api/gate/open';
+"""
+ADDED = """
+create function a_drop_thing() returns int language sql as 'select 2';
+comment on function a_drop_thing() is 'HTTP DELETE /api/thing';
+create function find() returns int language sql as 'select 2';
+comment on function find() is 'HTTP GET /api/find';
+create function find(_id int, _name text) returns int language sql as 'select 2';
+comment on function find(int, text) is 'HTTP GET /api/find';
+create function a_hyphen() returns int language sql as 'select 2';
+comment on function a_hyphen() is 'HTTP GET /api/gate-open';
+"""
+
+
+def names(endpoints: Sequence[Endpoint]) -> dict[str, str]:
+    options = ClientCodeOptions("{0}.ts", schema_names=False)
+    return {f"{one.method} {one.routine.identity}": name for one, name in client_names(endpoints, options)}
+
+
+@pytest.fixture(scope="module")
+def alone(database: Database) -> Sequence[Endpoint]:
+    database.execute(SQL)
+    return read_edition(database).endpoints
+
+
+@pytest.fixture(scope="module")
+def endpoints(database: Database, alone: Sequence[Endpoint]) -> Sequence[Endpoint]:
+    database.execute(ADDED)
+    return read_edition(database).endpoints
+
+
+def test_names_say_what_distinguishes_endpoints(alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
+    assert names(alone) == {
+        "GET public.thing()": "thing",
+        "GET public.another()": "another",
+        "GET public.find(integer)": "find",
+        "GET public.slash()": "gateOpen",
+    }
+    assert names(endpoints) == {
+        "GET public.thing()": "thingGet",
+        "DELETE public.a_drop_thing()": "thingDelete",
+        "GET public.another()": "another",
+        "GET public.find()": "findWithoutParameters",
+        "GET public.find(integer)": "findById",
+        "GET public.find(integer, text)": "findByIdAndName",
+        "GET public.slash()": "gateOpenPublicSlash",
+        "GET public.a_hyphen()": "gateOpenPublicAHyphen",
+    }
+
+
+def test_no_name_passes_to_another_endpoint(alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
+    before, after = names(alone), names(endpoints)
+    assert not [name for key, name in after.items() if name in before.values() and before.get(key) != name]
+
+
+def test_no_name_depends_on_the_order(endpoints: Sequence[Endpoint]) -> None:
+    typescript = ClientCodeOptions("{0}.ts")
+    dart, python = DartOptions("{0}.dart"), PythonOptions("{0}.py")
+    found, backwards = (
+        [
+            sorted((id(one), name) for one, name in pairs)
+            for pairs in (client_names(order, typescript), dart_names(order, dart), python_names(order, python))
+        ]
+        for order in (endpoints, endpoints[::-1])
+    )
+    assert found == backwards
+    assert len({name for _, name in found[0]}) == len(endpoints)
+    assert {"public_thing_get", "public_thing_delete"} <= {name for _, name in found[2]}
+    assert {"publicThingGet", "publicThingDelete"} <= {name for _, name in found[1]}
