@@ -135,6 +135,8 @@ class Column(Record):
     facts: ValueFacts = NOTHING_KNOWN
     origin: tuple[int, int] = (0, 0)
     """Of a file's column that is one of a table or view as it is: that relation's oid, and the column's number."""
+    table_column: str = ""
+    """`schema.table.column` if the values are known to be those of a table's column; else empty."""
 
 
 @dataclass(frozen=True, slots=True)

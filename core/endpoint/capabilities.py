@@ -68,6 +68,10 @@ class Encryption(Record):
     all_columns: bool = False
     columns: tuple[str, ...] = ()
     """As written: a database name or a name in responses, in any case."""
+    parameter_bindings: tuple[tuple[str, str], ...] = ()
+    """`encrypt _iban as NAME`: database name → what the values are bound to. The key "" stands for all the others."""
+    column_bindings: tuple[tuple[str, str], ...] = ()
+    """`decrypt iban as NAME`, by case-folded names of columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rowcall.core.catalogue.catalog import (
     Parameter,
     ParameterMode,
     Routine,
+    RoutineKind,
     Table,
     TableColumn,
     Volatility,
@@ -132,13 +133,20 @@ _CHOICES: dict[Command, Callable[[TableColumn, Table], bool]] = {
 """Which columns are parameters."""
 
 
+def table_column(table: Table, column: TableColumn) -> str:
+    """`schema.table.column`. Empty for a view: its columns are expressions, or columns of tables that it reads."""
+    return f"{table.schema}.{table.name}.{column.name}" if table.kind is RoutineKind.TABLE else ""
+
+
 class _Parts:
     """What the operations on a table have in common, made once."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
         self.results = tuple(
-            Column(column.name, column.type_oid, column.type_name) for column in table.columns if column.readable
+            Column(column.name, column.type_oid, column.type_name, table_column=table_column(table, column))
+            for column in table.columns
+            if column.readable
         )
         self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
+from rowcall.core.endpoint.capabilities import Encryption
 from rowcall.core.endpoint.endpoint import Endpoint, ResultColumn, ResultPath, ResultShape
 from rowcall.core.text import array_literal, record_literal
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.opened_rows import OpeningWriter
+from rowcall.service.encryption.binding import MARK, column_binding, open_bound, prefix, single_value_binding
 from rowcall.service.log.entry import VERBOSE
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.errors import SealError, UnknownKeyError
@@ -24,7 +28,9 @@ from rowcall.service.protection.protector import Keys, Protector
 log = logging.getLogger("rowcall")
 
 PURPOSE = "columns"
-"""One for all endpoints: what one of them has sealed is another's to open."""
+"""Of values that are bound to nothing: what one endpoint has sealed is another's to open."""
+BOUND_PURPOSE = "bound columns"
+"""Of values that are bound to a column or a name (`binding`)."""
 
 _SHORTEST = 60
 """Characters of the shortest sealed text: version, key, nonce and tag, in base64."""
@@ -48,7 +54,7 @@ def with_opened_columns(
         return writer
     names = None if wanted.all_columns else frozenset(name.casefold() for name in wanted.columns)
     opened = Opened(services.auth.keys)
-    openers = tuple(_openers(endpoint, shape, names, services.codecs, opened.text))
+    openers = tuple(_openers(endpoint, shape, _Choice(wanted, names, opened), services.codecs))
     return OpeningWriter(writer, openers) if any(openers) else writer
 
 
@@ -58,13 +64,21 @@ class Opened:
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
         self._protector = Protector(keys, PURPOSE)
+        self._bound_protector = Protector(keys, BOUND_PURPOSE)
         self._asked = 0.0
 
-    def text(self, sealed: str) -> str:
-        if len(sealed) < _SHORTEST or not sealed.startswith("A"):
+    def bound_to(self, binding: str) -> Open:
+        """Opens texts that are bound to this or to nothing; if the binding is empty, all texts."""
+        return partial(self.text, start=prefix(binding) if binding else MARK)
+
+    def text(self, sealed: str, start: str = MARK) -> str:
+        """start: what bound texts have to begin with."""
+        if len(sealed) < _SHORTEST or not sealed.startswith(("A", start)):
             return sealed
         try:
-            return self._protector.open(sealed).decode()
+            if sealed.startswith("A"):
+                return self._protector.open(sealed).decode()
+            return open_bound(self._bound_protector, sealed).decode()
         except UnknownKeyError:
             self._ask_for_keys()
         except (SealError, UnicodeDecodeError) as error:
@@ -79,12 +93,27 @@ class Opened:
             self._keys.on_unknown()
 
 
-def _openers(
-    endpoint: Endpoint, shape: ResultShape, names: frozenset[str] | None, codecs: Codecs, open_text: Open
-) -> Iterator[Opener | None]:
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Which columns are opened, and how the texts of each."""
+
+    encryption: Encryption
+    names: frozenset[str] | None
+    """None: all of them."""
+    opened: Opened
+
+    def includes(self, column: ResultColumn) -> bool:
+        return self.names is None or not column.names.isdisjoint(self.names)
+
+    def of(self, column: ResultColumn) -> Open:
+        return self.opened.bound_to(column_binding(self.encryption, column))
+
+
+def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
     """One for each column of the result, in order."""
     if not shape.columns:
         # A single value is opened whatever names the comment has.
+        open_text = choice.opened.bound_to(single_value_binding(choice.encryption))
         opener = _of_type(endpoint.routine.return_type_oid, codecs, open_text)
         yield None if opener is None else _in_bytes(opener)
         return
@@ -93,21 +122,17 @@ def _openers(
         columns = tuple(group)
         if position is None:
             for column in columns:
-                wanted = everything or names is None or not column.names.isdisjoint(names)
-                opener = _of_type(column.column.type_oid, codecs, open_text) if wanted else None
+                wanted = everything or choice.includes(column)
+                opener = _of_type(column.column.type_oid, codecs, choice.of(column)) if wanted else None
                 yield None if opener is None else _in_bytes(opener)
         else:
-            yield _spread(columns, names, codecs, open_text)
+            yield _spread(columns, choice, codecs)
 
 
-def _spread(
-    columns: tuple[ResultColumn, ...], names: frozenset[str] | None, codecs: Codecs, open_text: Open
-) -> Opener | None:
+def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) -> Opener | None:
     """A composite column whose attributes are told as columns."""
     parts = [
-        _of_type(column.column.type_oid, codecs, open_text)
-        if names is None or not column.names.isdisjoint(names)
-        else None
+        _of_type(column.column.type_oid, codecs, choice.of(column)) if choice.includes(column) else None
         for column in columns
     ]
     return _in_bytes(_composite(parts)) if any(parts) else None

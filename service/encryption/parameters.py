@@ -6,14 +6,20 @@ the cache's entry are asked for nothing that is secret.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.text import array_literal
-from rowcall.service.encryption.columns import PURPOSE
+from rowcall.service.encryption.binding import parameter_binding, prefix, seal_bound
+from rowcall.service.encryption.columns import BOUND_PURPOSE, PURPOSE
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.errors import NoKeyError
 from rowcall.service.protection.protector import Protector
+
+Seal = Callable[[bytes], str]
 
 TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "name"})
 """What a comment may make of a parameter that takes anything, so that it holds a sealed text."""
@@ -23,23 +29,22 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     sealed = sealed_parameters(endpoint) if services.options.encrypts else {}
     if not sealed:
         return None
-    chosen = [(1 << index, parameter.array, parameter.delimiter) for index, parameter in sealed.items()]
+    chosen = [
+        (1 << index, parameter.array, parameter.delimiter, _sealer(endpoint, services, parameter))
+        for index, parameter in sealed.items()
+    ]
     source = endpoint.routine.source
     compared = frozenset() if source is None else source.compared
     in_vain = {1 << index: one.api_name for index, one in sealed.items() if one.db_name in compared}
-    protector = Protector(services.auth.keys, PURPOSE)
 
-    def seal(value: bytes) -> str:
-        return protector.seal(value)
+    def seal_array(value: bytes, delimiter: str, seal: Seal) -> str:
+        items = within(array_literal.parse(value.decode(), delimiter), seal)
+        return array_literal.literal(items, quoted=True, delimiter=delimiter)
 
-    def seal_array(value: bytes, delimiter: str) -> str:
-        return array_literal.literal(
-            within(array_literal.parse(value.decode(), delimiter)), quoted=True, delimiter=delimiter
-        )
-
-    def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
+    def within(items: list[array_literal.Nested], seal: Seal) -> list[array_literal.Nested]:
         return [
-            within(item) if isinstance(item, list) else None if item is None else seal(item.encode()) for item in items
+            within(item, seal) if isinstance(item, list) else None if item is None else seal(item.encode())
+            for item in items
         ]
 
     def encrypt(exchange: Exchange) -> None:
@@ -48,18 +53,27 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
                 # A text is sealed differently each time: no row would ever fit it.
                 raise Problem(400, f"{name} is kept encrypted, so no row can be found by it")
         try:
-            for bit, array, delimiter in chosen:
+            for bit, array, delimiter, seal in chosen:
                 if not exchange.mask & bit:
                     continue
                 position = (exchange.mask & (bit - 1)).bit_count()
                 value = exchange.arguments[position]
                 if value is not None:
-                    text = seal_array(value, delimiter) if array else seal(value)
+                    text = seal_array(value, delimiter, seal) if array else seal(value)
                     exchange.arguments[position] = text.encode()
         except NoKeyError:
             raise unavailable("there is no key to encrypt with at the moment") from None
 
     return encrypt
+
+
+def _sealer(endpoint: Endpoint, services: Services, parameter: EndpointParameter) -> Seal:
+    """Seals what is sent for this parameter, bound to its column or name if one is known."""
+    wanted = endpoint.options.encryption
+    binding = "" if wanted is None else parameter_binding(endpoint, wanted, parameter)
+    if not binding:
+        return Protector(services.auth.keys, PURPOSE).seal
+    return partial(seal_bound, Protector(services.auth.keys, BOUND_PURPOSE), start=prefix(binding))
 
 
 def sealed_parameters(endpoint: Endpoint) -> dict[int, EndpointParameter]:

@@ -118,18 +118,18 @@ class Protector:
         self._keys = keys
         self._purpose = purpose
 
-    def seal(self, data: bytes) -> str:
-        """Raises `NoKeyError`."""
+    def seal(self, data: bytes, context: bytes = b"") -> str:
+        """context: authenticated and not part of the text; `open` needs the same. Raises `NoKeyError`."""
         head, cipher = self._keys.sealing(self._purpose)
-        return _text(head + cipher.seal(data, head))
+        return _text(head + cipher.seal(data, head + context))
 
-    def open(self, text: str) -> bytes:
+    def open(self, text: str, context: bytes = b"") -> bytes:
         """Raises `SealError`; `UnknownKeyError` where only the key is missing."""
         raw = _bytes(text)
         head = raw[:_HEAD]
         if len(head) < _HEAD or not head.startswith(_VERSION):
             raise SealError("not a sealed text")
-        return self._keys.opening(head, self._purpose).open(raw[_HEAD:], head)
+        return self._keys.opening(head, self._purpose).open(raw[_HEAD:], head + context)
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")

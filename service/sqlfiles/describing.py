@@ -27,6 +27,13 @@ select distinct lower(proname) from pg_catalog.pg_proc
 where provolatile = 'v' and prokind in ('f', 'w') and prorettype <> 'pg_catalog.trigger'::regtype
   and pronamespace <> 'information_schema'::regnamespace
 """
+_TABLE_COLUMNS = """
+select c.oid, a.attnum::integer, concat_ws('.', n.nspname, c.relname, a.attname)
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+where c.oid = any(%s::oid[]) and c.relkind in ('r', 'p', 'f')
+"""
 _SUSPECT_VIEWS = """
 with recursive suspect(oid) as (
     select w.ev_class
@@ -96,6 +103,12 @@ async def find_types(connection: Connection, names: Sequence[str], search_path: 
         if value is not None:
             found[name] = int(value)
     return found
+
+
+async def find_table_columns(connection: Connection, relations: Sequence[int]) -> dict[tuple[int, int], str]:
+    """`schema.table.column` by a table's oid and the column's number; nothing for views. Raises `psycopg.Error`."""
+    rows = await (await connection.execute(_TABLE_COLUMNS, (relations,))).fetchall()
+    return {(relation, number): name for relation, number, name in rows}
 
 
 async def find_suspects(connection: Connection) -> Suspects:

@@ -52,7 +52,15 @@ from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.trust import NOBODY, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
-from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
+from rowcall.service.sqlfiles.describing import (
+    Described,
+    Question,
+    Refused,
+    describe,
+    find_suspects,
+    find_table_columns,
+    find_types,
+)
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -304,6 +312,7 @@ class _Reading:
         self._errors: dict[str, str] = {}
         self._oids: dict[str, int] = {}
         self._types: Mapping[int, TypeInfo] = {}
+        self._table_columns: Mapping[tuple[int, int], str] = {}
 
     async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
         """The good files, and the messages about the others."""
@@ -326,6 +335,9 @@ class _Reading:
         oids = {oid for answer in described.values() for _, oid in answer.columns}
         if oids:
             self._types = {**self._types, **await load_types(connection, sorted(oids))}
+        relations = {relation for answer in described.values() for relation, _ in answer.origins} - {0}
+        if relations:
+            self._table_columns = await find_table_columns(connection, sorted(relations))
         good = {
             one.path: _Known(one.file.text, self._routine(one, described), self._place)
             for one in parsed
@@ -478,7 +490,13 @@ class _Reading:
         if described is None:
             return FileResult(key, (), about.single)
         columns = tuple(
-            Column(name, oid, self._types[oid].display, origin=origin)
+            Column(
+                name,
+                oid,
+                self._types[oid].display,
+                origin=origin,
+                table_column=self._table_columns.get(origin, ""),
+            )
             for (name, oid), origin in zip(described.columns, described.origins, strict=True)
         )
         return FileResult(key, columns, about.single)

@@ -2,27 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rowcall.core.annotations.declaration import Annotation, Draft, Line, true_or_false
 from rowcall.core.endpoint.capabilities import Encryption
 
 
 def _encrypt(draft: Draft, line: Line) -> None:
     """Names that are none are dropped; when none is left nothing is encrypted (reference 04, 14)."""
-    if not line.arguments:
-        draft.within("encryption", Encryption(), all_parameters=True)
+    earlier = draft.get("encryption", Encryption()).parameter_bindings
+    names, bindings = _names_and_bindings(line.arguments)
+    if not names:
+        draft.within("encryption", Encryption(), all_parameters=True, parameter_bindings=_merged(earlier, bindings))
         return
-    found = [draft.parameter_named(name) for name in line.arguments]
-    draft.within("encryption", Encryption(), parameters=tuple(name for name in found if name is not None))
-    for name, match in zip(line.arguments, found, strict=True):
+    found = [draft.parameter_named(name) for name in names]
+    known = {match: bindings[name] for name, match in zip(names, found, strict=True) if match is not None}
+    draft.within("encryption", Encryption(), parameters=tuple(known), parameter_bindings=_merged(earlier, known))
+    for name, match in zip(names, found, strict=True):
         if match is None:
             draft.warn(line, f"the routine has no parameter {name}; nothing is encrypted for it")
 
 
 def _decrypt(draft: Draft, line: Line) -> None:
-    if line.arguments:
-        draft.within("encryption", Encryption(), columns=line.arguments)
+    names, bindings = _names_and_bindings(line.arguments)
+    folded = {name.casefold(): binding for name, binding in bindings.items()}
+    merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)
+    if names:
+        draft.within("encryption", Encryption(), columns=names, column_bindings=merged)
     else:
-        draft.within("encryption", Encryption(), all_columns=True)
+        draft.within("encryption", Encryption(), all_columns=True, column_bindings=merged)
+
+
+def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """`a as x b` gives the names a and b, and what each is bound to: x, and nothing (""). `as x` alone has no names and
+    binds "", which stands for everything."""
+    if len(words) == 2 and words[0].lower() == "as":
+        return (), {"": words[1]}
+    bindings: dict[str, str] = {}
+    rest = iter(words)
+    last = ""
+    for word in rest:
+        if last and word.lower() == "as" and (binding := next(rest, None)) is not None:
+            bindings[last] = binding
+            last = ""
+        else:
+            last = word
+            bindings.setdefault(word, "")
+    return tuple(bindings), bindings or {"": ""}
+
+
+def _merged(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """A later line wins for the names that it has."""
+    return tuple((name, binding) for name, binding in {**dict(earlier), **bindings}.items() if binding)
 
 
 def _assign_encrypt(draft: Draft, value: str) -> None:
@@ -37,17 +68,18 @@ ANNOTATIONS = (
     Annotation(
         name="encrypt",
         aliases=("encrypt", "encrypted", "protect", "protected"),
-        syntax="encrypt [<parameter>, ...]",
-        description="Encrypts text values before they reach the database: those of the named parameters, or all.",
+        syntax="encrypt [<parameter> [as <name>], ...] | encrypt as <name>",
+        description="Encrypts text values before they reach the database: those of the named parameters, or all. With "
+        "`as`, values are bound to that name; without it, those of table endpoints are bound to their column.",
         apply=_encrypt,
         assign=_assign_encrypt,
     ),
     Annotation(
         name="decrypt",
         aliases=("decrypt", "decrypted", "unprotect", "unprotected"),
-        syntax="decrypt [<column>, ...]",
+        syntax="decrypt [<column> [as <name>], ...] | decrypt as <name>",
         description="Decrypts values on their way out: those of the named columns, or all. What cannot be decrypted "
-        "stays as it is.",
+        "stays as it is. With `as`, values that are bound to another name are not decrypted.",
         apply=_decrypt,
         assign=_assign_decrypt,
     ),

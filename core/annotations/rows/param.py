@@ -146,7 +146,13 @@ def _rename(draft: Draft, parameter: str, name: str) -> None:
         draft.within("caching", caching, parameters=tuple(map(now, caching.parameters)))
     encryption = draft.get("encryption", Encryption())
     if encryption.parameters:
-        draft.within("encryption", encryption, parameters=tuple(map(now, encryption.parameters)))
+        bindings = tuple((now(word), binding) for word, binding in encryption.parameter_bindings)
+        draft.within(
+            "encryption",
+            encryption,
+            parameters=tuple(map(now, encryption.parameters)),
+            parameter_bindings=bindings,
+        )
     upload = draft.get("upload", Upload())
     if upload.metadata is not None:
         draft.within("upload", upload, metadata=now(upload.metadata))
