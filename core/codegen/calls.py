@@ -47,8 +47,6 @@ class Reading(enum.Enum):
 class Answer:
     reading: Reading
     shape: Shape = TEXT
-    by_shape: bool = False
-    """JSON by its shape, which requests say as well (reference 07, pitfall 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +141,14 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint)
     row = _row(endpoint, shape, f"{name}Response", reader)
-    return Answer(Reading.JSON, ListOf(row) if shape.is_set and not asked.single else row, by_shape=True)
+    return Answer(Reading.JSON, ListOf(row) if shape.is_set and not asked.single else row)
 
 
 def _scalar(endpoint: Endpoint) -> Answer:
     columns = endpoint.shape.columns
     found = named_shape(columns[0].column.type_name if columns else endpoint.routine.return_type_name)
     if isinstance(found, ListOf):
-        return Answer(Reading.JSON, JSON if found.element == JSON else found, by_shape=True)
+        return Answer(Reading.JSON, JSON if found.element == JSON else found)
     return Answer(Reading.JSON if found == JSON else Reading.TEXT, found)
 
 

@@ -79,8 +79,6 @@ class ClientFunction:
     """As declared: `number`, `IFindParcelsResponse[]`, `void`."""
     reading: Reading
     cast: bool
-    json_header: bool
-    """The answer is JSON by its shape, which requests say as well (reference 07, pitfall 1)."""
     status: bool
     parse_url: bool
     parse_request: bool
@@ -166,8 +164,8 @@ def client_function(
     if request is not None:
         request = interfaces.model(request, [one.declaration for one in members])
     upload = uploads(endpoint)
-    result, reading, cast, json_header = (
-        ("void", Reading.NOTHING, False, False)
+    result, reading, cast = (
+        ("void", Reading.NOTHING, False)
         if url_only
         else _result(endpoint, f"I{within_name(name)}Response", types, interfaces, upload=upload)
     )
@@ -180,7 +178,6 @@ def client_function(
         result=result,
         reading=reading,
         cast=cast,
-        json_header=json_header and not upload,
         status=_said(asked.status_code, options.status_code),
         parse_url=_said(asked.parse_url, options.parse_url),
         parse_request=_said(asked.parse_request, options.parse_request),
@@ -215,48 +212,48 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]
 
 def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
-) -> tuple[str, Reading, bool, bool]:
-    """Type, how it is read, whether it has to be cast, whether it is JSON by its shape."""
+) -> tuple[str, Reading, bool]:
+    """Type, how it is read, whether it has to be cast."""
     shape, asked = endpoint.shape, endpoint.options
     void = asked.void or asked.logout or shape.path is ResultPath.VOID
     if asked.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
-        return "Response", Reading.RESPONSE, False, False
+        return "Response", Reading.RESPONSE, False
     if asked.login:
-        return "string", Reading.TEXT, False, False
+        return "string", Reading.TEXT, False
     if void:
-        return "void", Reading.NOTHING, False, False
+        return "void", Reading.NOTHING, False
     if upload:
-        return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True, False
+        return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True
     if asked.raw or (asked.table_format and "{" not in asked.table_format):
-        return "string", Reading.TEXT, False, False
+        return "string", Reading.TEXT, False
     if shape.path is ResultPath.OBJECT:
-        return _several(endpoint, name, types, interfaces), Reading.JSON, True, False
+        return _several(endpoint, name, types, interfaces), Reading.JSON, True
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint, interfaces.options)
     type_text = _row(endpoint, shape, name, types, interfaces)
     if endpoint.may_lack_row:
-        return _or_null(type_text), Reading.JSON_OR_NULL, True, True
-    return (array_of(type_text) if shape.is_set and not asked.single else type_text), Reading.JSON, True, True
+        return _or_null(type_text), Reading.JSON_OR_NULL, True
+    return (array_of(type_text) if shape.is_set and not asked.single else type_text), Reading.JSON, True
 
 
 def _or_null(type_text: str) -> str:
     return type_text if type_text == "any" or type_text.endswith("| null") else f"{type_text} | null"
 
 
-def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool, bool]:
+def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool]:
     type_name = endpoint.routine.return_type_name
     if endpoint.shape.columns:
         type_name = endpoint.shape.columns[0].column.type_name
     found = plain_type(type_name, "any")
     if found.endswith("[]"):
         kind = "any" if found.startswith("any") else found
-        return _or_null(kind), Reading.JSON_OR_NULL, False, True
+        return _or_null(kind), Reading.JSON_OR_NULL, False
     if is_date(type_name):
-        return _or_null("Date"), Reading.DATE, False, False
+        return _or_null("Date"), Reading.DATE, False
     readings = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON_OR_NULL}
     reading = readings.get(found)
     # NULL and an empty text are the same empty body.
-    return (found, Reading.TEXT, False, False) if reading is None else (_or_null(found), reading, False, False)
+    return (found, Reading.TEXT, False) if reading is None else (_or_null(found), reading, False)
 
 
 def _row(

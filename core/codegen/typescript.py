@@ -106,7 +106,7 @@ def _url(function: ClientFunction) -> str:
 
 def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
     headers: dict[str, str] = {}
-    if function.json_header:
+    if function.json_body:
         headers["Content-Type"] = '"application/json"'
     if function.events is not None:
         headers[options.execution_header] = "executionId"

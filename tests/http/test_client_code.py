@@ -223,12 +223,13 @@ def test_results_are_read_as_what_they_are(public: str, name: str, declared: str
     assert f"return {expression};" in text
 
 
-def test_json_by_shape_is_said_in_the_request(public: str) -> None:
+def test_the_content_type_is_that_of_the_request(public: str) -> None:
+    """On a GET it would only cause a CORS preflight; without it fetch calls JSON `text/plain`."""
     said = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
-    assert said in body(public, "getNames")
-    assert said in body(public, "getNumbers")
-    assert "headers" not in body(public, "getSettings")
-    assert "headers" not in body(public, "addBox")
+    assert said in body(public, "signIn")
+    assert said in body(public, "addBox")
+    for name in ("getNames", "getNumbers", "getSettings", "findParcels", "pingDepot", "appendNote"):
+        assert "headers: {" not in body(public, name)
 
 
 def test_interfaces_follow_parameters_and_columns(public: str) -> None:
@@ -552,13 +553,16 @@ console.log({TOLD});
 
 def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     made.execute("delete from depot")
-    settings = {P + "SkipTypes": "true", P + "IncludeHost": "true"}
+    settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}
     service = generate(serve_once, made, tmp_path, settings)
     assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"
     script.write_text(CALLS, encoding="utf-8")
     check_answers(json.loads(run(script)), service.url)
+    # Not a browser: nothing but the content type says that no page of another site asks. A refusal has a body.
+    script.write_text('import * as api from "./publicApi.js";\nconsole.log(await api.signIn({name: "kiri"}));')
+    assert run(script) == "\n"
 
 
 def check_answers(answers: dict[str, Any], base: str) -> None:

@@ -176,6 +176,9 @@ def test_the_example_of_the_sheet(public: str) -> None:
   final response = await _send(
     'POST',
     uri,
+    headers: {
+      'Content-Type': 'application/json',
+    },
     body: jsonEncode(request.toJson()),
   );
   return double.parse(utf8.decode(response.bodyBytes));
@@ -285,6 +288,12 @@ def test_names_can_be_used_and_are_given_once(public: str) -> None:
     assert "class Call2faResponse {\n  final int? field2fa;\n" in public
     assert "Future<int> exportParcelsUrl() async {" in public
     assert "String exportParcelsUrl1(ExportParcelsRequest request) =>" in public
+
+
+def test_the_content_type_is_that_of_the_request(public: str) -> None:
+    assert "'Content-Type': 'application/json'" in body(public, "signIn")
+    assert "Content-Type" not in body(public, "findParcels")
+    assert "Content-Type" not in body(public, "importManifest")
 
 
 def test_events_and_uploads(public: str) -> None:

@@ -246,7 +246,7 @@ def _given(function: DartFunction, models: Models, options: DartOptions) -> Iter
 def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
     call = function.call
     headers: dict[str, str] = {}
-    if call.answer.by_shape and not call.upload:
+    if call.sending.json_body:
         headers["'Content-Type'"] = "'application/json'"
     if call.events is not None:
         headers[literal(options.execution_header)] = "executionId"
