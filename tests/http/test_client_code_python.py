@@ -19,6 +19,9 @@ from tests.http.conftest import Serve
 SQL = """
 create type geo as (lat numeric, lon numeric);
 create type stop as (label text, at geo);
+create function advised() returns void language plpgsql as
+    $$ begin raise 'too heavy' using errcode = 'P0400', hint = 'Weigh it again.'; end $$;
+comment on function advised() is 'HTTP';
 create function ping_depot() returns void language sql as '';
 comment on function ping_depot() is 'HTTP';
 create function get_count(_n int) returns int language sql as 'select _n';
@@ -166,6 +169,17 @@ def test_failures_are_raised_with_their_problem(api: ModuleType) -> None:
     with api.Client() as client, pytest.raises(api.ApiError) as raised:
         client.failing()
     assert (raised.value.status, raised.value.problem["status"]) == (500, 500)
+
+
+def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(api: ModuleType) -> None:
+    with api.Client() as client:
+        with pytest.raises(api.ApiError) as raised:
+            client.get_count(n="many")
+        assert raised.value.errors == [{"parameter": "n", "path": "n", "message": raised.value.errors[0]["message"]}]
+        assert raised.value.hint is None
+        with pytest.raises(api.ApiError) as raised:
+            client.advised()
+        assert (raised.value.hint, raised.value.errors) == ("Weigh it again.", [])
 
 
 def test_a_sign_in_is_kept(api: ModuleType) -> None:

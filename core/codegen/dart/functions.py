@@ -14,6 +14,7 @@ from rowcall.core.codegen.names import Names, upper_first
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
+from rowcall.core.endpoint.endpoint import ResultPath
 
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {
@@ -273,21 +274,24 @@ def _with_status(function: DartFunction, models: Models, options: DartOptions) -
 
 
 def _may_be_null(call: Call) -> bool:
-    """Return whether a successful response may have no value because `single` found no row."""
+    """Return whether a successful response may have no value: `single` without a row, or a scalar that is NULL."""
     if call.answer.reading not in (Reading.JSON, Reading.TEXT) or call.endpoint.options.login:
         return False
-    return call.endpoint.may_lack_row
+    return call.endpoint.may_lack_row or call.endpoint.shape.path is ResultPath.SCALAR
 
 
 def _value_type(call: Call, models: Models) -> str:
     kind = models.type_of(call.answer.shape)
-    nullable = _may_be_null(call) and kind not in ("dynamic", "String") and not kind.endswith("?")
+    # A text that is NULL has the same empty body as an empty text.
+    is_text = kind == "String" and call.answer.reading is Reading.TEXT
+    nullable = _may_be_null(call) and kind != "dynamic" and not is_text and not kind.endswith("?")
     return f"{kind}?" if nullable else kind
 
 
 def _read(function: DartFunction, models: Models) -> str:
     read = _read_value(function, models)
-    return f"{_BODY}.isEmpty ? null : {read}" if function.value.endswith("?") else read
+    nullable = function.value.endswith("?") or (function.value == "dynamic" and _may_be_null(function.call))
+    return f"{_BODY}.isEmpty ? null : {read}" if nullable else read
 
 
 def _read_value(function: DartFunction, models: Models) -> str:

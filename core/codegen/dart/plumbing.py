@@ -232,14 +232,28 @@ def status_classes(options: DartOptions) -> Iterator[str]:
   final int status;
   final String title;
   final String? detail;
+  final String? hint;
 
-  const {options.error_name}({{required this.status, required this.title, this.detail}});
+  /// What is wrong with the values of the request: `parameter`, `path` and `message` each.
+  final List<Map<String, dynamic>> errors;
+
+  const {options.error_name}({{
+    required this.status,
+    required this.title,
+    this.detail,
+    this.hint,
+    this.errors = const [],
+  }});
 
   factory {options.error_name}.fromJson(Map<String, dynamic> json) {{
     return {options.error_name}(
       status: (json['status'] as num?)?.toInt() ?? 0,
       title: json['title'] as String? ?? '',
       detail: json['detail'] as String?,
+      hint: json['hint'] as String?,
+      errors: (json['errors'] as List<dynamic>? ?? const [])
+          .whereType<Map<String, dynamic>>()
+          .toList(),
     );
   }}
 }}"""
