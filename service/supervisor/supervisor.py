@@ -74,6 +74,7 @@ from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.profiling import Profiler, Subject
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
+from rowcall.service.supervisor.start_time import begin_start
 
 if TYPE_CHECKING:
     from rowcall.service.supervisor.admin import Admin
@@ -155,7 +156,7 @@ class Supervisor:
         self._background = Background()
         self._between_hosts = Background()
         """Goes on until the last worker has ended: requests that end meanwhile publish too."""
-        self._began = time.monotonic()
+        self._began = begin_start()
 
     # --- life ------------------------------------------------------------------------------------------------------
 

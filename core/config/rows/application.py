@@ -16,8 +16,8 @@ ROWS: tuple[Key, ...] = (
     text(
         "StartupMessage",
         "Started in {time}, listening on {urls}, version {version}",
-        "Logged once the service listens. Knows {time}, {urls}, {version}, {environment}, {application}. "
-        "An empty text logs nothing.",
+        "Logged once the service listens. Knows {time} (since the start of the process), {urls}, {version}, "
+        "{environment}, {application}. An empty text logs nothing.",
     ),
     section("Config", "How configuration is loaded and checked."),
     flag(

@@ -1,0 +1,36 @@
+"""From which moment "Started in" counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+from rowcall.service import IMPORTED_AT
+from rowcall.service.supervisor.start_time import begin_start, process_start
+
+_START_OF_CHILD = """
+import sys
+sys.stdin.readline()
+from rowcall.service.supervisor.start_time import process_start
+print(process_start())
+"""
+_TICK = 0.01
+"""Seconds: what the kernel rounds down to."""
+
+
+def test_the_start_of_the_process_counts_and_not_that_of_its_imports() -> None:
+    before = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, "-c", _START_OF_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        created = time.monotonic()
+        output, _ = child.communicate("\n")
+    assert before - _TICK <= float(output) <= created
+    assert process_start() < IMPORTED_AT
+
+
+def test_a_start_after_a_changed_configuration_counts_from_now() -> None:
+    begin_start()
+    before = time.monotonic()
+    assert before <= begin_start() <= time.monotonic()
