@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 TABLES = """
+with recursive silent(relation, event) as (
+    select r.ev_class, 1 << r.ev_type::text::int
+    from pg_catalog.pg_rewrite r
+    where r.ev_type > '1' and r.ev_enabled <> 'D'
+    group by r.ev_class, r.ev_type
+    having bool_or(r.is_instead) and not bool_or(r.ev_action::text ~ ':returningList [(]')
+    union
+    select w.ev_class, s.event
+    from silent s
+    join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = s.relation
+      and d.classid = 'pg_catalog.pg_rewrite'::regclass
+    join pg_catalog.pg_rewrite w on w.oid = d.objid and w.ev_class <> s.relation and w.ev_enabled <> 'D'
+    where (1 << w.ev_type::text::int = s.event or (w.ev_type = '1' and not exists (
+        select from pg_catalog.pg_rewrite o
+        where o.ev_class = w.ev_class and o.is_instead and o.ev_qual::text = '<>'
+          and o.ev_enabled <> 'D' and 1 << o.ev_type::text::int = s.event
+    ))) and not exists (
+        select from pg_catalog.pg_trigger t
+        where t.tgrelid = w.ev_class and t.tgtype & 64 > 0
+          and t.tgtype & (case s.event when 8 then 4 when 16 then 8 else 16 end) > 0
+    )
+)
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
        events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted, c.relowner,
@@ -23,13 +45,11 @@ cross join lateral (
     ) then 0 else pg_relation_is_updatable(c.oid, true) end
 ) as events(granted)
 cross join lateral (
-    select coalesce(sum(event) filter (where instead and not gives), 0)::int, coalesce(bool_or(event in (4, 8)), false)
-    from (
-        select 1 << r.ev_type::text::int, bool_or(r.is_instead and r.ev_qual::text = '<>'),
-               bool_or(r.ev_action::text ~ ':returningList [(]')
-        from pg_catalog.pg_rewrite r
-        where c.relhasrules and r.ev_class = c.oid and r.ev_type > '1' and r.ev_enabled <> 'D' group by 1
-    ) as of_event(event, instead, gives)
+    select (select coalesce(sum(s.event), 0)::int from silent s where s.relation = c.oid),
+           c.relhasrules and exists (
+               select from pg_catalog.pg_rewrite r
+               where r.ev_class = c.oid and r.ev_type in ('2', '3') and r.ev_enabled <> 'D'
+           )
 ) as rules(silent, ruled)
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and c.relpersistence <> 't'
@@ -47,8 +67,9 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
 order by n.nspname, c.relname
 """
 """One row for each relation. Temporary ones belong to a session and are seen by no other. Asking about a foreign
-table whose wrapper has no handler would fail, and the whole discovery with it. Rules that put something else in the
-place of a command give no rows unless they say RETURNING, and forbid ON CONFLICT whatever they do."""
+table whose wrapper has no handler would fail, and the whole discovery with it. Where a rule with INSTEAD, also a
+conditional one, is about a command, PostgreSQL refuses RETURNING unless an unconditional rule has it. This reaches
+views over such a relation, and rules that lead to it. Rules on INSERT and UPDATE forbid ON CONFLICT."""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),

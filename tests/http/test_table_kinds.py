@@ -64,6 +64,19 @@ create rule take as on delete to ruled_view do instead delete from part where id
 create table ruled (id int primary key, name text);
 create rule noted as on insert to ruled do also notify ruled;
 comment on view ruled_view is 'HTTP';
+create table half_ruled (id int primary key, name text);
+create rule few as on insert to half_ruled where new.id > 100 do instead nothing;
+create view over_ruled as select * from ruled_view;
+create view over_half as select id from half_ruled;
+create view led_to_half as select id from half_ruled where false;
+create rule put as on insert to led_to_half do instead insert into half_ruled (id) values (new.id) returning id;
+create view triggered as select id, name from half_ruled;
+create trigger enter instead of insert on triggered for each row execute function enter_part();
+comment on table half_ruled is 'HTTP';
+comment on view over_ruled is 'HTTP';
+comment on view over_half is 'HTTP';
+comment on view led_to_half is 'HTTP';
+comment on view triggered is 'HTTP';
 comment on table ruled is 'HTTP';
 comment on table empty_table is 'HTTP';
 """
@@ -77,6 +90,11 @@ METHODS = [
     ("ruled-view/returning", {"DELETE"}),
     ("ruled", ALL),
     ("ruled/returning", ALL - {"GET"}),
+    ("half-ruled/returning", {"POST", "DELETE"}),
+    ("over-ruled/returning", {"DELETE"}),
+    ("over-half/returning", {"DELETE"}),
+    ("led-to-half/returning", {"DELETE"}),
+    ("triggered/returning", {"PUT", "DELETE"}),
     ("ruled/on-conflict-do-nothing", set[str]()),
     ("part-entry", {"GET", "PUT"}),
     ("log", {"GET", "PUT", "DELETE"}),
