@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -10,6 +11,8 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
+from tests.harness.upstream import Upstream, answer
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql
 
@@ -57,10 +60,34 @@ create function stream_{a}() returns text language sql stable as $$ select 'secr
 comment on function stream_{a}() is 'HTTP GET
 sse_subscribe news
 {line}';
+create function tool_{a}() returns text language sql stable as $$ select 'secret' $$;
+comment on function tool_{a}() is 'mcp Tells the secret.
+{line}';
+create function passed_{a}() returns void language sql as '';
+comment on function passed_{a}() is 'HTTP GET
+proxy
+{line}';
+create function sent_on_{a}() returns text language sql as $$ select 'secret' $$;
+comment on function sent_on_{a}() is 'HTTP GET
+proxy_out POST
+{line}';
+create function leave_{a}(_v int) returns setof text language sql as $$ select 'Cookies' $$;
+comment on function leave_{a}(int) is 'HTTP POST
+logout
+{line}';
+create function enter_{a}() returns table (user_id int, scheme text) language sql as $$ select 7, 'BearerToken' $$;
+comment on function enter_{a}() is 'HTTP POST
+login
+{line}';
 create table held_{a} (id int primary key, name text);
 insert into held_{a} values (1, 'secret');
 comment on table held_{a} is 'HTTP
 {line}';
+"""
+
+FILE = """-- HTTP GET /api/file-{a}
+-- {line}
+select 'secret';
 """
 
 Send = Callable[[httpx.Client, str, Mapping[str, str]], httpx.Response]
@@ -89,6 +116,30 @@ def _stream(client: httpx.Client, access: str, headers: Mapping[str, str]) -> ht
         return response
 
 
+def _write(client: httpx.Client, access: str, headers: Mapping[str, str]) -> httpx.Response:
+    return client.post(f"/api/held-{access}/returning", json={"id": 1, "name": "secret"}, headers=headers)
+
+
+def _insert(client: httpx.Client, access: str, headers: Mapping[str, str]) -> httpx.Response:
+    row = {"id": 1, "name": "inserted"}
+    return client.put(f"/api/held-{access}/on-conflict-do-nothing", json=row, headers=headers)
+
+
+def _delete(client: httpx.Client, access: str, headers: Mapping[str, str]) -> httpx.Response:
+    return client.delete(f"/api/held-{access}?id=2", headers=headers)
+
+
+def _tool(client: httpx.Client, access: str, headers: Mapping[str, str]) -> httpx.Response:
+    """Refusals are results: their status is that of the problem."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": f"tool_{access}"}}
+    response = client.post("/mcp", json=message, headers=headers)
+    if response.status_code != 200:
+        return response
+    result = response.json()["result"]
+    text = result["content"][0]["text"]
+    return httpx.Response(json.loads(text)["status"] if result["isError"] else 200, text=text)
+
+
 KINDS: dict[str, Send] = {
     "get": _get("get"),
     "head": _head,
@@ -99,6 +150,14 @@ KINDS: dict[str, Send] = {
     "upload": _upload,
     "stream": _stream,
     "table": _get("held"),
+    "table update": _write,
+    "table insert": _insert,
+    "table delete": _delete,
+    "file": _get("file"),
+    "tool": _tool,
+    "proxy": _get("passed"),
+    "proxy_out": _get("sent-on"),
+    "logout": _post("leave"),
 }
 
 
@@ -109,13 +168,26 @@ class Caller:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    server.on("*", answer("secret"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    files = {f"file_{name}.sql": FILE.format(a=name, line=line) for name, line in ACCESS.items()}
     sql = "".join(_SQL.format(a=name, line=line) for name, line in ACCESS.items())
     settings = {
         **EVERY_SCHEME,
         "Service:RequiresAuthorization": None,
         "Service:CrudSource:Enabled": "true",
         "Service:UploadOptions:Enabled": "true",
+        "Service:McpOptions:Enabled": "true",
+        "Service:ProxyOptions:Enabled": "true",
+        "Service:ProxyOptions:Host": upstream.url,
+        **file_settings(write_files(tmp_path_factory.mktemp("files"), files)),
     }
     return serve(database, member_sql() + sql, settings, workers=2)
 
@@ -167,3 +239,11 @@ def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
                     elif expected != 200:
                         assert "secret" not in response.text
     assert wrong == {}
+
+
+def test_a_login_is_open_whatever_its_comment_says(service: Service, callers: dict[str, Caller]) -> None:
+    for access in ACCESS:
+        for caller in callers.values():
+            with service.new_client() as client:
+                response = client.post(f"/api/enter-{access}", headers=caller.headers)
+            assert response.status_code == 200, response.text
