@@ -20,16 +20,36 @@ def _cached(draft: Draft, line: Line) -> None:
 
 
 def _expires(draft: Draft, line: Line) -> None:
-    seconds = parse_interval(line.joined)
+    _set_expires(draft, line.joined)
+
+
+def _set_expires(draft: Draft, value: str) -> None:
+    seconds = parse_interval(value)
     if seconds is None:
-        raise BadValueError(f"'{line.joined}' is not an interval such as '5 minutes'")
+        raise BadValueError(f"'{value}' is not an interval such as '5 minutes'")
     draft.within("caching", Caching(), expires=seconds)
 
 
 def _profile(draft: Draft, line: Line) -> None:
     if len(line.arguments) != 1:
         raise BadValueError("exactly one profile name is expected")
-    draft.within("caching", Caching(), profile=line.arguments[0])
+    _set_profile(draft, line, line.arguments[0])
+
+
+def _assign_profile(draft: Draft, value: str) -> None:
+    line = Line(f"cache_profile = {value}")
+    if len(value.split()) != 1:
+        raise BadValueError("exactly one profile name is expected")
+    _set_profile(draft, line, value)
+
+
+def _set_profile(draft: Draft, line: Line, name: str) -> None:
+    """The later line wins, with a warning that names both."""
+    before = draft.get("caching", Caching()).profile
+    if before is not None and before != name:
+        earlier = draft.used.get("cache_profile", f"cache_profile {before}")
+        draft.warn(line, f"an endpoint has one profile; {name!r} replaces that of the earlier line `{earlier}`")
+    draft.within("caching", Caching(), profile=name)
 
 
 def _tags(draft: Draft, line: Line) -> None:
@@ -92,6 +112,7 @@ ANNOTATIONS = (
         syntax="cache_expires <interval>",
         description="How long a cached result is used. Does not turn caching on.",
         apply=_expires,
+        assign=_set_expires,
         minimum_words=2,
     ),
     Annotation(
@@ -101,6 +122,7 @@ ANNOTATIONS = (
         description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
         "the profile.",
         apply=_profile,
+        assign=_assign_profile,
     ),
     Annotation(
         name="cache_stale",

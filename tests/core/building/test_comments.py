@@ -13,6 +13,7 @@ from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.building.comments import read_comment
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import Caching
 from rowcall.core.endpoint.endpoint import NullText, Options, QueryNull
 
 QUERY = Options(transport=Transport.QUERY)
@@ -357,3 +358,20 @@ def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str)
     (diagnostic,) = read(f"HTTP\n{earlier}\n{later}").diagnostics
     assert diagnostic.line == later
     assert f"`{later}` takes the effect of the earlier line `{earlier}` away" in diagnostic.message
+
+
+def test_lifetime_and_profile_of_a_cache_may_be_assigned() -> None:
+    draft = Draft("f()", "GET")
+    read_comment("HTTP\ncached\ncache_expires = 5 minutes\ncache_profile = hot", draft)
+    assert (draft.get("caching", Caching()).expires, draft.get("caching", Caching()).profile) == (300, "hot")
+    assert (draft.diagnostics, draft.custom) == ([], {})
+
+
+@pytest.mark.parametrize("later", ["cache_profile cold", "cache_profile = cold"])
+def test_of_two_cache_profiles_the_later_wins_with_a_warning(later: str) -> None:
+    draft = Draft("f()", "GET")
+    read_comment(f"HTTP\ncache_profile hot\ncached\n{later}", draft)
+    assert draft.get("caching", Caching()).profile == "cold"
+    (warning,) = draft.diagnostics
+    assert warning.line == later
+    assert "earlier line `cache_profile hot`" in warning.message
