@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 import httpx
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream, echo
 from tests.http.conftest import Serve
 
 pytestmark = pytest.mark.attack
@@ -123,6 +124,16 @@ create function told(_a text, _b text) returns text language sql as $$ select _b
 comment on function told(text, text) is 'HTTP POST /told';
 create function resolved(_v text, _r text default null) returns text language sql stable as $$ select _r $$;
 comment on function resolved is E'HTTP GET /resolved\\n_r = select {_v}::text';
+create table kept (id text primary key, note text);
+comment on table kept is 'HTTP';
+create function in_cookie(_headers json default null) returns text language sql stable
+  as $$ select _headers ->> 'Cookie' $$;
+comment on function in_cookie is 'HTTP GET /in-cookie';
+create function of_upload(_meta json default null) returns json language sql as $$ select _meta -> 0 $$;
+comment on function of_upload is E'HTTP POST /of-upload\\nupload for large_object\\nparam _meta is upload metadata';
+create function sent_on(_v text, _proxy_body json default null) returns text language sql stable
+  as $$ select _proxy_body ->> 'target' $$;
+comment on function sent_on is E'HTTP GET /sent-on/{_v}\\nproxy';
 """
 
 SCHEMA = "in'j\"; drop table victim; --"
@@ -198,6 +209,8 @@ REFUSED: dict[str, Send] = {
     "array literal": _json("/number", lambda text: {"n": 1, "l": f"{{{text}}}"}),
     "enum": _json("/in-domain", lambda text: {"m": text}),
     "composite": _json("/in-composites", lambda text: {"v": [text]}),
+    "unknown filter": lambda service, text: service.get(f"/api/kept?{quote_plus(text)}=1"),
+    "unknown column": lambda service, text: service.request("PUT", "/api/kept", json={"id": "x", text: 1}),
     "route": lambda service, text: service.get(f"/{quote(text, safe='')}"),
     "method": lambda service, text: service.request(f"{MARK}-{len(text)}", "/echo"),
 }
@@ -210,8 +223,22 @@ def watched(database: Database) -> Database:
 
 
 @pytest.fixture(scope="module")
-def service(watched: Database, serve: Serve) -> Service:
-    return serve(watched, SQL + ODD_NAMES)
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    server.on("*", echo)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def service(watched: Database, serve: Serve, upstream: Upstream) -> Service:
+    settings = {
+        "Service:CrudSource:Enabled": "true",
+        "Service:UploadOptions:Enabled": "true",
+        "Service:ProxyOptions:Enabled": "true",
+        "Service:ProxyOptions:Host": upstream.url,
+    }
+    return serve(watched, SQL + ODD_NAMES, settings)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -296,3 +323,48 @@ def test_names_of_the_catalogue_are_quoted(service: Service) -> None:
         response = service.post("/odd-names", json=sent)
         assert response.status_code == 200, response.text
         assert response.json() == [{COLUMN: text + text}]
+
+
+def test_columns_and_filters_of_tables_hold_the_value_that_it_is(service: Service) -> None:
+    for text in CORPUS:
+        row = {"id": text, "note": text}
+        assert service.request("PUT", "/api/kept", json=row).status_code == 204
+        again = service.request("PUT", "/api/kept/on-conflict-do-update/returning", json=row)
+        changed = service.post("/api/kept/returning", json=row)
+        for found in (
+            again,
+            changed,
+            service.get("/api/kept", params=row),
+            service.get("/api/kept", params={"id": text}),
+        ):
+            assert (found.status_code, found.json()) == (200, [row]), repr(text)
+        deleted = service.request("DELETE", "/api/kept/returning", params=row)
+        assert deleted.json() == [row]
+    assert service.get("/api/kept").json() == []
+
+
+def test_cookies_arrive_as_the_value_that_they_are(service: Service) -> None:
+    for text in CORPUS:
+        if text.isascii() and text.isprintable():
+            assert service.get("/in-cookie", headers={"cookie": f"v={text}"}).text == f"v={text}".strip()
+
+
+def test_metadata_of_uploads_is_a_parameter(service: Service) -> None:
+    """The client escapes quotes and line breaks of names."""
+    for text in CORPUS:
+        kind = f"text/plain; a={text}" if text.isascii() and text.isprintable() else "text/plain"
+        response = service.post("/of-upload", files=[("file", (text, b"x", kind)), (text, (None, "x"))])
+        assert response.status_code in (200, 400, 404), response.text
+        alone = service.post("/of-upload", files=[("file", (text, b"x", kind))])
+        assert alone.status_code == 200, alone.text
+        if "\\" not in text and "/" not in text:  # of a path, its last part is the name
+            assert MARK in alone.json()["fileName"]
+
+
+def test_a_proxied_path_keeps_its_segments(service: Service) -> None:
+    for text in CORPUS:
+        if "/" in text:
+            continue  # another path
+        target = service.get(f"/sent-on/{quote(text, safe='')}").text
+        assert unquote(target) == f"/sent-on/{text}"
+        assert (target.count("/"), "?" in target) == (2, False)
