@@ -10,8 +10,6 @@ from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-pytestmark = pytest.mark.attack
-
 SQL = """
 create table t (id int primary key, v text);
 insert into t values (1, 'first');

@@ -20,8 +20,6 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens
 
-pytestmark = pytest.mark.attack
-
 OPAQUE, SIGNED = "/api/token/refresh", "/api/jwt/refresh"
 
 KEPT_IN_DATABASE = """

@@ -13,8 +13,6 @@ from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-pytestmark = pytest.mark.attack
-
 SQL = """
 create function sign_in(_who text, _id text, _roles text[])
 returns table (user_id text, user_name text, user_roles text[]) language sql as $$select _id, _who, _roles$$;

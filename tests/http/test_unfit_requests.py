@@ -9,8 +9,6 @@ from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-pytestmark = pytest.mark.attack
-
 SQL = """
 create type mood as enum ('calm', 'keen');
 create type order_line as (track_id int, quantity int, mood mood);
