@@ -151,11 +151,13 @@ def _whole(
 ) -> EndpointParameter:
     parameter, types = shared.value, known.value
     described = describe(parameter.type_oid, types, camel)
+    # A `.sql` file's parameter without a type: its text goes to PostgreSQL as it is, an empty one too.
+    untyped = parameter.type_oid == 0
     db_name = parameter.name or f"${number}"
     return EndpointParameter(
         db_name=db_name,
         api_name=_whole_name(parameter, number, camel),
-        kind=described.kind,
+        kind=ValueKind.TEXT if untyped else described.kind,
         array=described.array,
         cast=cast_text(parameter.type_oid, types),
         has_default=parameter.has_default,
