@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 from rowcall.service.command.switches import Arguments, parse_arguments
+from rowcall.service.interpreter import drop_working_directory
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 after a graceful stop, 1 when the start failed."""
+    drop_working_directory(sys.path)
     given = sys.argv[1:] if tokens is None else tokens
     if not all(map(_is_text, given)):
         print("rowcall: an argument is not UTF-8 text", file=sys.stderr)

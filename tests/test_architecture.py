@@ -73,7 +73,7 @@ ORDER = {
     ),
     "ext": ("base answers", "binding rendering", "driver"),
     "service": (
-        "startup_error background",
+        "startup_error background interpreter",
         "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.endpoint.endpoint import EndpointParameter, Options
+from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.diagnostics import Diagnostic
 
 
@@ -19,6 +20,10 @@ class UploadNames:
     default_handler: str = "large_object"
     metadata_parameter: str | None = None
     """Receives the metadata where it is there, in any case."""
+    folders: tuple[str, ...] = ()
+    """Those of the handlers that write into folders."""
+    folder_conflict: Callable[[str], str | None] | None = None
+    """Why uploaded files must not be written into a folder, or None."""
 
 
 class UploadEndpoint:
@@ -36,6 +41,7 @@ class UploadEndpoint:
         self.options = options
         self.method = method
         self.diagnostics: tuple[str, ...] = ()
+        self.refusals: tuple[str, ...] = ()
         upload = options.upload
         if upload is None:
             return
@@ -47,6 +53,8 @@ class UploadEndpoint:
             self.diagnostics = ("uploads are switched off: set Service:UploadOptions:Enabled; `upload` has no effect",)
             return
         self.diagnostics = tuple(_side_effects(options, method, used, upload, known))
+        if known is not None:
+            self.refusals = tuple(_unsafe_folders(options, upload, parameters, known))
         self.method = "POST"
         self.options = replace(
             options,
@@ -61,6 +69,25 @@ class UploadEndpoint:
     def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
         for message in self.diagnostics:
             yield Diagnostic(identity, used.get("upload"), message)
+        for message in self.refusals:
+            yield Diagnostic(identity, used.get("upload"), message, left_out=1)
+
+
+def _unsafe_folders(
+    options: Options, upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames
+) -> Iterator[str]:
+    """Paths with placeholders are checked for each request."""
+    keys = {key.lower() for key in known.folders}
+    if known.folder_conflict is None or not keys:
+        return
+    words = {"path", "file_system_path", *(f"{key}_path" for key in keys)}
+    names = placeholder_names(parameters)
+    for word, text in (*upload.settings, *options.custom):
+        if word.lower() not in words or not parse_template(text, names).is_fixed:
+            continue
+        reason = known.folder_conflict(text or ".")
+        if reason is not None:
+            yield f"uploaded files must not be written into {text or '.'}: {reason}; the endpoint is left out"
 
 
 def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:

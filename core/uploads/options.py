@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.data.record import Record
 from rowcall.core.outbound.aws_signature import Credentials
+from rowcall.core.uploads.protected import ProtectedFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +119,5 @@ class UploadOptions(Record):
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands that comments may have files checked by: name → program and arguments."""
     resumable: Resumable = Resumable()
+    protected: ProtectedFolders = field(default_factory=ProtectedFolders)
+    """Folders that no file is written into."""

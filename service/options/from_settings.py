@@ -19,6 +19,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import Target
 from rowcall.service.database.databases import Access
 from rowcall.service.database.lanes.lane import LaneOptions
@@ -39,7 +40,7 @@ from rowcall.service.options.capabilities.operations import health_options, stat
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
-from rowcall.service.options.capabilities.uploads import upload_options
+from rowcall.service.options.capabilities.uploads import FolderCheck, upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
@@ -109,7 +110,11 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
         uploads=UploadNames(
-            tuple(options.uploads.handlers), options.uploads.default_handler, options.uploads.metadata_parameter
+            tuple(options.uploads.handlers),
+            options.uploads.default_handler,
+            options.uploads.metadata_parameter,
+            folders=tuple(key for key, one in options.uploads.handlers.items() if isinstance(one, Folder)),
+            folder_conflict=FolderCheck(options.uploads.protected),
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,

@@ -32,6 +32,7 @@ from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
+from rowcall.service.interpreter import interpreter_command, interpreter_environment
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
@@ -222,7 +223,11 @@ class Supervisor:
     async def _succession(self) -> None:
         """The same command once more, as it is installed and configured now. It takes over when it serves."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *sys.orig_argv[1:], stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+            *interpreter_command(*sys.orig_argv[1:]),
+            env=interpreter_environment(),
+            # In this folder: the arguments and the configuration may have relative paths.
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
         log.info("a new process is started to take over: pid %d", process.pid)
         code = await process.wait()

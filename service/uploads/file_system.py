@@ -11,7 +11,7 @@ from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.names import extension, file_name
 from rowcall.core.uploads.options import Common, Folder
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.service.uploads.folders import Incomplete, MissingFolderError
+from rowcall.service.uploads.folders import Incomplete, MissingFolderError, ProtectedFolderError
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.spool import not_stored, write_all
@@ -45,6 +45,8 @@ class FileSystem:
                 raise
         except MissingFolderError as error:
             raise Problem(500, f"the folder {error} for uploaded files does not exist") from None
+        except ProtectedFolderError:
+            raise Problem(400, "files must not be stored in the folder of this request") from None
         except OSError as error:
             raise not_stored(error, f"the file cannot be stored in {self._path}") from None
         return [self._entry(file, name, Status.OK)]

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from rowcall.core.uploads.names import RESERVED
+from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.service.log.entry import one_line
 
 log = logging.getLogger("rowcall")
 
@@ -33,19 +35,25 @@ class MissingFolderError(Exception):
     """The target folder is not there, and is not to be made."""
 
 
+class ProtectedFolderError(Exception):
+    """The target folder holds code, configuration, keys or SQL files of the service."""
+
+
 class Folders:
     """Those of one request. Everything in here blocks for as long as the disk does."""
 
     _looked_after: ClassVar[set[str]] = set()
     """Folders in which this process has removed leftovers."""
 
-    def __init__(self) -> None:
+    def __init__(self, protected: ProtectedFolders) -> None:
+        self._protected = protected
         self._open: dict[str, _Hidden] = {}
 
     def begin(self, folder: str, *, create: bool) -> Incomplete:
-        """A file to write to. Raises `MissingFolderError` and `OSError`."""
+        """A file to write to. Raises `MissingFolderError`, `ProtectedFolderError` and `OSError`."""
         hidden = self._open.get(folder)
         if hidden is None:
+            self._check(folder)
             if create:
                 Path(folder).mkdir(parents=True, exist_ok=True)
             elif not Path(folder).is_dir():
@@ -55,6 +63,13 @@ class Folders:
                 self._looked_after.add(folder)
             hidden = self._open[folder] = _Hidden(Path(folder))
         return hidden.begin()
+
+    def _check(self, folder: str) -> None:
+        """Values of the request, and symbolic links made since the start, may lead into a folder of the service."""
+        reason = self._protected.conflict(os.path.realpath(folder))
+        if reason is not None:
+            log.error("uploaded files must not be written into %s: %s", one_line(folder), reason)
+            raise ProtectedFolderError(folder)
 
     def settle(self) -> None:
         """The files are there to stay. What undoes them goes first, and for good: better a file too many than a row

@@ -77,7 +77,7 @@ class Receiving:
             Problem: something failed, and nothing has stayed.
         """
         loop = asyncio.get_running_loop()
-        folders = Folders()
+        folders = Folders(self._options.protected)
         cleanup = contextlib.ExitStack()
         transaction = self._database.transaction(self._call, exchange)
         user = exchange.user

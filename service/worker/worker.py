@@ -1,8 +1,8 @@
 """One worker process: an event loop, a granian listener, the connections, and the edition it serves.
 
 Started by the supervisor as a copy of its template (`service.supervisor.processes.prefork`), or else as
-`python -m rowcall.service.worker.worker CHANNEL_FD`. It learns everything else over the channel, and stops when the
-channel ends: a worker never outlives its supervisor.
+`python -P -m rowcall.service.worker.worker CHANNEL_FD FOLDER`. It learns everything else over the channel, and stops
+when the channel ends: a worker never outlives its supervisor.
 """
 
 from __future__ import annotations
@@ -279,10 +279,12 @@ async def _main(channel_fd: int) -> None:
 
 
 def main(channel_fd: int) -> None:
+    """Run the worker. The current folder is the one of the supervisor, to which relative paths refer."""
     name_process("rowcall-worker")
     raise_limit()
     uvloop.run(_main(channel_fd))
 
 
 if __name__ == "__main__":
+    os.chdir(sys.argv[2])
     main(int(sys.argv[1]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from rowcall.core.config import Settings
 from rowcall.core.outbound.address import BadUrlError, read_address
@@ -21,6 +22,8 @@ from rowcall.core.uploads.options import (
     Resumable,
     UploadOptions,
 )
+from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.service.options.server.protected_folders import protected_folders
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
@@ -30,7 +33,7 @@ _H = _P + "UploadHandlers:"
 
 
 def upload_options(settings: Settings) -> UploadOptions:
-    """Without handlers where uploads are switched off."""
+    """Without handlers where uploads are switched off. Raises `StartupError` for a folder that files must not reach."""
     named = settings.flag(_P + "UseDefaultUploadMetadataParameter")
     kept = settings.flag(_P + "UseDefaultUploadMetadataContextKey")
     handlers = _handlers(settings) if settings.flag(_P + "Enabled") else {}
@@ -42,6 +45,10 @@ def upload_options(settings: Settings) -> UploadOptions:
             default,
             ", ".join(handlers),
         )
+    protected = protected_folders(settings)
+    resumable = _resumable(settings)
+    if handlers:
+        _check_folders(handlers.values(), resumable, protected)
     return UploadOptions(
         log_event=settings.flag(_P + "LogUploadEvent"),
         log_parameters=settings.flag(_P + "LogUploadParameters"),
@@ -53,15 +60,40 @@ def upload_options(settings: Settings) -> UploadOptions:
             name: tuple(shlex.split(text)) for name, text in settings.text_map(_P + "CheckCommands").items() if text
         },
         handlers=handlers,
-        resumable=Resumable(
-            folder=settings.text_or_none(_P + "Resumable:Path") or None,
-            max_size=settings.integer(_P + "Resumable:MaxSize", minimum=1),
-            seconds=settings.seconds(_P + "Resumable:ExpiresAfter"),
-            most_unfinished=settings.integer_or_none(_P + "Resumable:MaxUnfinished", minimum=1),
-            most_bytes=settings.integer_or_none(_P + "Resumable:MaxUnfinishedSize", minimum=1),
-            most_of_client=settings.integer_or_none(_P + "Resumable:MaxUnfinishedPerClient", minimum=1),
-        ),
+        resumable=resumable,
+        protected=protected,
     )
+
+
+def _resumable(settings: Settings) -> Resumable:
+    return Resumable(
+        folder=settings.text_or_none(_P + "Resumable:Path") or None,
+        max_size=settings.integer(_P + "Resumable:MaxSize", minimum=1),
+        seconds=settings.seconds(_P + "Resumable:ExpiresAfter"),
+        most_unfinished=settings.integer_or_none(_P + "Resumable:MaxUnfinished", minimum=1),
+        most_bytes=settings.integer_or_none(_P + "Resumable:MaxUnfinishedSize", minimum=1),
+        most_of_client=settings.integer_or_none(_P + "Resumable:MaxUnfinishedPerClient", minimum=1),
+    )
+
+
+def _check_folders(handlers: Iterable[HandlerOptions], resumable: Resumable, protected: ProtectedFolders) -> None:
+    written = [(f"{_H}FileSystemPath", one.path) for one in handlers if isinstance(one, Folder)]
+    if resumable.folder is not None:
+        written.append((f"{_P}Resumable:Path", resumable.folder))
+    for key, folder in written:
+        reason = protected.conflict(os.path.realpath(folder))
+        if reason is not None:
+            raise StartupError(f"{key}: uploaded files must not be written into {folder}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderCheck:
+    """Callable: why uploaded files must not be written into a folder, or None."""
+
+    protected: ProtectedFolders
+
+    def __call__(self, folder: str) -> str | None:
+        return self.protected.conflict(os.path.realpath(folder))
 
 
 def _common(settings: Settings) -> Common:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
+from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.log import Entry, current_log
 from rowcall.service.log.request_line import Seen
 from rowcall.service.sockets.listeners import Listener
@@ -48,11 +49,11 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
         except OSError as error:
             log.info("a worker is started without a template: %s", error)
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        "rowcall.service.worker.worker",
+        *interpreter_command("-m", "rowcall.service.worker.worker"),
         str(descriptors[0]),
+        os.getcwd(),
+        cwd=FOLDER,
+        env=interpreter_environment(),
         pass_fds=descriptors,
         stdin=asyncio.subprocess.DEVNULL,
         # A Ctrl-C is for the supervisor; it tells the workers in its own way.

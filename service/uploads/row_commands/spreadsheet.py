@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from rowcall.core.uploads.options import Common, Excel
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
+from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
@@ -143,10 +143,10 @@ async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
 async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
     number = stored.stored.fileno()
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "rowcall.service.uploads.row_commands.sheet_reader",
+        *interpreter_command("-m", "rowcall.service.uploads.row_commands.sheet_reader"),
         orjson.dumps({**options, "file": number}).decode(),
+        cwd=FOLDER,
+        env=interpreter_environment(),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -1,0 +1,44 @@
+"""Folders that uploaded files must not reach: those with code, configuration, keys or SQL files of the service.
+
+Paths in here are absolute, without `..` and without symbolic links; resolving them is the caller's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Protected(Record):
+    path: str
+    content: str
+    """What the folder holds, for messages: "the working directory"."""
+    tree: bool = False
+    """The folders below it count too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedFolders:
+    entries: tuple[Protected, ...] = ()
+
+    def conflict(self, folder: str) -> str | None:
+        """Return why files of clients must not be written into `folder`, or None. A folder that contains a protected
+        one is refused as well: a later request may name a path below it."""
+        for entry in self.entries:
+            if _same_path(folder, entry.path):
+                return f"it is {entry.content}"
+            if _is_below(entry.path, folder):
+                return f"it contains {entry.content} ({entry.path})"
+            if entry.tree and _is_below(folder, entry.path):
+                return f"it is inside {entry.content} ({entry.path})"
+        return None
+
+
+def _same_path(left: str, right: str) -> bool:
+    return left.rstrip("/") == right.rstrip("/")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")

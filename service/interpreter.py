@@ -1,0 +1,47 @@
+"""How child processes start a Python interpreter: nothing is imported from the working directory.
+
+Python looks for modules in the working directory first (`python -m`, empty entries of PYTHONPATH). Where that directory
+has files that clients may have written, a module of theirs would run as the service. Therefore every interpreter is
+started by `interpreter_command` with `interpreter_environment`, and in the folder `/` unless it needs the folder of the
+operator.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import MutableSequence
+
+FOLDER = "/"
+"""Working directory of child interpreters."""
+
+
+def interpreter_command(*arguments: str) -> tuple[str, ...]:
+    """Return a command that runs this interpreter and puts neither the working directory nor the folder of a script on
+    `sys.path`. `-I` would also drop PYTHONPATH, by which some installations find this package."""
+    return (sys.executable, "-P", *arguments)
+
+
+def interpreter_environment() -> dict[str, str]:
+    """Return the environment, with PYTHONPATH reduced to absolute folders other than the working directory."""
+    environment = dict(os.environ)
+    folders = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
+    folders = [folder for folder in folders if not _is_working_directory(folder)]
+    if folders:
+        environment["PYTHONPATH"] = os.pathsep.join(folders)
+    return environment
+
+
+def drop_working_directory(path: MutableSequence[str]) -> None:
+    """Remove what makes this process import from the working directory: the first entry that `python -m` adds, and
+    empty entries. `path` is `sys.path`."""
+    if path and not sys.flags.safe_path and _is_working_directory(path[0] or "."):
+        del path[0]
+    path[:] = [entry for entry in path if entry]
+
+
+def _is_working_directory(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, os.curdir)
+    except OSError:
+        return False

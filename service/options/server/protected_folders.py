@@ -1,0 +1,61 @@
+"""Folders that uploaded files must not reach, from the settings and from this process (`core.uploads.protected`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rowcall.core.config import Settings
+from rowcall.core.config.tree import Scalar, Section
+from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
+from rowcall.core.uploads.protected import Protected, ProtectedFolders
+
+_FILES = "Service:SqlFileSource:FilePattern"
+_KEYS = "DataProtection:FileSystemPath"
+_PACKAGE = Path(__file__).resolve().parent.parent.parent
+
+
+def protected_folders(settings: Settings) -> ProtectedFolders:
+    found = (
+        Protected(os.path.realpath(entry.path), entry.content, entry.tree)
+        for entry in (*_of_process(), *_of_settings(settings))
+    )
+    return ProtectedFolders(tuple(dict.fromkeys(found)))
+
+
+def _of_process() -> Iterator[Protected]:
+    yield Protected(os.curdir, "the working directory of the service")
+    yield Protected(str(_PACKAGE), "the code of the service", tree=True)
+    for entry in sys.path:
+        if os.path.isabs(entry) and os.path.exists(entry):
+            yield Protected(entry, "a folder with Python code of the service")
+
+
+def _of_settings(settings: Settings) -> Iterator[Protected]:
+    for name in sorted(_origins(settings.root)):
+        if os.path.isfile(name):
+            yield Protected(os.path.dirname(name) or os.curdir, "a folder with configuration of the service")
+    environment_file = settings.text_or_none("Config:EnvFile")
+    if environment_file:
+        folder = os.path.dirname(environment_file) or os.curdir
+        yield Protected(folder, "a folder with configuration of the service")
+    keys = settings.text_or_none(_KEYS)
+    if keys:
+        yield Protected(keys, "the folder with the keys of the service", tree=True)
+    pattern = (settings.text_or_none(_FILES) or "").strip().replace("\\", "/")
+    if pattern:
+        tree = is_recursive(pattern) or has_wildcard(os.path.dirname(pattern))
+        yield Protected(base_folder(pattern), "the folder with SQL files of the service", tree=tree)
+
+
+def _origins(section: Section) -> set[str]:
+    """Names of the files, and of other sources, that values come from."""
+    found: set[str] = set()
+    for child in section.children.values():
+        if isinstance(child.node, Section):
+            found |= _origins(child.node)
+        elif isinstance(child.node, Scalar):
+            found.add(child.node.origin.source)
+    return found
