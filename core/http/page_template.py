@@ -1,7 +1,8 @@
 """Values put into pages as they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (reference 06, 6).
 
 Only names that are known are replaced, so the braces of scripts and styles survive. A value is a JSON text, so that it
-can stand in a script; `<` and `>` are escaped in it, because a name such as `</script>` would end that script.
+can stand in a script and in an attribute with single quotes: `<`, `>`, `&` and `'` are escaped in it, because a name
+such as `</script>` would end that script.
 """
 
 from __future__ import annotations
@@ -12,12 +13,19 @@ from collections.abc import Mapping
 import orjson
 
 _TOKEN = re.compile(rb"\{(!?)([^{}:\s]+)(?::([^{}]*))?\}")
-_DANGEROUS = {b"<": b"\\u003c", b">": b"\\u003e", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
+_DANGEROUS = {
+    b"<": b"\\u003c",
+    b">": b"\\u003e",
+    b"&": b"\\u0026",
+    b"'": b"\\u0027",
+    b"\xe2\x80\xa8": b"\\u2028",
+    b"\xe2\x80\xa9": b"\\u2029",
+}
 _PATTERN = re.compile(b"|".join(_DANGEROUS))
 
 
 def json_text(value: object) -> bytes:
-    """A value as it may stand in a script."""
+    """Return a value as it may stand in a script or in an attribute with single quotes."""
     return _PATTERN.sub(lambda match: _DANGEROUS[match[0]], orjson.dumps(value))
 
 

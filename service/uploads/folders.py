@@ -48,6 +48,8 @@ class Folders:
     def __init__(self, protected: ProtectedFolders) -> None:
         self._protected = protected
         self._open: dict[str, _Hidden] = {}
+        self._created: list[Path] = []
+        """Folders that this request has created, the outer ones first."""
 
     def begin(self, folder: str, *, create: bool) -> Incomplete:
         """A file to write to. Raises `MissingFolderError`, `ProtectedFolderError` and `OSError`."""
@@ -55,14 +57,31 @@ class Folders:
         if hidden is None:
             self._check(folder)
             if create:
-                Path(folder).mkdir(parents=True, exist_ok=True)
+                self._create(Path(folder))
             elif not Path(folder).is_dir():
                 raise MissingFolderError(folder)
             if folder not in self._looked_after:
                 remove_leftovers(folder)
                 self._looked_after.add(folder)
-            hidden = self._open[folder] = _Hidden(Path(folder))
+            hidden = self._open[folder] = self._hidden(Path(folder), create=create)
         return hidden.begin()
+
+    def _create(self, folder: Path) -> None:
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        for path in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # another request was faster
+                path.mkdir()
+                self._created.append(path)
+
+    def _hidden(self, folder: Path, *, create: bool) -> _Hidden:
+        try:
+            return _Hidden(folder)
+        except FileNotFoundError:
+            if not create:
+                raise
+            # The request that had created the folder has failed meanwhile, and has removed it.
+            self._create(folder)
+            return _Hidden(folder)
 
     def _check(self, folder: str) -> None:
         """Values of the request, and symbolic links made since the start, may lead into a folder of the service."""
@@ -87,11 +106,15 @@ class Folders:
         for hidden in self._open.values():
             hidden.finish()
         self._open.clear()
+        self._created.clear()
 
     def undo(self) -> None:
         """After an error, also one that came behind `settle`."""
         for hidden in self._open.values():
             hidden.undo()
+        for folder in reversed(self._created):
+            with contextlib.suppress(OSError):  # another request has put something there
+                folder.rmdir()
 
 
 class Incomplete:

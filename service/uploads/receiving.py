@@ -246,7 +246,7 @@ def _form(exchange: Exchange) -> Form | None:
         return None
     if kind != MULTIPART:
         detail = f"Incorrect Content-Type: {one_line(written[:200])} (files come as multipart/form-data)"
-        raise Problem(500, detail, headers=(("connection", "close"),))
+        raise Problem(415, detail, headers=(("connection", "close"),))
     if not options.get(b"boundary"):
         raise Problem(400, "the header Content-Type names no boundary of the form", headers=(("connection", "close"),))
     return Form(options[b"boundary"])

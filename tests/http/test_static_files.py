@@ -265,9 +265,11 @@ def test_a_page_is_filled_for_whoever_asks(service: Service) -> None:
     assert "etag" not in response.headers
     assert response.headers["cache-control"] == "no-store, no-cache, must-revalidate"
     assert service.get("/parsed/unlisted.html").content == FILES["parsed/unlisted.html"]
-    service.post("/login", json={"name": "</script>kiri", "note": "north"})
+    service.post("/login", json={"name": "</script>kiri & o'hara", "note": "north"})
     filled = service.get("/parsed/user.html", headers={"If-Modified-Since": "Thu, 01 Jan 2099 00:00:00 GMT"})
-    assert filled.text.startswith('"7" "\\u003c/script\\u003ekiri" ["boss","clerk"] "north" "north" dark')
+    assert filled.text.startswith(
+        '"7" "\\u003c/script\\u003ekiri \\u0026 o\\u0027hara" ["boss","clerk"] "north" "north" dark'
+    )
     assert service.get("/parsed/user.txt").text == "{user_id}"
     assert service.get("/parsed/unlisted.html").text == '"top" "top" "top" {shelf:none} { shelf }'
     assert service.request("HEAD", "/parsed/user.html").headers["etag"]

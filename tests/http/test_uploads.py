@@ -53,6 +53,13 @@ path = {_path}
 file = {_file}
 unique_name = {_unique_name}
 create_path = {_create_path}';
+create function up_failed(_path text, _meta json default null) returns json language plpgsql as
+    $$ begin raise exception 'not these' using errcode = 'P0001'; end $$;
+comment on function up_failed(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}
+create_path = true';
 create function up_kept(_path text, _meta json) returns json language sql as 'select _meta';
 comment on function up_kept(text, json) is 'HTTP POST
 upload for file_system
@@ -314,6 +321,12 @@ def test_values_of_the_request_say_where_to(service: Service, tmp_path: Path) ->
     assert entry["filePath"] == f"{tmp_path}/new/this.csv"
     assert (tmp_path / "new" / "this.csv").read_bytes() == b"1,2"
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["this.csv"]
+
+
+def test_a_failed_upload_removes_the_folders_that_it_has_created(service: Service, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    problem(send(service, f"up-failed?path={tmp_path}/there/new/deep", [("x", b"1", "text/plain")]), 400)
+    assert list(tmp_path.rglob("*")) == [tmp_path / "there"]
 
 
 def test_a_folder_that_is_missing_is_an_error(service: Service, tmp_path: Path) -> None:
@@ -617,7 +630,8 @@ def test_without_files_the_metadata_is_empty(service: Service) -> None:
 
 
 def test_what_is_no_form_is_refused(service: Service) -> None:
-    found = problem(service.post("/api/up-default", json={"a": 1}), 500)
+    found = problem(service.post("/api/up-default", json={"a": 1}), 415)
+    assert "Incorrect Content-Type" not in service.log
     assert found["detail"].startswith("Incorrect Content-Type: application/json")
     problem(service.post("/api/up-default", content=b"x", headers={"content-type": "multipart/form-data"}), 400)
     cut = b'--b\r\ncontent-disposition: form-data; name="a"; filename="x"\r\n\r\ntext'

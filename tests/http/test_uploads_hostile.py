@@ -107,7 +107,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 def nothing_stays(database: Database, folder: Path) -> bool:
-    return list(folder.iterdir()) == [] and database.value("select count(*) from line") == 0
+    return (not folder.exists() or list(folder.iterdir()) == []) and database.value("select count(*) from line") == 0
 
 
 def no_connection_is_lost(service: Service, database: Database) -> None:
