@@ -325,6 +325,24 @@ def test_a_user_context_cannot_be_changed(caller: httpx.Client, database: Databa
     assert post(caller, "add", own.made(members)).is_success
 
 
+def test_a_key_belongs_to_the_issued_account_beyond_the_numbers_of_scripts(
+    database: Database, caller: httpx.Client
+) -> None:
+    """Two accounts whose ids are the same double: what the client brings back, rounded or not, names none of them."""
+    own, others = 9_007_199_254_740_993, 9_007_199_254_740_992
+    database.execute(f"alter table member alter column id restart with {others}")
+    registered(caller)
+    authenticator = registered(caller)
+    signed_in(caller, authenticator)
+    members = told(caller, "add", {})
+    assert str(members["userContext"]["user_id"]) == str(own)
+    rounded = {**members["userContext"], "user_id": others}
+    response = post(caller, "add", Authenticator(ORIGIN, HOST).made(members, userContext=rounded))
+    assert response.is_success, response.text
+    keys = "select count(*) from passkey where member_id = %s"
+    assert (database.value(keys, own), database.value(keys, others)) == (2, 1)
+
+
 def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> None:
     signed_in(caller, registered(caller))
     members = told(caller, "add", {})

@@ -44,8 +44,8 @@ ROWS: tuple[Key, ...] = (
     flag(
         _P + "IssuedChallengesOnly",
         False,
-        "Refuse a challenge of which this host does not know whom it was issued to, and with which user context: "
-        "for services on one host, or with sessions that stay on theirs.",
+        "Refuse a login whose challenge this host has not issued: for services on one host, or with sessions that stay "
+        "on theirs. New keys always need a challenge that is known here or in Redis.",
     ),
     integer(_P + "ChallengeTimeoutMinutes", 5, "Minutes within which a challenge must be answered."),
     choice(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -16,7 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.text.array_literal import literal
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, canonical, digest
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, digest, is_same
 from rowcall.service.auth.passkeys.options import HEADERS, subject_digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import (
@@ -101,9 +102,10 @@ class CompletionEndpoints:
         given, attestation, client_data = (
             binary(content, name) for name in ("credentialId", "attestationObject", "clientDataJSON")
         )
-        context, context_text = as_json(content["userContext"])
+        brought, _text = as_json(content["userContext"])
         user: User | None = exchange.user if flow == ADD else None
-        await self._check_issue(number, flow, context, user)
+        issued = await self._issued_context(number, flow, brought, user)
+        handle = _handle(json.loads(issued))
         analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
         command = self._complete[flow]
 
@@ -118,12 +120,12 @@ class CompletionEndpoints:
             row = await command.run(
                 transaction,
                 bytea_text(new.id),
-                _handle(context),
+                handle,
                 bytea_text(new.public_key),
                 str(new.algorithm),
                 literal(list(transports(content.get("transports"))), quoted=True),
                 "true" if new.backup_eligible else "false",
-                context_text,
+                issued,
                 analytics,
                 None if user is None else user.json,
             )
@@ -226,7 +228,27 @@ class CompletionEndpoints:
     async def _content(self, exchange: Exchange) -> Mapping[str, Any]:
         return parsed(await read_body(exchange.scope, exchange.protocol, self._limit))
 
-    async def _check_issue(self, number: str, flow: str, context: Any = None, user: User | None = None) -> Issue | None:
+    async def _issued_context(self, number: str, flow: str, brought: Any, user: User | None) -> str:
+        """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is
+        never used.
+
+        Raises:
+            Problem: the challenge is not known here or was issued for something else, or the client's copy differs.
+        """
+        issue = await self._check_issue(number, flow, user)
+        if issue is None or issue.context is None:
+            raise _no_challenge()
+        if not is_same(issue.context, brought):
+            log.warning("Auth:PasskeyAuth: refused a user context that is not the one of the challenge")
+            raise Problem(400, title="User context mismatch", code="challenge_invalid")
+        if user is not None:
+            named = json.loads(issue.context).get(self._identity.user_id)
+            if user.ids and isinstance(named, str | int) and str(named) not in user.ids:
+                log.warning("Auth:PasskeyAuth: refused a user context that names another user than the signed-in one")
+                raise Problem(400, title="User context mismatch", code="challenge_invalid")
+        return issue.context
+
+    async def _check_issue(self, number: str, flow: str, user: User | None = None) -> Issue | None:
         """Raises `Problem` for a challenge that was issued for something else."""
         try:
             issue = await self._issued.find(number, flow)
@@ -238,14 +260,6 @@ class CompletionEndpoints:
         elif issue.flow != flow or (user is not None and issue.subject != subject_digest(user.subject)):
             log.warning("Auth:PasskeyAuth: refused a challenge that was issued to somebody else")
             raise _no_challenge()
-        elif issue.context is not None and issue.context != canonical(context):
-            log.warning("Auth:PasskeyAuth: refused a user context that is not the one of the challenge")
-            raise Problem(400, title="User context mismatch", code="challenge_invalid")
-        if user is not None and isinstance(context, dict):
-            named = context.get(self._identity.user_id)
-            if user.ids and isinstance(named, str | int) and str(named) not in user.ids:
-                log.warning("Auth:PasskeyAuth: refused a user context that names somebody else than who is signed in")
-                raise Problem(400, title="User context mismatch", code="challenge_invalid")
         return issue
 
     async def _challenge(self, transaction: Transaction, number: str, operation: str) -> bytes:

@@ -1,14 +1,16 @@
 """What a challenge was issued for: to whom, in which flow, with which user context, and until when.
 
-The commands of the sheet give the client a user context to bring back, and know nothing more of it: whoever brings
-another one would have his key kept for somebody else. So it is written down, where all workers of the host see it, and
-what comes back has to be the same. Other hosts see it where they share a Redis (`issued_by_hosts`); otherwise what is
-not known here is taken, unless `Auth:PasskeyAuth:IssuedChallengesOnly` says otherwise.
+The commands of the sheet give the client a user context to bring back. A client that brings another one would have its
+key stored for another account, and scripts round whole numbers beyond 2^53. So the issued context is stored here, where
+all workers of the host see it, and it is what the commands get; the client's copy is only compared with it. Other
+hosts see it where they share a Redis (`issued_by_hosts`). A key whose challenge is not known here is refused; for
+logins, which have no user context, `Auth:PasskeyAuth:IssuedChallengesOnly` decides.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,7 +31,7 @@ MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """digests: of the user context; of the credentials that may answer, where only some may."""
+    """context: the user context as JSON. credentials: digests of those that may answer, where only some may."""
 
     flow: str
     subject: str
@@ -105,6 +107,11 @@ def digest(content: bytes) -> str:
 def canonical(content: object) -> str:
     """Of JSON, however it is written: scripts have one kind of number, and write 1.0 as 1."""
     return digest(orjson.dumps(_plain(content), option=orjson.OPT_SORT_KEYS))
+
+
+def is_same(issued: str, brought: object) -> bool:
+    """Whether the client has brought the issued context back, as far as a script can: it reads numbers as doubles."""
+    return canonical(json.loads(issued)) == canonical(brought)
 
 
 def _plain(content: object) -> object:

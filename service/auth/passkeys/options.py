@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -10,7 +11,7 @@ import orjson
 from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, canonical, digest
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import from_base64url, invalid
 from rowcall.service.exchange.exchange import Exchange
@@ -124,14 +125,20 @@ class OptionsEndpoints:
             raise broken("Command returned invalid JSON")
         return content
 
+    def _context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
+        """Return the user context to issue, as JSON. Whole numbers keep all their digits."""
+        self._raw(command, text)
+        found = json.loads(text) if text else None
+        context = {**(found if isinstance(found, dict) else {}), "userHandle": handle}
+        return json.dumps(context, ensure_ascii=False, separators=(",", ":"))
+
     async def _answer_new(self, exchange: Exchange, row: Row, flow: str, subject: str) -> None:
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)
         handle = row.text(columns.user_handle)
-        context = self._raw(command, row.text("user_context"))
-        context = {**(context if isinstance(context, dict) else {}), "userHandle": handle}
-        if not await self._remember(number, Issue(flow, subject, canonical(context))) and flow == ADD:
+        context = self._context(command, row.text("user_context"), handle)
+        if not await self._remember(number, Issue(flow, subject, context)):
             raise unavailable("too many passkeys are being added at the same time")
         told: dict[str, Any] = {
             "challenge": challenge,
@@ -153,7 +160,7 @@ class OptionsEndpoints:
         excluded = self._raw(command, row.text(columns.exclude))
         if excluded is not None:
             told["excludeCredentials"] = excluded
-        told["userContext"] = context
+        told["userContext"] = orjson.Fragment(context)
         _send(exchange, told)
 
     async def _remember(self, number: str, issue: Issue) -> bool:
