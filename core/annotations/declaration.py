@@ -192,6 +192,8 @@ class Annotation:
     """In place of `assign`."""
     minimum_words: int = 1
     """A shorter line is prose."""
+    maximum_words: int | None = None
+    """A longer line is prose."""
     in_effect: bool = True
     """False: understood and checked, but what it asks for does not exist yet; using it gives one warning."""
     everywhere: bool = False
@@ -202,6 +204,10 @@ class Annotation:
     """Only `.sql` files have it, and read it by themselves (`core.sqlfile.statement_comments`)."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
+
+    def fits(self, words: int) -> bool:
+        """Return whether a line of so many words, the keyword among them, is this annotation."""
+        return self.minimum_words <= words and (self.maximum_words is None or words <= self.maximum_words)
 
     @property
     def assignable(self) -> bool:

@@ -153,7 +153,7 @@ def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
         return None
     if draft.muted and not annotation.everywhere:
         return None
-    if len(line.words) < annotation.minimum_words:
+    if not annotation.fits(len(line.words)):
         return None
     _hide(line, annotation, line.words[0])
     annotation.apply(draft, line)

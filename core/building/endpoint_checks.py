@@ -248,6 +248,22 @@ def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(identity, used["authorize"], "authorize has no effect: everybody may try to sign in")
 
 
+def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Responses that the service or another server makes have statuses of their own."""
+    options = endpoint.options
+    if options.success_status is None:
+        return
+    if endpoint.passes_through or options.proxy_out is not None:
+        reason = "another service gives the response"
+    elif options.login or options.logout:
+        reason = f"the response is that of {'login' if options.login else 'logout'}"
+    elif options.invalidates:
+        reason = "the response says what was invalidated"
+    else:
+        return
+    yield Diagnostic(endpoint.routine.identity, used["status"], f"status has no effect: {reason}")
+
+
 def _nobody_may_act(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if not endpoint.options.roles:
         message = "everybody could act as everybody, so nobody may; authorize has to list the roles or users that may"
@@ -277,5 +293,6 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "login": _signing_in_vain,
     "logout": _signing_in_vain,
     "impersonate": _nobody_may_act,
+    "status": _status_without_effect,
 }
 """By the names of the annotations."""

@@ -87,7 +87,7 @@ def near_miss(line: Line) -> NearMiss | None:
         return None
     annotation = BY_WORD.get(line.keyword)
     if annotation is not None:
-        needs = len(line.words) < annotation.minimum_words or _lacks_sign(line, annotation)
+        needs = not annotation.fits(len(line.words)) or _lacks_sign(line, annotation)
         if not needs or annotation.in_files or len(line.words) >= _SENTENCE:
             return None
         return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`")

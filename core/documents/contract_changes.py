@@ -75,6 +75,7 @@ def _endpoint(old: Value, new: Value) -> Told:
     yield from _access(old["access"], new["access"])
     yield from _request(old["request"], new["request"])
     yield from _response(old["response"], new["response"])
+    yield from _status(old, new)
     yield from _functions(old.get("functions", {}), new.get("functions", {}))
     if old.get("upload") != new.get("upload"):
         yield Severity.BREAKING, "files are taken" if new.get("upload") else "files are no longer taken"
@@ -83,6 +84,13 @@ def _endpoint(old: Value, new: Value) -> Told:
             yield Severity.COMPATIBLE, f"there is a stream of events at {new['stream']}"
         else:
             yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
+
+
+def _status(old: Value, new: Value) -> Told:
+    """Compare the declared statuses of success."""
+    before, after = (str(one.get("status", "the usual one")) for one in (old, new))
+    if before != after:
+        yield Severity.BREAKING, f"the status of a successful response is {after}, no longer {before}"
 
 
 def _functions(old: Value, new: Value) -> Told:

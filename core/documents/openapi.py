@@ -360,6 +360,10 @@ def answer_of(
     return content_type, result_schema(endpoint, types, camel=camel, nulls=nulls)
 
 
+def _empty_description(status: int) -> str:
+    return "No content" if status == 204 else "Successful response without a body"
+
+
 def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dict[str, Any]:
     problem = {
         "description": "Problem",
@@ -373,12 +377,13 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         # What stands in the body hangs on the scheme: a text of the routine, or tokens.
         return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
     if answer is None:
-        return {"204": {"description": "No content"}, "default": problem}
+        status = endpoint.success_status
+        return {str(status): {"description": _empty_description(status)}, "default": problem}
     tables = media_types(endpoint, options.tables)
     content = {} if tables and has_fixed_format(endpoint) else {answer[0]: {"schema": answer[1]}}
     content |= {media_type: {"schema": _FILE if media_type == EXCEL else _TEXT} for media_type in tables}
     ok = {"description": "Successful response", "content": content}
-    responses: dict[str, Any] = {"200": ok}
+    responses: dict[str, Any] = {str(endpoint.success_status): ok}
     if endpoint.routine.strict and endpoint.parameters:
         responses["204"] = {"description": "No content"}
     return {**responses, "default": problem}

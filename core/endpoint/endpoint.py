@@ -255,6 +255,8 @@ class Options(Record):
     headers_parameter: str | None = None
     """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
     null_text: NullText = NullText.EMPTY_STRING
+    success_status: int | None = None
+    """From 200 to 299. None: 204 for what has no body, else 200."""
     empty_without_row: bool = False
     """`single` without a row is an empty body instead of the JSON text `null`."""
     response_settings: bool = False
@@ -398,6 +400,14 @@ class Endpoint(Record):
     def passes_through(self) -> bool:
         """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
         return self.options.proxy is not None and not self.outgoing.replies
+
+    @property
+    def success_status(self) -> int:
+        """Status of a successful response, unless SQL sets one or the result is a NULL that has a status of its own."""
+        declared = self.options.success_status
+        if declared is not None:
+            return declared
+        return 204 if self.shape.path is ResultPath.VOID else 200
 
     @property
     def may_lack_row(self) -> bool:

@@ -89,12 +89,12 @@ def _usual(endpoint: Endpoint, request: Request, body: bytes) -> tuple[int, str 
     """Status, content type and body as they are when nothing is chosen."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
-        return 204, None, b""
+        return endpoint.success_status, None, b""
     if shape.path is ResultPath.SCALAR and request.first_rows == 0:
         raise Problem(500, "the routine returned no row")
     is_null = shape.path is ResultPath.SCALAR and request.first_null
     if not is_null and not (needs_row(endpoint) and request.first_rows == 0):
-        return 200, shape.content_type, body
+        return endpoint.success_status, shape.content_type, body
     if endpoint.options.null_text is NullText.NO_CONTENT:
         return 204, None, b""
-    return 200, shape.content_type, null_body(endpoint)
+    return endpoint.success_status, shape.content_type, null_body(endpoint)

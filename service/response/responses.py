@@ -22,7 +22,7 @@ from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_
 def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
     """The last step. patience: seconds that a streaming client may leave unread what it was sent."""
     if endpoint.shape.path is ResultPath.VOID:
-        return no_content(endpoint)
+        return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:
         return _filled(endpoint, lambda section: _respond_scalar(endpoint, section))
     return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, patience))
@@ -30,7 +30,7 @@ def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
 
 def no_content(endpoint: Endpoint) -> Step:
     """Status 204, with the comment's headers."""
-    return _filled(endpoint, _respond_void)
+    return _filled(endpoint, lambda section: _respond_empty(section, 204))
 
 
 def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
@@ -41,17 +41,18 @@ def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step
     return lambda exchange: answer(lines.fill(partial(argument_text, exchange)))(exchange)
 
 
-def _respond_void(section: HeaderSection) -> Step:
+def _respond_empty(section: HeaderSection, status: int) -> Step:
     headers = fields_of(section, content_type=None)
 
-    def respond_void(exchange: Exchange) -> None:
-        exchange.protocol.response_empty(204, headers)
+    def respond_empty(exchange: Exchange) -> None:
+        exchange.protocol.response_empty(status, headers)
 
-    return respond_void
+    return respond_empty
 
 
 def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
     headers = fields_of(section, endpoint.shape.content_type)
+    status = endpoint.success_status
     respond_null = null_response(endpoint, section)
 
     def respond_scalar(exchange: Exchange) -> None:
@@ -61,13 +62,14 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
         if request.is_null:
             respond_null(exchange)
         else:
-            exchange.protocol.response_bytes(200, headers, request.body)
+            exchange.protocol.response_bytes(status, headers, request.body)
 
     return respond_scalar
 
 
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
     headers = fields_of(section, endpoint.shape.content_type)
+    status = endpoint.success_status
     respond_null = null_response(endpoint, section)
     row_needed = needs_row(endpoint)
 
@@ -76,18 +78,23 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
         if request is None:
             raise Problem(500, "the routine returned nothing")
         if request.streaming:
-            return stream_response(exchange, database, headers, patience)
+            return stream_response(exchange, database, status, headers, patience)
         if row_needed and request.rows == 0:
             respond_null(exchange)
         else:
-            exchange.protocol.response_bytes(200, headers, request.body)
+            exchange.protocol.response_bytes(status, headers, request.body)
         return None
 
     return respond_rows
 
 
 async def stream_response(
-    exchange: Exchange, database: Database, headers: Headers, patience: float, encoder: Encoder = PLAIN
+    exchange: Exchange,
+    database: Database,
+    status: int,
+    headers: Headers,
+    patience: float,
+    encoder: Encoder = PLAIN,
 ) -> None:
     """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
     request = exchange.request
@@ -97,9 +104,10 @@ async def stream_response(
     try:
         if type(exchange.protocol) is HeadProtocol:
             # Only the size of the body is unknown; nobody needs the rest of the rows for that.
-            exchange.protocol.response_empty(200, headers)
+            exchange.protocol.response_empty(status, headers)
             return
-        complete = await stream_result(exchange.protocol, alone_on(exchange.scope), request, headers, patience, encoder)
+        client = alone_on(exchange.scope)
+        complete = await stream_result(exchange.protocol, client, request, status, headers, patience, encoder)
     finally:
         database.end_stream(request, gone=not complete)
 
@@ -114,7 +122,8 @@ def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Excha
     if mode is NullText.NOT_FOUND:
         return _not_found
     body = null_body(endpoint)
-    return lambda exchange: exchange.protocol.response_bytes(200, headers, body)
+    status = endpoint.success_status
+    return lambda exchange: exchange.protocol.response_bytes(status, headers, body)
 
 
 def null_body(endpoint: Endpoint) -> bytes:

@@ -319,6 +319,7 @@ async def stream_result(
     protocol: Any,
     client: str,
     request: Request,
+    status: int,
     headers: list[tuple[str, str]],
     patience: float,
     encoder: Encoder = PLAIN,
@@ -329,7 +330,7 @@ async def stream_result(
     coder = coder_of(protocol, headers)
     if coder is not None:
         encoder = _Coded(encoder, coder)
-    body = PipeBody(protocol, 200, headers, patience, client)
+    body = PipeBody(protocol, status, headers, patience, client)
     complete = False
     try:
         await _pump(connection, request, encoder, body)

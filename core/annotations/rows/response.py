@@ -44,6 +44,16 @@ def _assign_null_text(draft: Draft, value: str) -> None:
     draft.set(null_text=choose(value, _NULL_TEXTS))
 
 
+def _status(draft: Draft, line: Line) -> None:
+    word = line.arguments[0]
+    if not (word.isascii() and word.isdecimal() and len(word) == 3 and word.startswith("2")):
+        raise BadValueError(f"'{word}' is not a status of success, from 200 to 299")
+    draft.set(success_status=int(word))
+    if int(word) in (204, 205):
+        # These never have a body (RFC 9110 sections 15.3.5 and 15.3.6).
+        draft.set(void=True)
+
+
 def set_header(draft: Draft, name: str, value: str) -> None:
     """Content-Type replaces; every other name adds a header line, a repeated one too (reference 01, 5.6)."""
     if _UNSENDABLE.search(value):
@@ -81,6 +91,16 @@ SINGLE = Annotation(
 
 ANNOTATIONS = (
     HEADER,
+    Annotation(
+        name="status",
+        aliases=("status",),
+        syntax="status <status>",
+        description="Status of a successful response (200 to 299), in place of 200, or of 204 where there is no body. "
+        "204 and 205 drop the result, as `void` does. A status that SQL sets wins.",
+        apply=_status,
+        minimum_words=2,
+        maximum_words=2,
+    ),
     Annotation(
         name="text_response_null_handling",
         aliases=("response_null_handling", "response_null", "text_response_null_handling", "null_handling"),
@@ -120,7 +140,7 @@ ANNOTATIONS = (
         name="void",
         aliases=("void", "void_result"),
         syntax="void",
-        description="Runs the routine, drops its result and answers 204.",
+        description="Runs the routine, drops its result and answers 204, or the `status` of the comment.",
         apply=flag("void"),
         assign=assigned_flag("void"),
     ),

@@ -44,6 +44,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
     names = placeholder_names(table.endpoint.parameters)
     file_template = parse_template(options.excel_file_name or "", names)
     sheet_template = parse_template(options.excel_sheet or "", names)
+    status = table.endpoint.success_status
     title, date, number = skeleton("styles", look).styles
 
     async def respond(exchange: Exchange) -> None:
@@ -62,7 +63,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
             await table.stream(exchange, headers, encoder)
         else:
             body = await encoder.part(request.body) + await encoder.end()
-            exchange.protocol.response_bytes(200, headers, body)
+            exchange.protocol.response_bytes(status, headers, body)
 
     return TableFormat(SheetRows(table.is_set, table.titles, title, date, number), respond)
 

@@ -12,6 +12,8 @@ from rowcall.service.response.formats.table import Table, TableFormat
 
 
 def html_format(table: Table, look: HtmlTables) -> TableFormat:
+    status = table.endpoint.success_status
+
     def respond(exchange: Exchange) -> Awaitable[None] | None:
         request = exchange.request
         if request is None:
@@ -19,7 +21,7 @@ def html_format(table: Table, look: HtmlTables) -> TableFormat:
         headers = table.headers(exchange, HTML)
         if request.streaming:
             return table.stream(exchange, headers)
-        exchange.protocol.response_bytes(200, headers, request.body)
+        exchange.protocol.response_bytes(status, headers, request.body)
         return None
 
     return TableFormat(HtmlTable(table.is_set, table.titles, look.header.encode(), look.footer.encode()), respond)

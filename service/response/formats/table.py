@@ -55,4 +55,6 @@ class Table:
         return [("content-type", content_type), *self.lines.fields(partial(argument_text, exchange))]
 
     def stream(self, exchange: Exchange, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
-        return responses.stream_response(exchange, self.database, headers, self.patience, encoder)
+        return responses.stream_response(
+            exchange, self.database, self.endpoint.success_status, headers, self.patience, encoder
+        )
