@@ -89,6 +89,8 @@ cdef tuple WATCHED = (
 cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
 cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 
+cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
+
 # Its number is no endpoint's: those count from 1.
 cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
 
@@ -397,12 +399,7 @@ cdef class Connection:
         cdef PGresult *result
         cdef Request request
         cdef long served = self.served
-        if self.head is None:
-            # Nothing was asked: a notice, a parameter change, or a FATAL before the end of the connection.
-            pq.isBusy(self.conn)
-            if self.farewell is not None:
-                self._lose(self.farewell)
-                return 0
+        # Without a head only a notice, a parameter change, or a FATAL before the end of the connection is expected.
         while self.head is not None and self.state != ConnectionState.PAUSED:
             if pq.isBusy(self.conn):
                 break
@@ -416,10 +413,16 @@ cdef class Connection:
             request.step += 1
             # One more than there are commands: an error of the commit itself comes behind the last of them.
             if request.step > request.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
-                self._lose("the answers of the server do not fit the requests")
+                self._lose(UNEXPECTED_RESULTS)
                 return 0
             if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
                 self._ask_for_rows(self.head)
+        if self.head is None:
+            # What has arrived behind the last answer would become the next request's: libpq drops it, with a notice.
+            pq.isBusy(self.conn)
+            if self.farewell is not None:
+                self._lose(self.farewell)
+                return 0
         if self.served != served:
             self._batch_done()
         return 0
@@ -428,10 +431,18 @@ cdef class Connection:
         cdef int status = pq.resultStatus(result)
         cdef Request request = self.head
         try:
-            if status == PGRES_TUPLES_CHUNK or status == PGRES_SINGLE_TUPLE:
+            if status == PGRES_PIPELINE_SYNC:
+                # Each command has been answered, and behind them at most an error of the commit.
+                if request.step < request.step_count:
+                    self._lose(UNEXPECTED_RESULTS)
+                else:
+                    self._finish_head()
+            elif status == PGRES_FATAL_ERROR:
+                self._error(request, result)
+            elif request.step >= request.step_count:
+                self._lose(UNEXPECTED_RESULTS)
+            elif status == PGRES_TUPLES_CHUNK or status == PGRES_SINGLE_TUPLE:
                 self._rows(request, result)
-            elif status == PGRES_PIPELINE_SYNC:
-                self._finish_head()
             elif status == PGRES_COMMAND_OK or status == PGRES_TUPLES_OK:
                 if request.steps[request.step] == STEP_PARSE:
                     request.parse += 1
@@ -439,8 +450,6 @@ cdef class Connection:
                     self._end_of_rows(request, result)
                     if status == PGRES_COMMAND_OK:
                         self._look_at_command(result)
-            elif status == PGRES_FATAL_ERROR:
-                self._error(request, result)
             elif status == PGRES_PIPELINE_ABORTED:
                 if request.steps[request.step] == STEP_PARSE:
                     self._forget_parse(request)
@@ -450,6 +459,8 @@ cdef class Connection:
             elif status == PGRES_EMPTY_QUERY and request.steps[request.step] == STEP_CALL:
                 # Nothing but a comment: a command that does nothing.
                 self._end_of_rows(request, result)
+            elif status != PGRES_EMPTY_QUERY:
+                self._lose(UNEXPECTED_RESULTS)
         finally:
             pq.clear(result)
         return 0
@@ -556,6 +567,10 @@ cdef class Connection:
     cdef int _error(self, Request request, PGresult *result) except -1:
         cdef ServerError error = error_of(result)
         cdef Step step = STEP_CALL
+        if not error.sqlstate:
+            # Made by libpq, not by the server: it could not read a message, and what follows may be anything.
+            self._lose(error.message)
+            return 0
         if request.step < request.step_count:
             step = <Step>request.steps[request.step]
         if step == STEP_PARSE:
@@ -696,7 +711,11 @@ cdef class Connection:
             return self._finish_draining()
         if self.head is None:
             status = pq.transactionStatus(self.conn)
-            if status != PQTRANS_IDLE and status != PQTRANS_ACTIVE:
+            if status == PQTRANS_ACTIVE:
+                # libpq waits for results of which no request is left.
+                self._lose(UNEXPECTED_RESULTS)
+                return 0
+            if status != PQTRANS_IDLE:
                 self._lose("a routine left a transaction open")
                 return 0
         if self.state == ConnectionState.READY and self._session_changed():
@@ -761,6 +780,9 @@ cdef class Connection:
         if severity == "FATAL":
             # To an idle connection the last word comes as a notice; nothing may be placed behind it.
             self.farewell = error_field(result, c"M") or "the server has ended the connection"
+        elif pq.resultErrorField(result, c"C") == NULL and self.farewell is None:
+            # Made by libpq, not by the server: a message arrived that it did not expect, and it has dropped it.
+            self.farewell = UNEXPECTED_RESULTS
         if self.head is not None and self.head.hearer is not None:
             self._hear(self.head.hearer, severity, result)
         if self.on_notice is None:
