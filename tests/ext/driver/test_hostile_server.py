@@ -1,0 +1,89 @@
+"""A server whose results do not fit the requests: no request gets another's answer, and the connection ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from rowcall.ext.driver.connection import ConnectionState
+from rowcall.ext.driver.request import Request
+from tests.ext.wire import connected, outcome, request, run, statement, until
+from tests.harness.database import Database
+from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule
+
+
+@dataclass(frozen=True)
+class Behind(Database):
+    """The database, as it is reached through the proxy."""
+
+    port: int
+
+    @property
+    def conninfo(self) -> str:
+        return super().conninfo.replace(f":{self.server.port}/", f":{self.port}/")
+
+
+@pytest.fixture(scope="module")
+def proxy(database: Database) -> Iterator[HostilePostgres]:
+    made = HostilePostgres(database.server.port, b"hostile")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def changed_at(kind: bytes, *, before: bytes = b"", behind: bytes = b"") -> Rule:
+    return lambda found, whole: before + whole + behind if found == kind else whole
+
+
+ENDING: dict[str, Rule] = {
+    "surplus result": changed_at(READY, before=ADDED["command complete"]),
+    "surplus rows": changed_at(READY, before=ADDED["another description"] + ADDED["a row"] + ADDED["command complete"]),
+    "two surplus results": changed_at(READY, before=ADDED["command complete"] * 2),
+    "early Sync": changed_at(b"T", before=ADDED["ready"]),
+    "Sync between rows": changed_at(b"D", before=ADDED["ready"]),
+    "Sync instead of the end of the rows": lambda kind, whole: ADDED["ready"] if kind == b"C" else whole,
+    "two Syncs": changed_at(READY, behind=ADDED["ready"]),
+    "surplus answer behind the last": changed_at(
+        READY, behind=ADDED["bind complete"] + ADDED["command complete"] + ADDED["ready"]
+    ),
+    "no Sync": lambda kind, whole: b"" if kind == READY else whole,
+    "error of libpq": changed_at(b"D", before=ADDED["a row of many columns"]),
+    "error without SQLSTATE": changed_at(b"T", before=ADDED["an error without SQLSTATE"]),
+}
+
+
+@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("count", [1, 3])
+def test_unexpected_results_end_the_connection(
+    database: Database, proxy: HostilePostgres, name: str, count: int
+) -> None:
+    if name == "surplus answer behind the last":
+        # In front of a request that waits, it cannot be told from that request's own.
+        count = 1
+    elif name == "no Sync":
+        # Noticed by what comes next.
+        count = max(count, 2)
+    echo = statement("select $1::int as n, 'hostile' as v from generate_series(1, 2)", 1)
+
+    async def work() -> list[Request]:
+        proxy.rule = None
+        async with connected(Behind(database.server, database.name, proxy.port)) as connection:
+            warm = request(echo, "0")
+            connection.submit(warm)
+            await outcome(warm)
+            proxy.rule = ENDING[name]
+            made = [request(echo, str(number)) for number in range(1, count + 1)]
+            for one in made:
+                assert connection.submit(one)
+            await asyncio.gather(*(outcome(one) for one in made))
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+            return made
+
+    for number, one in enumerate(run(work()), 1):
+        if one.succeeded:
+            assert json.loads(one.body) == [{"n": number, "v": "hostile"}] * 2
