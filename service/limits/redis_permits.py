@@ -12,6 +12,7 @@ import hashlib
 from rowcall.core.limits.counting import Decision, Turn
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
+from rowcall.service.store.redis_connection import MALFORMED
 from rowcall.service.store.redis_link import GoneError, LateLink
 
 _DECIDE = """
@@ -114,9 +115,10 @@ class RedisPermits:
             allowed, wait, begin, number = await link.run(
                 _DECIDE, [_name(policy, caller)], [policy.kind.value.encode(), *numbers]
             )
-        except GoneError:
+            wait = wait / 1000
+        except (GoneError, *MALFORMED):
             return self._host.ask(policy, caller)
-        return Decision(bool(allowed), wait / 1000, _RedisTurn(begin, number))
+        return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
     async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
         """Whoever waited for his turn is not there any more."""

@@ -32,6 +32,7 @@ from typing import Any
 from rowcall.core.cache.entry import Entry, packed, unpacked
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
+from rowcall.service.store import entry_sealer
 from rowcall.service.store.flights import (
     AGAIN,
     ALONE,
@@ -46,6 +47,7 @@ from rowcall.service.store.flights import (
     problem_of,
     problem_text,
 )
+from rowcall.service.store.redis_connection import MALFORMED
 from rowcall.service.store.redis_link import GoneError, RedisLink
 
 CHANNEL = b"rowcall:answers"
@@ -54,6 +56,8 @@ LEASE = 3.0
 RENEW = 1.0
 COMPUTING = 3600
 """Seconds for which a tag knows of an answer besides its lifetime: longer than any computing takes."""
+MOST_REFUSALS = 3
+"""Corrupt entries of one key after which a request computes without the cache."""
 AT_ONCE = 100
 """Answers of a tag that are forgotten at one time."""
 
@@ -109,6 +113,7 @@ if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[1], ARGV[2]) 
 return found
 """
 _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+_LEFT = "return redis.call('PTTL', KEYS[1])"
 _BREAK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 _ANNOUNCE = """
 local left = redis.call('PTTL', KEYS[1])
@@ -220,7 +225,7 @@ class RedisAnswers:
         name = stored_name(key)
         try:
             data = await self.link.get(b"rowcall:{%b}:a" % name)
-            entry = None if data is None else unpacked(data)
+            entry = None if data is None else self._opened(name, data)
             return entry or await self._board(name, patience)
         except GoneError:
             return ALONE
@@ -240,11 +245,13 @@ class RedisAnswers:
             data = await self.link.run(_LAST, _keys(name)[:1], times)
         except GoneError:
             return None
-        return unpacked(data) if data else None
+        return self._opened(name, data) if data else None
 
     async def left(self, key: bytes) -> float | None:
         """Seconds for which the answer is kept; None: for ever; 0: it is not. Raises `GoneError`."""
-        left = await self.link.ask(self.link.client.pttl, _keys(stored_name(key))[0])
+        left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
+        if not isinstance(left, int):
+            raise GoneError
         return None if left == -1 else max(0.0, left / 1000)
 
     async def _board(self, name: bytes, patience: float) -> Found:
@@ -257,6 +264,7 @@ class RedisAnswers:
 
     async def _wait_or_begin(self, name: bytes, patience: float, script: str, times: list[int]) -> FoundStale:
         until = time.monotonic() + patience
+        refusals = 0
         while True:
             # Listening begins before the question: the word may come before its answer has been read.
             future = self._waiters.join(name)
@@ -264,11 +272,22 @@ class RedisAnswers:
                 self._numbers += 1
                 number = self._mark + str(self._numbers).encode()
                 kind, value = await self.link.run(script, _keys(name), [number, _milliseconds(LEASE), *times])
+                refused = kind in (1, 4, 5) and self._opened(name, value) is None
+                if refused:
+                    refusals += 1
+                    await self._remove_refused(name, value)
+            except MALFORMED:
+                self._waiters.leave(name, future)
+                self._awaits_no_more(name)
+                raise GoneError from None
             except BaseException:
                 self._waiters.leave(name, future)
                 self._awaits_no_more(name)
                 raise
-            if kind != 2:
+            if refused and kind != 5 and refusals < MOST_REFUSALS:
+                self._waiters.leave(name, future)
+                continue
+            if kind != 2 or not isinstance(value, bytes):
                 self._waiters.leave(name, future)
                 return self._boarded(kind, value, name, number)
             self.awaited[name] = value
@@ -284,7 +303,7 @@ class RedisAnswers:
         if kind in (3, 5):
             self._open[name] = (number, time.monotonic())
             ticket = RedisTicket(self, name, number)
-        entry = unpacked(value) if kind != 3 else None
+        entry = self._opened(name, value) if kind != 3 else None
         if entry is None:
             return ticket or ALONE
         return entry if kind == 1 else Outdated(entry, ticket)
@@ -298,6 +317,16 @@ class RedisAnswers:
         except BaseException:
             self._awaits_no_more(name)
             raise
+
+    def _opened(self, name: bytes, data: Any) -> Entry | None:
+        """Return the entry, or None if it is corrupt, or not the entry of this key."""
+        content = entry_sealer.opened(name, data) if isinstance(data, bytes) else None
+        return None if content is None else unpacked(content)
+
+    async def _remove_refused(self, name: bytes, data: bytes) -> None:
+        """Delete a corrupt entry, so that it is computed anew."""
+        log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
+        await self.link.run(_BREAK, _keys(name)[:1], [data])
 
     def _awaits_no_more(self, name: bytes) -> None:
         """One of those who waited does not any more."""
@@ -320,7 +349,8 @@ class RedisAnswers:
         self._open.pop(name, None)
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
         try:
-            kept = await self.link.run(_LAND, _keys(name), [number, packed(entry), life, CHANNEL, name + b"r"])
+            sealed = entry_sealer.sealed(name, packed(entry))
+            kept = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
         except GoneError:
             # It may have been forgotten while it was computed, and nobody is there to say so.
             self._waiters.tell(name, ALONE)
@@ -366,7 +396,7 @@ class RedisAnswers:
                 some = names[first : first + AT_ONCE]
                 count += sum(await asyncio.gather(*map(self._forget, some)))
                 await self.link.run(_GONE, keys[1:2], [turn, *some])
-        except GoneError:
+        except (GoneError, *MALFORMED):
             raise not_forgotten() from None
         return count
 

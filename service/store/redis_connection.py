@@ -23,6 +23,9 @@ from rowcall.core.cache.redis_address import RedisAddress
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
 
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What redis-py and its callers raise for a reply of another form than the command has."""
+
 Client = Any
 """redis-py's classes for the three kinds have no common base with these commands."""
 
@@ -42,6 +45,8 @@ async def open_client(address: RedisAddress, purpose: str, patience: float | Non
                 return await _opened(address, host, _options(address, purpose, patience))
         except FAILURES as error:
             failure = error
+        except MALFORMED as error:
+            failure = ConnectionError(f"a malformed reply: {error}")
     raise failure or ConnectionError("no host is named")
 
 

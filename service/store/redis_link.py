@@ -7,7 +7,9 @@ warning says that it is, and one line that it is back; in between it is tried on
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, ResponseError, TryAgainError
 
 from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
-from rowcall.service.store.redis_connection import FAILURES, Client, is_cluster, open_client
+from rowcall.service.store.redis_connection import FAILURES, MALFORMED, Client, is_cluster, open_client
 
 log = logging.getLogger("rowcall.redis")
 
@@ -37,6 +39,19 @@ Hear = Callable[[bytes], Awaitable[None] | None]
 
 class GoneError(Exception):
     """Redis does not answer."""
+
+
+class MalformedReplyError(ValueError):
+    """A reply is not one to the command that was sent: the connection is out of step, or its data corrupt."""
+
+
+def _echoing(script: str) -> str:
+    """Return the script with its last argument in front of its reply.
+
+    A connection that got one surplus reply gives every later command the reply to the one before. The form of replies
+    does not show that; an argument that is different for each call does.
+    """
+    return f"local function body() {script}\nend return {{ARGV[#ARGV], body()}}"
 
 
 class RedisLink:
@@ -101,14 +116,14 @@ class RedisLink:
     async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
-            values: Sequence[bytes | None] = await self.ask(mget, list(wanted))
+            values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
         except GoneError as error:
             for future in wanted.values():
                 if not future.done():
                     future.set_exception(error)
                     future.exception()  # whoever waits may have left
         else:
-            for future, value in zip(wanted.values(), values, strict=True):
+            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has counted them
                 if not future.done():
                     future.set_result(value)
         finally:
@@ -121,11 +136,20 @@ class RedisLink:
         """A Lua script, whole or not at all. Raises `GoneError`."""
         made = self._scripts.get(script)
         if made is None and self.client is not None:
-            made = self._scripts[script] = self.client.register_script(script)
-        return await self.ask(made, keys, values)
+            made = self._scripts[script] = self.client.register_script(_echoing(script))
+        mark = secrets.token_hex(8).encode()
+        reply = await self.ask(made, keys, [*values, mark], check=_echo_of(mark))
+        return reply[1] if len(reply) == 2 else None
 
-    async def ask(self, command: Callable[..., Awaitable[Any]] | None, *arguments: Any) -> Any:
-        """Raises:
+    async def ask(
+        self,
+        command: Callable[..., Awaitable[Any]] | None,
+        *arguments: Any,
+        check: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """check: whether a reply has the form that the command has; if not, it fails and connections are closed.
+
+        Raises:
         GoneError: it has not answered, or is known not to.
         """
         if self.gone or command is None:
@@ -135,7 +159,12 @@ class RedisLink:
                 if self.gone:
                     raise GoneError
                 async with asyncio.timeout(self._timeout):
-                    return await command(*arguments)
+                    reply = await command(*arguments)
+            return _checked(reply, check)
+        except MALFORMED as error:
+            self._lost(error)
+            await self._disconnect()
+            raise GoneError from None
         except FAILURES as error:
             if isinstance(error, ResponseError) and not _is_no_master(error):
                 self._refused(error)
@@ -161,7 +190,7 @@ class RedisLink:
         while True:
             try:
                 await self._listen_once(channel, hear, began, heard)
-            except FAILURES as error:
+            except (*FAILURES, *MALFORMED) as error:
                 log.debug("not listening to Redis: %s", error)
             await asyncio.sleep(PING)
 
@@ -202,13 +231,21 @@ class RedisLink:
         log.warning("Redis at %s is gone, requests go on without it: %s", self._address, reason)
         self.background(self._look_for_it())
 
+    async def _disconnect(self) -> None:
+        """Close every connection: which one is out of step is not known."""
+        with contextlib.suppress(*FAILURES, *MALFORMED):
+            if self.is_cluster:
+                await self.client.aclose()
+            else:
+                await self.client.connection_pool.disconnect(inuse_connections=True)
+
     async def _look_for_it(self) -> None:
         while self.gone:
             await asyncio.sleep(TRY_AGAIN)
             try:
                 async with asyncio.timeout(self._timeout):
                     await self.client.ping()
-            except FAILURES:
+            except (*FAILURES, *MALFORMED):
                 continue
             self.gone = False
             log.warning("Redis at %s is back", self._address)
@@ -224,6 +261,24 @@ class RedisLink:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task for Redis failed", exc_info=error)
+
+
+def _checked(reply: Any, check: Callable[[Any], bool] | None) -> Any:
+    if check is not None and not check(reply):
+        raise MalformedReplyError("a reply of unexpected form")
+    return reply
+
+
+def _values_of(count: int) -> Callable[[Any], bool]:
+    def check(reply: Any) -> bool:
+        values = isinstance(reply, list) and len(reply) == count
+        return values and all(value is None or isinstance(value, bytes) for value in reply)
+
+    return check
+
+
+def _echo_of(mark: bytes) -> Callable[[Any], bool]:
+    return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
 
 
 def _is_no_master(error: ResponseError) -> bool:

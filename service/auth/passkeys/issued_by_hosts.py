@@ -46,15 +46,16 @@ class IssuedByHosts:
             Problem: 503, it cannot be told.
         """
         try:
-            kept = await self._ask("get", self._key(challenge_id, flow))
+            kept = await self._read(self._key(challenge_id, flow))
         except GoneError:
             here = await self._host.find(challenge_id, flow)
             if here is None:
                 raise unavailable("it cannot be told what this challenge was issued for") from None
             return here
         if kept is not None:
-            name, subject, context, credentials = orjson.loads(kept)
-            return Issue(name, subject, context, tuple(credentials))
+            found = _issue_of(kept)
+            if found is not None:
+                return found
         # Issued while Redis was gone.
         here = await self._host.find(challenge_id, flow)
         if here is None:
@@ -69,6 +70,13 @@ class IssuedByHosts:
             # The command that verifies it has consumed it, too.
             return
 
+    async def _read(self, key: bytes) -> Any:
+        """Raises `GoneError`."""
+        link = await self._redis.link()
+        if link is None:
+            raise GoneError
+        return await link.run("return redis.call('GET', KEYS[1])", [key], [])
+
     async def _ask(self, command: str, *arguments: Any, **options: Any) -> Any:
         """Raises `GoneError`."""
         link = await self._redis.link()
@@ -78,3 +86,12 @@ class IssuedByHosts:
 
     def _key(self, challenge_id: str, flow: str) -> bytes:
         return PREFIX + self._application + b":" + key_of(challenge_id, flow).hex().encode()
+
+
+def _issue_of(stored: bytes) -> Issue | None:
+    """Return the issue, or None if the stored bytes are corrupt."""
+    try:
+        name, subject, context, credentials = orjson.loads(stored)
+        return Issue(name, subject, context, tuple(credentials))
+    except (ValueError, TypeError):
+        return None

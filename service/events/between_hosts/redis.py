@@ -6,6 +6,7 @@ The stream is as long as what hosts keep for those who come back, so a host that
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
@@ -16,7 +17,7 @@ from rowcall.core.cache.redis_address import RedisAddress
 from rowcall.service.background import pause
 from rowcall.service.events.batches import Batch, unpack
 from rowcall.service.events.between_hosts.waiting import Outbox
-from rowcall.service.store.redis_connection import FAILURES, Client, open_client
+from rowcall.service.store.redis_connection import FAILURES, MALFORMED, Client, open_client
 
 log = logging.getLogger("rowcall.events")
 
@@ -59,7 +60,7 @@ class RedisBridge:
                         _hand_over(entry, receive)
             finally:
                 await client.aclose()
-        except FAILURES as error:
+        except (*FAILURES, *MALFORMED) as error:
             self._tell(error)
 
     async def write(self) -> None:
@@ -74,8 +75,9 @@ class RedisBridge:
                     for packed in waiting:
                         pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
                     await pipeline.execute()
-            except FAILURES as error:
+            except (*FAILURES, *MALFORMED) as error:
                 self._tell(error)
+                client = await _closed(client, error)
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
             else:
@@ -100,8 +102,9 @@ class RedisBridge:
                     self._gone = False
                     log.warning("Redis at %s is back: events go to other hosts again", self._address)
                 attempt = 0
-            except FAILURES as error:
+            except (*FAILURES, *MALFORMED) as error:
                 self._tell(error)
+                client = await _closed(client, error)
                 # It may come back empty, and number its entries anew; what is read again is recognised.
                 last = _START
                 self._sizes.clear()
@@ -135,10 +138,19 @@ class RedisBridge:
             log.warning("Redis at %s is gone: events stay on their hosts until it is back: %s", self._address, reason)
 
 
+async def _closed(client: Client, error: BaseException) -> Client:
+    """Return the client, or None after closing it if the error is a malformed reply: its connection is out of step."""
+    if client is None or isinstance(error, FAILURES):
+        return client
+    with contextlib.suppress(*FAILURES, *MALFORMED):
+        await client.aclose()
+    return None
+
+
 def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
     try:
         batches = unpack(entry[_FIELD])
-    except (KeyError, ValueError, TypeError):
+    except (LookupError, ValueError, TypeError, AttributeError):
         log.warning("an entry in the stream of events was not written by this service; it is left out")
         return
     for batch in batches:

@@ -122,3 +122,50 @@ def test_whoever_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisS
             ticket.give_up(None)
 
     run(work())
+
+
+def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with answers(redis) as made:
+            other = b"GET /others"
+            for key in (KEY, other):
+                ticket = await made.begin(key, 10)
+                assert isinstance(ticket, RedisTicket)
+                assert await made.land(stored_name(key), ticket.number, Entry(key, 1))
+            names = [b"rowcall:{%b}:a" % stored_name(key) for key in (KEY, other)]
+            with redis.client() as client:
+                good = client.get(names[0])
+                assert isinstance(good, bytes)
+                for foreign in (client.get(names[1]), good[:-1] + b"x", good[:20], b"", b"x" * 200):
+                    client.set(names[0], foreign or b"")
+                    ticket = await made.begin(KEY, 10)
+                    assert isinstance(ticket, RedisTicket), "computed anew"
+                    assert await made.land(stored_name(KEY), ticket.number, Entry(KEY, 1))
+            found = await made.begin(KEY, 10)
+            assert isinstance(found, Entry)
+            assert found.body == KEY
+
+    run(work())
+
+
+def test_a_surplus_reply_gives_nobody_the_reply_to_another_command(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with answers(redis) as made:
+            for key in (KEY, b"GET /others"):
+                ticket = await made.begin(key, 10)
+                assert isinstance(ticket, RedisTicket)
+                assert await made.land(stored_name(key), ticket.number, Entry(key, 1))
+
+            async def another_reply(*_arguments: object) -> list[object]:
+                return [b"the mark of another call", 1]
+
+            with pytest.raises(GoneError):
+                await made.link.ask(another_reply, check=lambda reply: reply[0] == b"mine")
+            assert made.link.gone
+            await until(lambda: not made.link.gone)
+            for key in (KEY, b"GET /others"):
+                found = await made.begin(key, 10)
+                assert isinstance(found, Entry)
+                assert found.body == key
+
+    run(work())

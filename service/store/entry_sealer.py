@@ -1,0 +1,28 @@
+"""Cached responses in Redis carry a digest of their key and content, and are refused without it.
+
+Whatever Redis replies (the reply to another command, a changed value, an entry that another program wrote by mistake)
+is never given as the response to a request that has another key.
+
+The digest has no secret: hosts that share a Redis do not necessarily share a key ring (by default each host has a
+folder of its own), and would refuse each other's entries. A program that may write to this Redis is trusted, as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+_SIZE = 32
+
+
+def sealed(name: bytes, content: bytes) -> bytes:
+    return _digest(name, content) + content
+
+
+def opened(name: bytes, data: bytes) -> bytes | None:
+    """Return the content; None if the data is not an entry of this name."""
+    digest, content = data[:_SIZE], data[_SIZE:]
+    return content if digest == _digest(name, content) else None
+
+
+def _digest(name: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(b"rowcall cached response %d:%b" % (len(name), name) + content).digest()
