@@ -360,9 +360,9 @@ def workbook() -> bytes:
 def test_sheets_are_read_as_configured(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     entries = upload(service, "up-book", ("q.xlsx", workbook(), XLSX))
-    assert [(one["type"], one["sheet"], one["rows"], one["result"]) for one in entries] == [
-        ("book", "North", 0, 1),
-        ("book", "South", 0, 1),
+    assert [(one["type"], one["sheet"], one["rows"], one["lastResult"]) for one in entries] == [
+        ("book", "North", 1, 1),
+        ("book", "South", 1, 1),
     ]
     assert [data for (data,) in database.fetch("select data from row_of")] == [
         {"A1": name, "B1": "1", "C1": "01.03.26"} for name in ("North", "South")

@@ -136,7 +136,9 @@ def test_the_first_sheet_is_read(service: Service, database: Database) -> None:
         ("size", len(content)),
         ("sheet", "North"),
         ("success", True),
-        ("rows", 2),
+        ("status", "Ok"),
+        ("rows", 3),
+        ("lastResult", 3),
         ("result", 3),
     ]
     assert database.fetch("select number, cells, previous, about ->> 'rowIndex' from line order by number") == [
@@ -157,7 +159,10 @@ def test_the_first_sheet_is_read(service: Service, database: Database) -> None:
 def test_all_sheets_are_read(service: Service, database: Database) -> None:
     database.execute("truncate line")
     entries = upload(service, "up-all", workbook())
-    assert [(entry["sheet"], entry["rows"], entry["result"]) for entry in entries] == [("North", 2, 3), ("South", 0, 1)]
+    assert [(entry["sheet"], entry["rows"], entry["lastResult"]) for entry in entries] == [
+        ("North", 3, 3),
+        ("South", 1, 1),
+    ]
     south = "where about ->> 'sheet' = 'South'"
     assert database.fetch(f"select cells, previous, about ->> 'rowIndex' from line {south}") == [
         ([None, "x"], None, "2")
@@ -172,14 +177,14 @@ def test_a_sheet_is_named_in_any_case_and_its_dates_are_told_as_wished(service: 
     assert upload(service, "up-sheet?sheet=west", workbook()) == []
 
 
-def test_an_empty_sheet_has_one_row_less_than_none(service: Service) -> None:
+def test_an_empty_sheet_has_no_rows(service: Service) -> None:
     content = io.BytesIO()
     with xlsxwriter.Workbook(content) as book:
         book.add_worksheet("Empty")
     response = service.post("/api/up-all", files={"file": ("é <&>.xlsx", content.getvalue(), XLSX)})
     assert response.text == (
         f'[{{"type":"excel","fileName":"é <&>.xlsx","contentType":"{XLSX}","size":{len(content.getvalue())},'
-        '"sheet":"Empty","success":true,"rows":-1,"result":null}]'
+        '"sheet":"Empty","success":true,"status":"Ok","rows":0,"lastResult":null,"result":null}]'
     )
 
 
@@ -304,7 +309,7 @@ def test_many_rows_are_kept_as_one_by_one(
 ) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, path, many_rows())
-    assert (entry["rows"], entry["result"]) == (MANY - 1, result)
+    assert (entry["rows"], entry["result"]) == (MANY, result)
     found = database.fetch(f"select number, {column}, about ->> 'rowIndex', previous from line order by number")
     prefix = "n" if path == "up-objects-chained" else ""
     chained = path in ("up-first", "up-objects-chained")
@@ -314,7 +319,7 @@ def test_many_rows_are_kept_as_one_by_one(
 def test_long_rows_do_not_wait_for_others(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", many_rows("x" * 30_000))
-    assert (entry["rows"], entry["result"]) == (MANY - 1, MANY)
+    assert (entry["rows"], entry["result"]) == (MANY, MANY)
     assert database.value("select sum(length(cells[1])) from line") > MANY * 30_000
 
 
@@ -382,7 +387,7 @@ def test_workbooks_of_other_formats_are_read(
 ) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", content, name)
-    assert (entry["fileName"], entry["sheet"], entry["rows"]) == (name, "North", 1 + len(moments))
+    assert (entry["fileName"], entry["sheet"], entry["rows"]) == (name, "North", 2 + len(moments))
     wanted = [["sku", "1.5", "True"], [None, "é", None], *moments]
     assert database.fetch("select cells, about ->> 'rowIndex' from line order by number") == [
         (cells, str(index)) for cells, index in zip(wanted, (1, 3, 5), strict=False)

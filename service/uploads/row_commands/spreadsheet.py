@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, dumped, with_claims
+from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
 from rowcall.core.uploads.options import Common, Excel
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
@@ -123,8 +123,9 @@ class _Sheet:
 
     async def finish(self) -> Entry:
         await self._rows.finish()
-        # One less than there were: the field takes the first for a heading.
-        return {**self._about, "success": True, "rows": self._count - 1, "result": self._rows.result}
+        # `result` is the older name of `lastResult` (reference 05, 5.4); both are sent.
+        result = self._rows.result
+        return {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}
 
 
 async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
