@@ -185,7 +185,7 @@ def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     wanted = endpoint.options.encryption
     if endpoint.options.proxy is not None and wanted and (wanted.all_parameters or wanted.parameters):
         message = "encrypt is for the routine alone: proxy sends the request on as it came, unencrypted"
-        yield Diagnostic(endpoint.routine.identity, used["encrypt"], message)
+        yield Diagnostic(endpoint.routine.identity, used["encrypt"], f"{message}; the endpoint is left out", left_out=1)
 
 
 def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:

@@ -161,16 +161,19 @@ def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
 
 
 def validation_diagnostics(endpoint: Endpoint, rules: frozenset[str] | None) -> Iterator[Diagnostic]:
-    """Parameters and rules that are none. `rules`: the names of those that exist; None: nobody has looked."""
+    """Yield the parameters and rules that do not exist: the endpoint is left out, as values would reach it unchecked.
+
+    rules: the names of those that exist; None: they are not known here.
+    """
     for name, rule_names in endpoint.options.validations:
         if _parameter(endpoint, name) is None:
-            yield Diagnostic(
-                endpoint.routine.identity, None, f"validate {name!r} names no parameter; the annotation has no effect"
-            )
+            message = f"validate {name!r} names no parameter; the endpoint is left out"
+            yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
         for rule in rule_names:
             if rules is not None and rule not in rules:
-                message = f"validate {name!r}: the rule {rule!r} is none of {', '.join(sorted(rules))} and is left out"
-                yield Diagnostic(endpoint.routine.identity, None, message)
+                message = f"validate {name!r}: the rule {rule!r} is none of {', '.join(sorted(rules))}"
+                message += "; the endpoint is left out"
+                yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 
 def _parameter(endpoint: Endpoint, name: str) -> int | None:

@@ -98,7 +98,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named) if settings.flag(_RETRIES) else None,
-            rules=frozenset(options.rules),
+            # Without them the rules of the configuration are switched off, and may still be named.
+            rules=frozenset(options.rules) if settings.flag("ValidationOptions:Enabled") else None,
             rate_limiters=options.limits.names if options.limits.enabled else None,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),

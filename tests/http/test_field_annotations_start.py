@@ -7,7 +7,7 @@ import pytest
 
 from rowcall.core.annotations import BY_WORD
 from tests.harness.database import Database
-from tests.harness.expect import JSON, answer
+from tests.harness.expect import JSON, answer, problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -188,6 +188,10 @@ framing|Content-Length: 5|Content-Length is set by the service itself
 """
 
 
+PROTECTIVE = {"validate", "validate_rule"}
+"""Cases whose line protects the endpoint, which is left out therefore."""
+
+
 def _rows(text: str) -> list[list[str]]:
     return [line.split("|") for line in text.strip().splitlines()]
 
@@ -235,8 +239,14 @@ def test_a_word_warns_once_until_its_capability_is_there(service: Service, name:
 
 
 @pytest.mark.parametrize(("name", "line", "message"), _rows(WRONG), ids=[row[0] for row in _rows(WRONG)])
-def test_a_wrong_argument_warns_once_and_changes_nothing(service: Service, name: str, line: str, message: str) -> None:
-    (warning,) = _warnings(service, f"wrong_{name}")
+def test_a_wrong_argument_warns_once_and_changes_nothing_unless_it_protects(
+    service: Service, name: str, line: str, message: str
+) -> None:
+    warning, *left_out = _warnings(service, f"wrong_{name}")
     assert message in warning
+    if name in PROTECTIVE:
+        problem(service.get(f"/api/wrong-{name.replace('_', '-')}"), 404)
+        return
+    assert left_out == []
     wanted = ROWS if name != "connection" else (500,)
     assert answer(service.get(f"/api/wrong-{name.replace('_', '-')}"))[: len(wanted)] == wanted
