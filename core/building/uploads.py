@@ -52,9 +52,9 @@ class UploadEndpoint:
             self.options = replace(options, upload=None)
             self.diagnostics = ("uploads are switched off: set Service:UploadOptions:Enabled; `upload` has no effect",)
             return
-        self.diagnostics = tuple(_side_effects(options, method, used, upload))
+        self.diagnostics = tuple(_side_effects(options, method, used, upload, known))
         if known is not None:
-            self.refusals = (*_unknown_handlers(upload, known), *_unsafe_folders(options, upload, parameters, known))
+            self.refusals = tuple(_unsafe_folders(options, upload, parameters, known))
         self.method = "POST"
         self.options = replace(
             options,
@@ -71,18 +71,6 @@ class UploadEndpoint:
             yield Diagnostic(identity, used.get("upload"), message)
         for message in self.refusals:
             yield Diagnostic(identity, used.get("upload"), message, left_out=1)
-
-
-def _unknown_handlers(upload: Upload, known: UploadNames) -> Iterator[str]:
-    """Files would go to another place than the one that is meant, past its checks."""
-    keys = {key.lower() for key in known.handlers}
-    offered = ", ".join(known.handlers)
-    unknown = [name for name in upload.handlers if name.lower() not in keys]
-    if unknown:
-        yield f"{', '.join(unknown)} is none of the upload handlers {offered}; the endpoint is left out"
-    for word, name in upload.settings:
-        if word.endswith("fallback_handler") and "{" not in name and name.strip().lower() not in keys:
-            yield f"{word}: {name} is none of the upload handlers {offered}; the endpoint is left out"
 
 
 def _unsafe_folders(
@@ -113,7 +101,9 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
     return replace(upload, handlers=handlers or (known.default_handler,), metadata=metadata)
 
 
-def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
+def _side_effects(
+    options: Options, method: str, used: Mapping[str, str], upload: Upload, known: UploadNames | None
+) -> Iterator[str]:
     if method != "POST":
         yield f"files come with POST, which is the method now, and not {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
@@ -122,3 +112,13 @@ def _side_effects(options: Options, method: str, used: Mapping[str, str], upload
         yield "upload_progress has no effect without sse or sse_publish: nobody would hear of it"
     if upload.resumable and (options.proxy is not None or options.proxy_out is not None):
         yield "resumable has no effect for a proxy: its files go elsewhere as they come"
+    if known is None:
+        return
+    keys = {key.lower() for key in known.handlers}
+    unknown = [name for name in upload.handlers if name.lower() not in keys]
+    if unknown:
+        instead = "" if len(unknown) < len(upload.handlers) else f"; {known.default_handler} is used"
+        yield f"{', '.join(unknown)} is none of the upload handlers {', '.join(known.handlers)}{instead}"
+    for word, name in upload.settings:
+        if word.endswith("fallback_handler") and "{" not in name and name.strip().lower() not in keys:
+            yield f"{word}: {name} is none of the upload handlers {', '.join(known.handlers)}; it is not used"

@@ -80,8 +80,9 @@ def _endpoint(
         "request": {},
         "response": _response(endpoint, types, camel, nulls),
     }
-    if endpoint.success_status != (204 if told["response"] is None else 200):
-        told["status"] = endpoint.success_status
+    declared = endpoint.options.success_status
+    if declared not in (None, 204 if told["response"] is None else 200):
+        told["status"] = declared
     for parameter in endpoint.parameters:
         told["request"].setdefault(
             parameter.api_name,

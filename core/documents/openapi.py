@@ -383,7 +383,8 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
     content = {} if tables and has_fixed_format(endpoint) else {answer[0]: {"schema": answer[1]}}
     content |= {media_type: {"schema": _FILE if media_type == EXCEL else _TEXT} for media_type in tables}
     ok = {"description": "Successful response", "content": content}
-    responses: dict[str, Any] = {str(endpoint.success_status): ok}
+    # Not `success_status`: there may be a body although the routine returns nothing (proxies, invalidation).
+    responses: dict[str, Any] = {str(endpoint.options.success_status or 200): ok}
     if endpoint.routine.strict and endpoint.parameters:
         responses["204"] = {"description": "No content"}
     return {**responses, "default": problem}
