@@ -21,7 +21,9 @@ from redis.exceptions import AuthenticationError, RedisClusterException, RedisEr
 
 from rowcall.core.cache.redis_address import RedisAddress
 
-FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
+FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError, RuntimeError)
+"""What redis-py raises for a server that is not there, or refuses; uvloop a RuntimeError where the transport has been
+closed meanwhile."""
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What redis-py and its callers raise for a reply of another form than the command has."""
