@@ -71,8 +71,8 @@ def _read_prose(line: Line, draft: Draft) -> None:
         draft.warn(line, meant.message)
         draft.refused |= meant.guards
         draft.meant_http |= meant.exposes
-    elif not _resembles_annotation(line):
-        draft.prose.append(line.text)
+    else:
+        (draft.withheld if _resembles_annotation(line) else draft.prose).append(line.text)
 
 
 def _resembles_annotation(line: Line) -> bool:

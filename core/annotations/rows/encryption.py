@@ -68,7 +68,7 @@ ANNOTATIONS = (
     Annotation(
         name="encrypt",
         aliases=("encrypt", "encrypted", "protect", "protected"),
-        syntax="encrypt [<parameter> [as <name>], ...] | encrypt as <name>",
+        syntax="encrypt [<parameter>, ...] | encrypt <parameter> as <name> | encrypt as <name>",
         description="Encrypts text values before they reach the database: those of the named parameters, or all. With "
         "`as`, values are bound to that name; without it, those of table endpoints are bound to their column.",
         apply=_encrypt,
@@ -77,7 +77,7 @@ ANNOTATIONS = (
     Annotation(
         name="decrypt",
         aliases=("decrypt", "decrypted", "unprotect", "unprotected"),
-        syntax="decrypt [<column> [as <name>], ...] | decrypt as <name>",
+        syntax="decrypt [<column>, ...] | decrypt <column> as <name> | decrypt as <name>",
         description="Decrypts values on their way out: those of the named columns, or all. What cannot be decrypted "
         "stays as it is. With `as`, values that are bound to another name are not decrypted.",
         apply=_decrypt,

@@ -292,7 +292,7 @@ def test_no_text_is_too_strange(comment: str) -> None:
     draft = read(comment)
     draft.options(QUERY)
     lines = [line.strip() for line in comment.replace("\r", "\n").split("\n") if line.strip()]
-    accounted = {*draft.applied, *draft.prose, *(diagnostic.line for diagnostic in draft.diagnostics)}
+    accounted = {*draft.applied, *draft.prose, *draft.withheld, *(diagnostic.line for diagnostic in draft.diagnostics)}
     assert accounted == set(lines)
 
 
