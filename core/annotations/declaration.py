@@ -116,9 +116,9 @@ class Draft:
     """Options set so far, by field name of `Options`."""
     applied: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
+    """Lines that are no annotation and resemble none: the only ones that documents and generated code publish."""
     withheld: list[str] = field(default_factory=list)
     """Lines that are neither applied nor published: their form is that of an annotation."""
-    """Lines that are no annotation and resemble none: the only ones that documents and generated code publish."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
     used: dict[str, str] = field(default_factory=dict)
     """Name of each annotation that was understood → its last line, which wins, as it may be shown."""
