@@ -89,7 +89,7 @@ ROUTINES = [
      "HTTP\nquery_null_handling empty_string"),
     ("bytes_single() returns setof bytea stable", "values ('ab'::bytea), ('cd')", "HTTP\nsingle"),
     ("bytes_array() returns table(b bytea[]) stable", "select array['\\x00'::bytea, null]", "HTTP"),
-    ("typed_void() returns void", "select null", "HTTP GET\nvalidate _x using required\nsingle\nraw"),
+    ("typed_void() returns void", "select null", "HTTP GET\nsingle\nraw"),
     ("everything(_a int) returns int stable", "select _a", "HTTP\nnested\nsingle\nbuffer_rows 5\ncolumns\nraw"),
     ("raw_composites() returns table(id int, p pair, ps pair[]) stable",
      "select 1, (1, 'x')::pair, array[(2, 'y')::pair]", "HTTP\nraw\nseparator ;\ncolumns\nnew_line \\n"),

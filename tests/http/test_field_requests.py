@@ -61,8 +61,6 @@ ROUTINES = [
     ("post_two_checks(_a text, _b text) returns text", "select 'ok'",
      "HTTP\nvalidate _a using required\nvalidate _b using not_empty"),
     ("post_not_null(_a int) returns text", "select 'ok'", "HTTP\nvalidate _a using not_null"),
-    ("post_no_such_rule(_a text) returns text", "select 'ok'",
-     "HTTP\nvalidate _a using nothing\nvalidate _z using required"),
     ("post_rule_strict(_a text) returns text strict", "select 'ok'", "HTTP\nvalidate _a using required"),
     # request headers
     ("get_headers(_headers json default null) returns text", HEADERS, "HTTP"),
@@ -188,7 +186,6 @@ CASES: list[Exchange] = [
     ('POST /api/post-two-checks {"a":"x","b":null}', "200T ok"),
     ('POST /api/post-not-null {"a":null}', "400 Parameter 'a' cannot be null"),
     ('POST /api/post-not-null {"a":1}', "200T ok"),
-    ('POST /api/post-no-such-rule {"a":""}', "200T ok"),
     ('POST /api/post-rule-strict {"a":""}', "400 Parameter 'a' is required"),
     ("GET /api/get-headers-needed", "404 headers"),
     # What the service fills from the request's headers cannot be forged by a value of the same name.
