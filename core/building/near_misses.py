@@ -11,7 +11,9 @@ from functools import lru_cache
 
 from rowcall.core.annotations import BY_WORD
 from rowcall.core.annotations.declaration import Annotation, Line
+from rowcall.core.annotations.edit_distance import edit_distance
 from rowcall.core.annotations.rows.exposure import METHODS
+from rowcall.core.annotations.sentences import FUNCTION_WORDS
 
 ACCESS = frozenset(
     {"authorize", "allow_anonymous", "login", "basic_auth", "internal", "disabled", "security_sensitive"}
@@ -46,28 +48,6 @@ _ENGLISH = frozenset(
         "intervals",
         "internals",
         "external",
-    ]
-)
-_ARTICLES = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "this",
-        "that",
-        "its",
-        "to",
-        "of",
-        "in",
-        "for",
-        "by",
-        "with",
-        "from",
-        "and",
-        "or",
-        "on",
-        "is",
-        "are",
     ]
 )
 
@@ -115,7 +95,7 @@ def _guards(line: Line, word: str, meant: str) -> bool:
         return False
     if meant not in _TAKES_WORDS:
         return len(line.words) == 1
-    return not any(one.lower() in _ARTICLES for one in line.arguments)
+    return not any(one.lower() in FUNCTION_WORDS or one.lower() in ("and", "or") for one in line.arguments)
 
 
 def _names_route(line: Line) -> bool:
@@ -136,25 +116,8 @@ def nearest(word: str) -> str | None:
     if len(word) < 4 or len(word) > 40:
         return None
     allowed = 2 if len(word) >= _LONG else 1
-    near = [(distance, known) for known in BY_WORD if (distance := _distance(word, known, allowed)) <= allowed]
+    near = [(distance, known) for known in BY_WORD if (distance := edit_distance(word, known, allowed)) <= allowed]
     return min(near)[1] if near else None
-
-
-def _distance(one: str, other: str, limit: int) -> int:
-    """Letters to insert, drop, replace or swap; anything above `limit` where it is more."""
-    if abs(len(one) - len(other)) > limit:
-        return limit + 1
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        line = [row]
-        for column, wanted in enumerate(other, 1):
-            cost = min(last[column] + 1, line[column - 1] + 1, last[column - 1] + (letter != wanted))
-            if before and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
-                cost = min(cost, before[column - 2] + 1)
-            line.append(cost)
-        before, last = last, line
-    return last[-1]
 
 
 def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:

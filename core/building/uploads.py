@@ -52,9 +52,12 @@ class UploadEndpoint:
             self.options = replace(options, upload=None)
             self.diagnostics = ("uploads are switched off: set Service:UploadOptions:Enabled; `upload` has no effect",)
             return
-        self.diagnostics = tuple(_side_effects(options, method, used, upload, known))
+        self.diagnostics = tuple(_side_effects(options, method, used, upload))
         if known is not None:
-            self.refusals = tuple(_unsafe_folders(options, upload, parameters, known))
+            self.refusals = (
+                *_unknown_handlers(upload, parameters, known),
+                *_unsafe_folders(options, upload, parameters, known),
+            )
         self.method = "POST"
         self.options = replace(
             options,
@@ -71,6 +74,25 @@ class UploadEndpoint:
             yield Diagnostic(identity, used.get("upload"), message)
         for message in self.refusals:
             yield Diagnostic(identity, used.get("upload"), message, left_out=1)
+
+
+def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Iterator[str]:
+    """Yield a message for each handler that does not exist: another one would store the files, with other checks.
+
+    A fallback handler with placeholders is known only when a request is served: if it does not exist, the file is
+    refused.
+    """
+    keys = {key.lower() for key in known.handlers}
+    remedy = f"name one of {', '.join(known.handlers)}; the endpoint is left out"
+    unknown = [name for name in upload.handlers if name.lower() not in keys]
+    if unknown:
+        yield f"there is no upload handler {', '.join(unknown)}: {remedy}"
+    names = placeholder_names(parameters)
+    for word, name in upload.settings:
+        if not word.endswith("fallback_handler") or not parse_template(name, names).is_fixed:
+            continue
+        if name.strip().lower() not in {*keys, ""}:
+            yield f"{word}: there is no upload handler {name}: {remedy}"
 
 
 def _unsafe_folders(
@@ -101,9 +123,7 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
     return replace(upload, handlers=handlers or (known.default_handler,), metadata=metadata)
 
 
-def _side_effects(
-    options: Options, method: str, used: Mapping[str, str], upload: Upload, known: UploadNames | None
-) -> Iterator[str]:
+def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
     if method != "POST":
         yield f"files come with POST, which is the method now, and not {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
@@ -112,13 +132,3 @@ def _side_effects(
         yield "upload_progress has no effect without sse or sse_publish: nobody would hear of it"
     if upload.resumable and (options.proxy is not None or options.proxy_out is not None):
         yield "resumable has no effect for a proxy: its files go elsewhere as they come"
-    if known is None:
-        return
-    keys = {key.lower() for key in known.handlers}
-    unknown = [name for name in upload.handlers if name.lower() not in keys]
-    if unknown:
-        instead = "" if len(unknown) < len(upload.handlers) else f"; {known.default_handler} is used"
-        yield f"{', '.join(unknown)} is none of the upload handlers {', '.join(known.handlers)}{instead}"
-    for word, name in upload.settings:
-        if word.endswith("fallback_handler") and "{" not in name and name.strip().lower() not in keys:
-            yield f"{word}: {name} is none of the upload handlers {', '.join(known.handlers)}; it is not used"

@@ -175,7 +175,10 @@ ROWS = (
         "large_object:Ok",
     ),
     Row(
-        "upload for large_object|check_text = true|fallback_handler = nobody", (FOUR[1],), "large_object:ProbablyBinary"
+        "upload for large_object|check_text = true|fallback_handler = {_a}",
+        (FOUR[1],),
+        "large_object:ProbablyBinary",
+        query="a=nobody",
     ),
     Row(f"upload for excel|{ECHO}|fallback_handler = csv", csv(BINARY), "csv:ProbablyBinary", cells=[]),
     Row(f"upload for excel|{ECHO}|excel_fallback_handler = csv", csv(b"a\n"), "csv:Ok", cells=[["a"]]),
@@ -208,11 +211,19 @@ ROWS = (
         FOUR[:2],
         "large_object:Ok,ProbablyBinary file_system:Ignored,Ok",
     ),
-    Row("upload for nobody, csv|csv_check_format = false|row_command = select 1", csv(b"x"), "csv:Ok"),
-    Row("upload for nobody", csv(b"x"), "large_object:Ok"),
+    Row("upload for CSV|csv_check_format = false|row_command = select 1", csv(b"x"), "csv:Ok"),
+    Row("upload|Upload for the members of the club.", csv(b"x"), "large_object:Ok"),
     Row("upload for large_object, csv", (), ""),
     Row("upload _files as metadata", csv(b"x"), "large_object:Ok"),
 )
+
+
+LEFT_OUT = {
+    "unknown_handler": "upload for file_sytem",
+    "unknown_beside": r"upload for nobody, csv\ncsv_check_format = false\nrow_command = select 1",
+    "unknown_fallback": r"upload for large_object\ncheck_text = true\nfallback_handler = nobody",
+    "own_fallback": r"upload for csv\nrow_command = select 1\ncsv_fallback_handler = {nobody}",
+}
 
 
 def schema() -> str:
@@ -228,6 +239,11 @@ def schema() -> str:
         made.append(
             f"create function up_{number}(_a text default null, _files json default null) returns json language sql "
             f"as 'select _files'; comment on function up_{number}(text, json) is $c${comment}$c$;"
+        )
+    for name, comment in LEFT_OUT.items():
+        made.append(
+            f"create function {name}(_files json default null) returns json language sql as 'select _files'; "
+            f"comment on function {name}(json) is E'HTTP POST\\n{comment}';"
         )
     return "\n".join(made)
 
@@ -259,6 +275,26 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
         assert [cells for (cells,) in database.fetch("select cells from kept order by number")] == row.cells
     if row.last is not ...:
         assert entries[-1]["lastResult"] == row.last
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("unknown_handler", "there is no upload handler file_sytem: name one of large_object, file_system, csv, excel"),
+        ("unknown_beside", "there is no upload handler nobody: name one of large_object, file_system, csv, excel"),
+        ("unknown_fallback", "fallback_handler: there is no upload handler nobody: name one of large_object, file_sys"),
+        ("own_fallback", "csv_fallback_handler: there is no upload handler {nobody}: name one of large_object, file_s"),
+    ],
+)
+def test_an_endpoint_with_an_unknown_handler_is_left_out(
+    service: Service, database: Database, name: str, message: str
+) -> None:
+    """Files would be stored elsewhere, with other checks than the comment asks for."""
+    objects = database.value("select count(*) from pg_largeobject_metadata")
+    response = service.post(f"/api/{name.replace('_', '-')}", files=[("f", ("a.txt", b"x", "text/plain"))])
+    assert response.status_code == 404
+    assert database.value("select count(*) from pg_largeobject_metadata") == objects
+    assert f"public.{name}(json): {message}" in service.log
 
 
 @pytest.mark.parametrize("line", ['a,"b\n', '"a"b,c\n', '"a\nb"\n'])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
+from rowcall.core.annotations.sentences import reads_as_sentence
 from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.uploads.settings import MOST, is_number
 
@@ -24,6 +25,8 @@ def _upload(draft: Draft, line: Line) -> None:
     if not words:
         draft.within("upload", Upload(), enabled=True)
     elif words[0].lower() == "for" and len(words) > 1:
+        if reads_as_sentence(line, words[1:], HANDLERS):
+            raise BadValueError("this is taken for prose; expected: upload for <handler>, ...")
         draft.within("upload", Upload(), enabled=True, handlers=words[1:])
     elif len(words) == 3 and [word.lower() for word in words[1:]] == ["as", "metadata"]:
         _metadata(draft, line, words[0])
