@@ -100,6 +100,35 @@ class Rule(Record):
         return message
 
 
+_UNSPECIFIC = "Validation failed for parameter '{0}'"
+
+
+def default_message(kind: RuleType, length: int = 0, least: Decimal | None = None, most: Decimal | None = None) -> str:
+    """Return the message of a configured rule that has none: it states the bounds that the rule checks."""
+    match kind:
+        case RuleType.MIN if least is not None:
+            bounds = f"be at least {least:f}"
+        case RuleType.MAX if most is not None:
+            bounds = f"be at most {most:f}"
+        case RuleType.RANGE if least is not None and most is not None:
+            bounds = f"be between {least:f} and {most:f}"
+        case RuleType.MIN_LENGTH:
+            bounds = f"have at least {_counted(length, 'character')}"
+        case RuleType.MAX_LENGTH:
+            bounds = f"have at most {_counted(length, 'character')}"
+        case RuleType.MIN_ITEMS:
+            bounds = f"have at least {_counted(length, 'item')}"
+        case RuleType.MAX_ITEMS:
+            bounds = f"have at most {_counted(length, 'item')}"
+        case _:
+            return _UNSPECIFIC
+    return f"Parameter '{{0}}' must {bounds}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _found(pattern: str, text: str) -> bool:
     try:
         return compiled(pattern).search(text, timeout=SEARCH_SECONDS) is not None

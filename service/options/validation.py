@@ -11,7 +11,7 @@ from typing import Any
 import regex
 
 from rowcall.core.config import Settings
-from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType, compiled
+from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType, compiled, default_message
 
 log = logging.getLogger("rowcall.client")
 
@@ -25,8 +25,7 @@ _NUMBERS = {
 }
 
 
-STOCK = "Validation failed for parameter '{0}'"
-_STOCK_MESSAGES = {STOCK, *(rule.message for rule in BUILT_IN.values())}
+_STOCK_MESSAGES = {default_message(RuleType.REGEX), *(rule.message for rule in BUILT_IN.values())}
 """Nobody has chosen a name in these, so they have the one that clients know."""
 
 
@@ -59,17 +58,20 @@ def _rule(name: str, entry: Any) -> Rule:
     if kind is None:
         raise _UnusableError(f"its Type is none of {', '.join(one.value for one in RuleType)}")
     status = _number(values, "StatusCode")
-    message = str(values.get("message") or STOCK)
+    message = str(values.get("message") or "")
+    length = _length(values, _NUMBERS[kind]) if kind in _NUMBERS else 0
+    least = _bound(values, "Min") if kind in (RuleType.MIN, RuleType.RANGE) else None
+    most = _bound(values, "Max") if kind in (RuleType.MAX, RuleType.RANGE) else None
     return Rule(
         name,
         kind,
-        message,
+        message or default_message(kind, length, least, most),
         400 if status is None else _status(status),
         _pattern(values) if kind is RuleType.REGEX else "",
-        _length(values, _NUMBERS[kind]) if kind in _NUMBERS else 0,
-        _bound(values, "Min") if kind in (RuleType.MIN, RuleType.RANGE) else None,
-        _bound(values, "Max") if kind in (RuleType.MAX, RuleType.RANGE) else None,
-        by_database_name=message not in _STOCK_MESSAGES,
+        length,
+        least,
+        most,
+        by_database_name=message not in ("", *_STOCK_MESSAGES),
     )
 
 

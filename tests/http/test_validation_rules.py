@@ -21,6 +21,14 @@ validate_message _names few At most two people, and {0} has more';
 create function look(_names text[]) returns text language sql stable as $$ select 'seen' $$;
 comment on function look(text[]) is 'HTTP GET /look
 validate _names using few';
+create function reserve(_from int, _most numeric, _seats int, _code text, _names text[]) returns text language sql
+as $$ select 'reserved' $$;
+comment on function reserve(int, numeric, int, text, text[]) is 'HTTP POST /reserve
+validate _from using from
+validate _most using most
+validate _seats using between
+validate _code using long
+validate _names using pair';
 """
 RULES = "ValidationOptions:Rules:"
 SETTINGS = {
@@ -35,6 +43,17 @@ SETTINGS = {
     f"{RULES}cheap:Type": "Max",
     f"{RULES}cheap:Max": "9.99",
     f"{RULES}cheap:StatusCode": "422",
+    f"{RULES}from:Type": "Min",
+    f"{RULES}from:Min": "-1e3",
+    f"{RULES}most:Type": "Max",
+    f"{RULES}most:Max": "0.50",
+    f"{RULES}between:Type": "Range",
+    f"{RULES}between:Min": "1",
+    f"{RULES}between:Max": "4",
+    f"{RULES}long:Type": "MinLength",
+    f"{RULES}long:MinLength": "2",
+    f"{RULES}pair:Type": "MaxItems",
+    f"{RULES}pair:MaxItems": "2",
 }
 GOOD = {"seats": 2, "names": ["Ann"]}
 
@@ -56,14 +75,26 @@ def test_what_holds_passes(service: Service, change: dict[str, object]) -> None:
     [
         ({"seats": 0}, 400, "seats goes from 1 to 4"),
         ({"seats": 5}, 400, "seats goes from 1 to 4"),
-        ({"names": []}, 400, "Validation failed for parameter 'names'"),
+        ({"names": []}, 400, "Parameter 'names' must have at least 1 item"),
         ({"names": ["a", "b", "c"]}, 400, "At most two people, and names has more"),
         ({"mail": "nowhere"}, 400, "Parameter 'mail' must be a valid email address"),
-        ({"price": 10}, 422, "Validation failed for parameter 'price'"),
+        ({"price": 10}, 422, "Parameter 'price' must be at most 9.99"),
     ],
 )
 def test_what_does_not_is_told(service: Service, change: dict[str, object], status: int, message: str) -> None:
     assert problem(service.post("/book", json=GOOD | change), status)["detail"] == message
+
+
+def test_the_default_message_states_the_bounds(service: Service) -> None:
+    wrong = {"from": -1001, "most": 1, "seats": 9, "code": "x", "names": ["a", "b", "c"]}
+    members = problem(service.post("/reserve", json=wrong), 400)
+    assert members["detail"] == "Parameter 'from' must be at least -1000"
+    assert [error["message"] for error in members["errors"][1:]] == [
+        "Parameter 'most' must be at most 0.50",
+        "Parameter 'seats' must be between 1 and 4",
+        "Parameter 'code' must have at least 2 characters",
+        "Parameter 'names' must have at most 2 items",
+    ]
 
 
 def test_all_broken_rules_are_told_at_once(service: Service) -> None:
@@ -87,4 +118,4 @@ def test_the_old_way_is_a_key_away(database: Database, serve_once: Serve) -> Non
     comments = SQL[SQL.index("comment on") : SQL.index("create function look")]
     service = serve_once(database, comments.replace("validate mail using email\n", ""), SETTINGS | keys)
     assert problem(service.post("/book", json=GOOD | {"seats": 9}), 400)["detail"] == "seats goes from 1 to 4"
-    assert problem(service.post("/book", json=GOOD | {"price": 10}), 422)["detail"].endswith("'_price'")
+    assert problem(service.post("/book", json=GOOD | {"price": 10}), 422)["detail"].startswith("Parameter '_price' ")

@@ -47,8 +47,8 @@ ROWS: tuple[Key, ...] = (
     text(
         _RULE + "Message",
         "Validation failed for parameter '{0}'",
-        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule. Stock messages name "
-        "the parameter as requests do.",
+        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule. Without it, rules "
+        "with bounds state them in place of this default, and stock messages name the parameter as requests do.",
     ),
     integer(_RULE + "StatusCode", 400, "Status of the refusal."),
 )
