@@ -58,6 +58,11 @@ class ServerRefusals:
         given = values[(mask & ((1 << index) - 1)).bit_count()]
         return Fault(name, name, f"{_place(parameter)}: null is not allowed") if given is None else None
 
+    def request_name(self, column: str) -> str:
+        """Return the name of the parameter that callers write `column` with, or `column` if there is none."""
+        index = self._index(column)
+        return column if index is None else self.parameters[index].api_name
+
     def _index(self, column: str) -> int | None:
         """Of the parameter that callers write the column with."""
         if column not in self.columns:

@@ -1,7 +1,8 @@
 """Errors of the database → HTTP: what a SQLSTATE becomes, and how much of the error the client is told.
 
 What a routine RAISEs is meant for its caller. What PostgreSQL says by itself is meant for whoever wrote the SQL: the
-names of constraints, tables and columns in it leave only where the configuration says so.
+names of constraints, tables and columns in it leave only where the configuration says so. The exception is the column
+of a not-null violation, without which a caller cannot correct the request.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _INTEGRITY_TITLES: Mapping[str, str] = {
     "23P01": "In conflict with another record",
     "44000": "A value is not allowed",
 }
+_NOT_NULL = "23502"
 _OTHER_INTEGRITY_TITLE = "The change would break a rule of the data"
 
 
@@ -41,6 +43,8 @@ class DatabaseError:
     hint: str | None = None
     names: tuple[tuple[str, str], ...] = ()
     """`constraint`, `table`, `column`, as far as the error is about them."""
+    column: str | None = None
+    """Name of the column for callers: that of a request parameter, or else the one in the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Disclosure:
     def title(self, error: DatabaseError) -> str:
         if error.raised or self.names or not error.sqlstate.startswith(_INTEGRITY):
             return error.message
+        if error.sqlstate == _NOT_NULL and error.column:
+            return f"A value is missing in column '{error.column}'"
         return _INTEGRITY_TITLES.get(error.sqlstate, _OTHER_INTEGRITY_TITLE)
 
     def detail(self, error: DatabaseError) -> str:

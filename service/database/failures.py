@@ -326,12 +326,15 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
         return Problem(500, detail)
     if request.failed_ahead:
         # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
-        return call.policy.unmapped(_reported(error, message))
-    return call.policy.problem(_reported(error, message, sensitive=call.sensitive))
+        return call.policy.unmapped(_reported(call, error, message))
+    return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
 
 
-def _reported(error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
+def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
     """sensitive: of DETAIL and HINT nobody knows whether they repeat a value."""
+    column = error.column
+    if column and call.refusals is not None:
+        column = call.refusals.request_name(column)
     names = (("constraint", error.constraint), ("table", error.table), ("column", error.column))
     return DatabaseError(
         error.sqlstate,
@@ -340,6 +343,7 @@ def _reported(error: ServerError, message: str, *, sensitive: bool = False) -> D
         detail=None if sensitive else error.detail,
         hint=None if sensitive else error.hint,
         names=tuple((kind, name) for kind, name in names if name),
+        column=column,
     )
 
 

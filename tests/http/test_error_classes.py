@@ -24,6 +24,10 @@ as $$ insert into artist values (_id, _name, _rating, _during::int4range) $$;
 comment on function add_artist(int, text, int, text) is 'HTTP POST /artists';
 create function drop_artist(_id int) returns void language sql as $$ delete from artist where id = _id $$;
 comment on function drop_artist(int) is 'HTTP POST /artists/drop';
+create domain needed as text not null;
+create function take_name(_name text) returns text language plpgsql as $$
+declare taken needed := ''; begin taken := _name; return taken; end $$;
+comment on function take_name(text) is 'HTTP POST /names';
 create function cast_text(_text text, _type text) returns text language plpgsql stable as $$
 declare found text; begin execute format('select cast(%L as %s)::text', _text, _type) into found; return found; end $$;
 comment on function cast_text(text, text) is 'HTTP GET /cast';
@@ -67,7 +71,6 @@ def service(database: Database, serve: Serve) -> Service:
         ({"id": 1}, 409, "23505"),
         ({"name": "Ann"}, 409, "23505"),
         ({"during": "[3,8)"}, 409, "23P01"),
-        ({"name": None}, 400, "23502"),
         ({"rating": 9}, 400, "23514"),
         ({"rating": 70000}, 400, "22003"),
     ],
@@ -80,6 +83,23 @@ def test_a_change_that_breaks_a_rule_is_the_clients(
     assert members["detail"] == code
     for name in ("secret_name", "artist", "_key", "_pkey", "_check", "_excl"):
         assert name not in response.text
+
+
+def test_a_not_null_violation_names_the_column_and_nothing_else(service: Service) -> None:
+    response = service.post("/artists", json=ANN | {"name": None})
+    members = problem(response, 400)
+    assert (members["title"], members["detail"]) == ("A value is missing in column 'secret_name'", "23502")
+    assert list(members) == ["type", "title", "status", "detail"]
+    assert "artist" not in response.text
+
+
+def test_a_domain_that_allows_no_null_has_no_column(service: Service) -> None:
+    members = problem(service.post("/names", json={"name": None}), 400)
+    assert (members["title"], members["detail"]) == ("A value is missing", "23502")
+
+
+def test_a_not_null_violation_that_is_raised_keeps_its_message(service: Service) -> None:
+    assert problem(service.get("/plainly?code=23502"), 400)["title"] == "said so"
 
 
 def test_a_record_that_others_refer_to_is_a_conflict(service: Service) -> None:

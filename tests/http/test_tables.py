@@ -143,7 +143,13 @@ class TestInsert:
 
     def test_null_in_a_column_that_has_none_is_an_error_of_the_database(self, service: Service, number: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": number, "label": None})
-        assert problem(response, 400)["detail"] == "23502"
+        refused = problem(response, 400)
+        assert (refused["title"], refused["detail"]) == ("A value is missing in column 'label'", "23502")
+
+    def test_the_column_without_a_value_has_its_name_in_requests(self, service: Service) -> None:
+        refused = problem(service.request("PUT", "/api/line", json={"invoice": 1, "lineNo": None}), 400)
+        assert refused["title"] == "A value is missing in column 'lineNo'"
+        assert refused["errors"][0]["parameter"] == "lineNo"
 
     def test_a_key_that_exists_is_an_error_of_the_database(self, service: Service, crate: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": crate, "label": "again"})

@@ -180,6 +180,11 @@ upload for csv
 csv_check_format = false
 param _meta is upload metadata
 row_command = insert into shop values ($1, coalesce($2[1], ''?''), ($2)[4], $2[2]::numeric)';
+create function up_needs(_meta json) returns json language sql as 'select _meta';
+comment on function up_needs(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = insert into shop (number, sku) values ($1, nullif($2[1], ''-''))';
 create function up_shop_alone(_meta json) returns json language sql as 'select _meta';
 comment on function up_shop_alone(json) is 'HTTP POST
 upload for csv
@@ -415,6 +420,11 @@ def test_a_text_is_told_from_other_files(service: Service) -> None:
 
 
 # --- csv ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_command_that_lacks_a_value_names_the_column(service: Service) -> None:
+    members = problem(send(service, "up-needs", [("x.csv", b"-,1\n", "text/csv")]), 400)
+    assert members["title"] == "A value is missing in column 'sku'"
 
 
 def test_each_line_runs_the_command(service: Service, database: Database) -> None:

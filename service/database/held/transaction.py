@@ -205,7 +205,7 @@ class Transaction:
             return self._failures.problem(call, self._exchange, request)
         # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
         message = hide_values(error.message, self._values(request)) if call.sensitive else error.message
-        problem = call.policy.problem(DatabaseError(error.sqlstate, message))
+        problem = call.policy.problem(DatabaseError(error.sqlstate, message, column=error.column))
         said = message.replace("\n", "\\n")
         log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, said)
         problem.logged = True
