@@ -176,7 +176,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *switched_off(endpoint, defaults.off, draft.used),
         *lost_identity(endpoint, defaults.around),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
-        *validation_diagnostics(endpoint, defaults.known.rules),
+        *validation_diagnostics(endpoint, defaults.known.rules, defaults.known.disabled_rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
         *cache_diagnostics(endpoint, defaults.cache, defaults.claims),

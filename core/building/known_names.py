@@ -16,6 +16,8 @@ class KnownNames:
     error_policies: frozenset[str] | None = None
     retry_strategies: frozenset[str] | None = None
     rules: frozenset[str] | None = None
+    disabled_rules: frozenset[str] = frozenset()
+    """Configured rules that `ValidationOptions:Enabled` switches off."""
     rate_limiters: frozenset[str] | None = None
     cache_profiles: frozenset[str] | None = None
     connections: tuple[str, ...] | None = None

@@ -189,17 +189,23 @@ def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
     return (Check(index, tuple(found)) for index, found in wanted.items() if found)
 
 
-def validation_diagnostics(endpoint: Endpoint, rules: frozenset[str] | None) -> Iterator[Diagnostic]:
+def validation_diagnostics(
+    endpoint: Endpoint, rules: frozenset[str] | None, disabled: frozenset[str] = frozenset()
+) -> Iterator[Diagnostic]:
     """Yield the parameters and rules that do not exist: the endpoint is left out, as values would reach it unchecked.
 
-    rules: the names of those that exist; None: they are not known here.
+    rules: the names of those that exist; None: they are not known here. disabled: configured rules that are switched
+    off, which is a warning: the operator has chosen that values are not checked.
     """
     for name, rule_names in endpoint.options.validations:
         if _parameter(endpoint, name) is None:
             message = f"validate {name!r} names no parameter; the endpoint is left out"
             yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
         for rule in rule_names:
-            if rules is not None and rule not in rules:
+            if rule in disabled:
+                message = f"validate {name!r}: the rule {rule!r} is not checked, as ValidationOptions:Enabled is false"
+                yield Diagnostic(endpoint.routine.identity, None, message)
+            elif rules is not None and rule not in rules:
                 message = f"validate {name!r}: the rule {rule!r} is none of {', '.join(sorted(rules))}"
                 message += "; the endpoint is left out"
                 yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)

@@ -53,7 +53,7 @@ from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.signing.doubts import doubts
 from rowcall.service.options.tables import table_formats
-from rowcall.service.options.validation import validation_rules
+from rowcall.service.options.validation import disabled_rules, validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
 
@@ -98,8 +98,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named) if settings.flag(_RETRIES) else None,
-            # Without them the rules of the configuration are switched off, and may still be named.
-            rules=frozenset(options.rules) if settings.flag("ValidationOptions:Enabled") else None,
+            rules=frozenset(options.rules),
+            disabled_rules=disabled_rules(settings),
             rate_limiters=options.limits.names if options.limits.enabled else None,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),

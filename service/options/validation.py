@@ -44,6 +44,14 @@ def validation_rules(settings: Settings) -> Mapping[str, Rule]:
     return rules
 
 
+def disabled_rules(settings: Settings) -> frozenset[str]:
+    """Return the names of configured rules that `ValidationOptions:Enabled` switches off."""
+    configured = settings.value(_RULES)
+    if settings.flag("ValidationOptions:Enabled") or not isinstance(configured, Mapping):
+        return frozenset()
+    return frozenset(configured) - frozenset(BUILT_IN)
+
+
 def _usable(configured: Mapping[str, Any]) -> Iterator[tuple[str, Rule]]:
     for name, entry in configured.items():
         try:

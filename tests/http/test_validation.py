@@ -192,7 +192,7 @@ RULES = (
 @pytest.fixture(scope="module")
 def configured(database: Database, serve: Serve) -> Service:
     return serve(
-        database, "drop function number; " + CONFIGURED, RULES | {"ValidationOptions:ReplaceBuiltInRules": "true"}
+        database, "drop function if exists number; " + CONFIGURED, RULES | {"ValidationOptions:ReplaceBuiltInRules": "true"}
     )
 
 
@@ -252,6 +252,10 @@ def test_rules_that_cannot_be_used_are_named_once(configured: Service, warning: 
 
 def test_switched_off_the_built_in_rules_stay(own_database: Database, serve_once: Serve) -> None:
     sql = function("one", "_value text", "HTTP POST\\nvalidate _value using zip, required")
+    sql += function("other", "_value text", "HTTP POST\\nvalidate _value using zipp")
     service = serve_once(own_database, sql, RULES | {"ValidationOptions:Enabled": "false"})
     assert problem(service.post("/api/one", json={"value": ""}), 400)["detail"] == REQUIRED
     assert service.post("/api/one", json={"value": "1"}).text == "ran"
+    assert service.log.count("the rule 'zip' is not checked, as ValidationOptions:Enabled is false") == 1
+    problem(service.post("/api/other", json={"value": "1"}), 404)
+    assert service.log.count("the rule 'zipp' is none of email, not_empty, not_null, required") == 1
