@@ -192,7 +192,9 @@ RULES = (
 @pytest.fixture(scope="module")
 def configured(database: Database, serve: Serve) -> Service:
     return serve(
-        database, "drop function if exists number; " + CONFIGURED, RULES | {"ValidationOptions:ReplaceBuiltInRules": "true"}
+        database,
+        "drop function if exists number; " + CONFIGURED,
+        RULES | {"ValidationOptions:ReplaceBuiltInRules": "true"},
     )
 
 
