@@ -233,7 +233,7 @@ def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls
         }
         return {"type": "object", "properties": parts, **({} if nulls is Nulls.UNSAID else {"required": [*parts]})}
     if shape.path is ResultPath.SCALAR:
-        return _bare(endpoint, shape, types, camel, Nulls.UNSAID)
+        return _scalar(endpoint, types, camel, nulls)
     single = endpoint.options.single
     schema = _rows(endpoint, shape, types, single=single, camel=camel, nulls=nulls)
     return nullable(schema, nulls) if single and endpoint.options.null_text is not NullText.NOT_FOUND else schema
@@ -251,6 +251,22 @@ def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool,
     named = shape.named
     row = row_schema(shape, types, camel=camel, nulls=nulls) if named else _bare(endpoint, shape, types, camel, nulls)
     return {"type": "array", "items": row} if shape.is_set and not single else row
+
+
+def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Schema:
+    """Of a scalar that is JSON: an array, or json itself."""
+    schema = _bare(endpoint, endpoint.shape, types, camel, nulls)
+    sent = endpoint.options.null_text is NullText.EMPTY_STRING and endpoint.null_is_json
+    return schema if sent else _without_null(schema)
+
+
+def _without_null(schema: Schema) -> Schema:
+    """The schema of a value whose NULL is never sent as JSON."""
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kinds = [each for each in kind if each != "null"]
+        schema = {**schema, "type": kinds[0] if len(kinds) == 1 else kinds}
+    return {name: value for name, value in schema.items() if name != "nullable"}
 
 
 def cast_schema(shape: ResultShape, nulls: Nulls) -> Schema:

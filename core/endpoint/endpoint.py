@@ -258,7 +258,7 @@ class Options(Record):
     success_status: int | None = None
     """From 200 to 299. None: 204 for what has no body, else 200."""
     empty_without_row: bool = False
-    """`single` without a row is an empty body instead of the JSON text `null`."""
+    """`single` without a row, or a NULL that is JSON, is an empty body instead of the JSON text `null`."""
     response_settings: bool = False
     """Status and headers of the answer come from settings, also where the routine's text does not name them."""
     status_column: str | None = None
@@ -414,6 +414,15 @@ class Endpoint(Record):
         """Whether a successful response may be `null` or empty because `single` found no row."""
         one_of_a_set = self.shape.path is ResultPath.ROWS and self.shape.is_set and self.options.single
         return one_of_a_set and self.options.null_text is not NullText.NOT_FOUND
+
+    @property
+    def null_is_json(self) -> bool:
+        """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null` unless `null_text` says
+        otherwise; else the body is empty."""
+        options = self.options
+        if options.raw or options.empty_without_row or not self.shape.content_type.startswith("application/json"):
+            return False
+        return options.content_type is None or "json" in options.content_type.lower()
 
     @property
     def raw_body(self) -> EndpointParameter | None:

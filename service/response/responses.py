@@ -130,18 +130,12 @@ def null_body(endpoint: Endpoint) -> bytes:
     """Raises `Problem` 404 where nothing is what cannot be found."""
     if endpoint.options.null_text is NullText.NOT_FOUND:
         raise _nothing_found()
-    json_rows = endpoint.shape.path is ResultPath.ROWS and is_json(endpoint)
+    is_rows = endpoint.shape.path is ResultPath.ROWS
     if endpoint.options.null_text is not NullText.NULL_LITERAL:
         # An empty body is no valid JSON document (RFC 8259 section 2).
-        return b"null" if json_rows and not endpoint.options.empty_without_row and _has_json_type(endpoint) else b""
-    # A JSON response can only say null; text says NULL (spec 2.12).
-    return b"null" if json_rows else b"NULL"
-
-
-def _has_json_type(endpoint: Endpoint) -> bool:
-    """Return whether the content type that the comment sets, if any, is a JSON type."""
-    declared = endpoint.options.content_type
-    return declared is None or "json" in declared.lower()
+        return b"null" if endpoint.null_is_json else b""
+    # A row of JSON can only say null; every other result says NULL (spec 2.12).
+    return b"null" if is_rows and is_json(endpoint) else b"NULL"
 
 
 def _not_found(_exchange: Exchange) -> None:

@@ -1,4 +1,5 @@
-"""A NULL that would be plain text: empty, the word NULL, or nothing at all (spec 2.12, reference 02, 6)."""
+"""A NULL as the whole response: empty, the word NULL, nothing at all, or `null` where the response is JSON (spec 2.12,
+reference 02, 6; issue 31)."""
 
 from __future__ import annotations
 
@@ -21,6 +22,10 @@ create function null_text() returns text language sql stable as 'select null::te
 create function null_json() returns json language sql stable as 'select null::json';
 create function null_array() returns int[] language sql stable as 'select null::int[]';
 create function null_bytes() returns bytea language sql stable as 'select null::bytea';
+create function null_jsonb() returns jsonb language sql stable as 'select null::jsonb';
+create function null_json_empty() returns json language sql stable as 'select null::json';
+create function null_json_raw() returns json language sql stable as 'select null::json';
+create function null_json_as_html() returns json language sql stable as 'select null::json';
 create function no_first_value() returns setof int language sql stable as 'select 1 where false';
 create function no_first_object() returns table(a int) language sql stable as 'select 1 where false';
 create function no_first_empty() returns setof int language sql stable as 'select 1 where false';
@@ -35,6 +40,10 @@ comment on function misspelt() is E'HTTP\\ntext_response_null_handling nothing_a
 comment on function null_text() is 'HTTP';
 comment on function null_json() is 'HTTP';
 comment on function null_array() is 'HTTP';
+comment on function null_jsonb() is 'HTTP';
+comment on function null_json_empty() is E'HTTP\\nnull_handling empty_string';
+comment on function null_json_raw() is E'HTTP\\nraw';
+comment on function null_json_as_html() is E'HTTP\\nContent-Type: text/html';
 comment on function null_bytes() is 'HTTP';
 comment on function no_first_value() is E'HTTP\\nsingle';
 comment on function no_first_object() is E'HTTP\\nsingle';
@@ -45,7 +54,9 @@ comment on function in_rows() is E'HTTP\\ntext_response_null_handling no_content
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL)
+    openapi = "Service:OpenApiOptions:"
+    settings = {f"{openapi}Enabled": "true", f"{openapi}FileName": "", f"{openapi}SpecVersion": "3.1"}
+    return serve(database, SQL, settings)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +83,7 @@ def test_misspelt_value_is_warned_of(service: Service) -> None:
 NULLS = [
     ("null-text", TEXT, "NULL"),
     ("null-json", JSON, "NULL"),
+    ("null-jsonb", JSON, "NULL"),
     ("null-array", JSON, "NULL"),
     ("null-bytes", BYTES, "NULL"),
     ("no-first-value", JSON, "null"),
@@ -80,20 +92,35 @@ NULLS = [
 """Routine, its content type, and what a literal NULL is there: in a row of JSON only null would do."""
 
 
-def test_by_default_null_text_is_empty_and_a_missing_row_is_json_null(service: Service) -> None:
-    for routine, content_type, word in NULLS:
-        body = "null" if word == "null" else ""
+def test_by_default_a_null_is_json_null_in_json_and_empty_elsewhere(service: Service) -> None:
+    for routine, content_type, _ in NULLS:
+        body = "null" if content_type == JSON else ""
         assert answer(service.get(f"/api/{routine}")) == (200, content_type, body), routine
+    assert answer(service.get("/api/null-json-raw")) == (200, JSON, "")
+    assert answer(service.get("/api/null-json-as-html")) == (200, "text/html", "")
+
+
+def test_openapi_declares_the_null_of_a_json_scalar(service: Service) -> None:
+    def schema(routine: str) -> object:
+        operation = service.get("/openapi.json").json()["paths"][f"/api/{routine}"]["get"]
+        return operation["responses"]["200"]["content"][JSON]["schema"]
+
+    items = {"type": ["integer", "null"], "format": "int32"}
+    assert schema("null-array") == {"type": ["array", "null"], "items": items}
+    assert schema("array-literal") == {"type": "array", "items": items}
+    assert schema("null-json") == {}
+
+
+def test_the_annotation_restores_the_empty_body(service: Service) -> None:
     assert answer(service.get("/api/no-first-empty")) == (200, JSON, "")
+    assert answer(service.get("/api/null-json-empty")) == (200, JSON, "")
 
 
-def test_a_key_restores_the_empty_body_of_single_without_a_row(
-    database: Database, service: Service, serve: Serve
-) -> None:
+def test_a_key_restores_the_empty_body_in_json(database: Database, service: Service, serve: Serve) -> None:
     """`service` loads the functions."""
     empty = serve(database, settings={"Service:EmptyBodyWithoutRow": "true"})
-    assert answer(empty.get("/api/no-first-object")) == (200, JSON, "")
-    assert answer(empty.get("/api/no-first-value")) == (200, JSON, "")
+    for routine in ("no-first-object", "no-first-value", "null-json", "null-jsonb", "null-array"):
+        assert answer(empty.get(f"/api/{routine}")) == (200, JSON, ""), routine
 
 
 def test_configured_literal_holds_where_no_annotation_says_otherwise(

@@ -159,7 +159,7 @@ AS_SCALARS = [
     (Value("jsonb", "'\"x\"'", '"x"'), JSON),
     (Value("text[]", "array['a', null]", '["a",null]'), JSON),
     (Value("timestamp[]", "array[timestamp '2024-01-15 10:30']", '["2024-01-15T10:30:00"]'), JSON),
-    (Value("int[]", "null", ""), JSON),
+    (Value("int[]", "null", "null"), JSON),
     (Value("int2vector", "'1 2'", "1 2"), TEXT),
     (Value("oidvector", "'1 2 3'", "1 2 3"), TEXT),
 ]

@@ -149,7 +149,8 @@ ROWS: tuple[Key, ...] = (
     flag(
         "Service:EmptyBodyWithoutRow",
         False,
-        "Answer 200 with an empty body, in place of the JSON text `null`, where `single` gives no row.",
+        "Answer 200 with an empty body, in place of the JSON text `null`, where `single` gives no row or a JSON value "
+        "is NULL.",
     ),
     flag(
         "Service:NeutralizeFormulas",
