@@ -68,6 +68,9 @@ class CacheOptions:
     """Keys with more characters are replaced by their hash. None: none is."""
     suffix: str | None = None
     """Of the paths that forget answers. None: there are none."""
+    invalidate_by_endpoint_method: bool = False
+    """Invalidation paths have the method of the cached endpoint, also a safe one. False: POST in place of GET and
+    QUERY."""
     status_header: str | None = None
     tags_path: str | None = None
     tags_roles: frozenset[str] = frozenset()

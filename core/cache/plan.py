@@ -190,7 +190,14 @@ def _prefix(endpoint: Endpoint, profile: str) -> bytes:
     # Whoever knows of no stale answers must not take one for a new one, as when the comment has just changed.
     stale = "" if caching is None or caching.stale is None else f"{caching.stale.longest:g}"
     version = _version(endpoint)
-    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "", stale, version)
+    parts = (
+        profile,
+        endpoint.cached_method,
+        endpoint.routine.identity,
+        endpoint.options.connection or "",
+        stale,
+        version,
+    )
     return b"".join(len(part).to_bytes(2, "big") + part for part in map(str.encode, parts))
 
 
@@ -221,20 +228,30 @@ def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
             yield f"{dropped}: it is not among the parameters of the cache key"
 
 
+_SAFE_METHODS = frozenset({"GET", "QUERY"})
+"""Methods of endpoints that only read (RFC 9110, 9.2.1)."""
+
+
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
     """The endpoints that forget an answer of this one (spec 4.6, reference 05, 1.10): its path and the suffix, and the
     same without its last segment where that may be left out.
 
     Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
+
+    Parameters keep their place in query, path or body. The method differs from spec 4.6 for GET and QUERY: an
+    invalidation changes state, so it is POST, unless `InvalidateCacheUseEndpointMethod` asks for the endpoint's own.
     """
     caching = endpoint.options.caching
     if options.suffix is None or not options.enabled or caching is None or not caching.wanted or _only_acts(endpoint):
         return
     suffix = options.suffix.strip("/").lower()
+    safe = endpoint.method in _SAFE_METHODS
+    method = "POST" if safe and not options.invalidate_by_endpoint_method else endpoint.method
+    invalidating = replace(endpoint.options, invalidates=endpoint.method)
     path = endpoint.path.rstrip("/")
     paths = [path.replace("?}", "}")]
     if path.endswith("?}"):
         # Only the last segment may be left out, and now none is the last.
         paths.append(path.rpartition("/")[0])
     for one in paths:
-        yield replace(endpoint, path=f"{one}/{suffix}", options=replace(endpoint.options, invalidates=True))
+        yield replace(endpoint, method=method, path=f"{one}/{suffix}", options=invalidating)

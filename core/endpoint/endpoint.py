@@ -331,8 +331,9 @@ class Options(Record):
     """Here and below: None where the comment says nothing about the capability."""
     entity_tag: bool = False
     """Answers of GET carry an `ETag`."""
-    invalidates: bool = False
-    """Does not run its routine: forgets the answer that is kept for the same request of another endpoint."""
+    invalidates: str | None = None
+    """Method of the cached endpoint whose cached response this endpoint removes, instead of running the routine. None:
+    it is no invalidation endpoint."""
     rate_limiter: str | None = None
     """Name of a policy, as written."""
     basic_auth: BasicAuth | None = None
@@ -400,6 +401,11 @@ class Endpoint(Record):
     def passes_through(self) -> bool:
         """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
         return self.options.proxy is not None and not self.outgoing.replies
+
+    @property
+    def cached_method(self) -> str:
+        """Method of the requests whose responses are cached: for an invalidation endpoint, that of the cached one."""
+        return self.options.invalidates or self.method
 
     @property
     def success_status(self) -> int:

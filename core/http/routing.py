@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -116,6 +116,7 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
     diagnostics: list[Diagnostic] = []
     repeated: dict[tuple[RoutineKind, int], list[Endpoint]] = {}
     holders = _holders(one for one in places if shared[one.key] > 1)
+    origins = _origins(places, holders, shared)
     for endpoint, method, template, key in places:
         if shared[key] == 1:
             overloads[method, template] = [endpoint]
@@ -123,6 +124,9 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
         holder = holders[key]
         if not _may_share(endpoint, holder):
             diagnostics.append(_foreign(endpoint, holder))
+            continue
+        if _origin(endpoint) != origins[key]:
+            diagnostics.append(_taken_invalidation(endpoint, origins[key]))
             continue
         first = templates.setdefault(key, endpoint)
         if _template(first) != template:
@@ -169,6 +173,38 @@ def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
         if not _may_share(endpoint, holder) and _standing(endpoint.routine) < _standing(holder.routine):
             holders[key] = endpoint
     return holders
+
+
+def _origins(
+    places: Sequence[_Place], holders: Mapping[str, Endpoint], shared: Mapping[str, int]
+) -> dict[str, tuple[int, str]]:
+    """Which kind of endpoint has a shared route (`_origin`): invalidation paths must neither be chosen in place of a
+    routine nor remove responses of another method."""
+    origins: dict[str, tuple[int, str]] = {}
+    for endpoint, _, _, key in places:
+        if shared[key] > 1 and _may_share(endpoint, holders[key]):
+            origins[key] = min(origins.get(key, _origin(endpoint)), _origin(endpoint))
+    return origins
+
+
+def _origin(endpoint: Endpoint) -> tuple[int, str]:
+    """Precedence, the lowest first, and what shares a route: endpoints that run a routine, invalidation endpoints with
+    the method of the cached endpoint, other invalidation endpoints."""
+    cached = endpoint.options.invalidates
+    if cached is None:
+        return 0, ""
+    return (1 if cached == endpoint.method else 2), cached
+
+
+def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnostic:
+    cached = endpoint.options.invalidates
+    holder = f"the invalidation path of {origin[1]}" if origin[0] else "another endpoint"
+    key = "" if cached == endpoint.method else " or set CacheOptions:InvalidateCacheUseEndpointMethod"
+    message = (
+        f"{endpoint.name}, which invalidates the cached responses of {cached}, is left out, as {holder} has this "
+        f"route; give one of them another path{key}"
+    )
+    return Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 
 def _standing(routine: Routine) -> tuple[bool, int]:

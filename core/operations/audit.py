@@ -126,7 +126,9 @@ def is_open(endpoint: Endpoint) -> bool:
 
 
 def may_write(endpoint: Endpoint) -> bool:
-    return endpoint.method not in READS and endpoint.routine.volatility is Volatility.VOLATILE
+    """Whether its routine may change data. An invalidation endpoint does not run it."""
+    runs = endpoint.options.invalidates is None
+    return runs and endpoint.method not in READS and endpoint.routine.volatility is Volatility.VOLATILE
 
 
 # --- findings ------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
 
 def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
     """The body is part of the key."""
-    return plan.everything and endpoint.method not in ("GET", "HEAD")
+    return plan.everything and endpoint.cached_method not in ("GET", "HEAD")
 
 
 def _credentials(services: Services) -> Part:

@@ -10,10 +10,10 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 
 
-def ask(service: Service, path: str) -> httpx.Response:
+def ask(service: Service, path: str, method: str = "GET") -> httpx.Response:
     """On a connection of its own: any worker may get it."""
     with service.new_client() as client:
-        return client.get(f"/api/{path}")
+        return client.request(method, f"/api/{path}")
 
 
 def everywhere(instances: list[Service], path: str) -> set[str]:

@@ -22,6 +22,8 @@ create function bare() returns text language sql volatile as $$select 'bare'$$;
 comment on function bare() is E'HTTP POST\\nallow_anonymous\\nrequest_param_type body';
 create function pay(_n int) returns int language sql volatile as $$select _n$$;
 comment on function pay(int) is E'HTTP POST\\nauthorize';
+create function priced(_sku text) returns text language sql volatile as $$select _sku$$;
+comment on function priced(text) is E'HTTP GET\\nauthorize\\ncached';
 create function find_key(_digest text) returns table (user_id int) language sql stable as
     $$select 41 where _digest = encode(sha256('right'), 'hex')$$;
 create function twin(_a int) returns text language sql volatile as $$select 'one'$$;
@@ -30,7 +32,11 @@ create function twin(_a int, _b int) returns text language sql volatile as $$sel
 comment on function twin(int, int) is E'HTTP POST /twin\\nallow_anonymous';
 """
 KEYS = {"Auth:ApiKey:Enabled": "true", "Auth:ApiKey:Command": "select * from find_key($1)"}
-TAGS = {"CacheOptions:Enabled": "true", "CacheOptions:TagsPath": "/forget"}
+TAGS = {
+    "CacheOptions:Enabled": "true",
+    "CacheOptions:TagsPath": "/forget",
+    "CacheOptions:InvalidateCacheSuffix": "purge",
+}
 ANTIFORGERY = {
     **EVERY_SCHEME,
     **KEYS,
@@ -253,3 +259,12 @@ def test_tags_are_forgotten_with_a_token(service: Service) -> None:
     assert fresh(service, "POST", "/forget?tag=a", headers={**cookies, HEADER: token}).status_code == 200
     key = {"X-Api-Key": "right"}
     assert fresh(service, "POST", "/forget?tag=a", headers=key).status_code == 200
+
+
+def test_cached_responses_are_invalidated_with_a_token(service: Service) -> None:
+    token, cookies = fetch(service, with_cookie(service))
+    problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies), 400)
+    problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies, data={"x": "y"}), 400)
+    for headers in ({**cookies, HEADER: token}, {"X-Api-Key": "right"}):
+        sent = fresh(service, "POST", "/api/priced/purge?sku=a", headers=headers)
+        assert (sent.status_code, sent.json()) == (200, {"invalidated": False})

@@ -53,6 +53,11 @@ def get(service: Service, path: str, headers: dict[str, str] | None = None) -> h
         return client.get(f"/api/{path}", headers=headers)
 
 
+def post(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    with service.new_client() as client:
+        return client.post(f"/api/{path}", headers=headers)
+
+
 @pytest.fixture(scope="module")
 def kiri(service: Service) -> dict[str, str]:
     return bearer(tokens(service, "BearerToken")["accessToken"])
@@ -73,10 +78,10 @@ def test_nobody_is_let_in_by_a_kept_answer(service: Service, kiri: dict[str, str
 
 def test_nobody_forgets_what_he_may_not_see(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
     kept = get(service, "for-chiefs?a=2", kiri).text
-    assert get(service, "for-chiefs/purge?a=2").status_code == 401
-    assert get(service, "for-chiefs/purge?a=2", mo).status_code == 403
+    assert post(service, "for-chiefs/purge?a=2").status_code == 401
+    assert post(service, "for-chiefs/purge?a=2", mo).status_code == 403
     assert get(service, "for-chiefs?a=2", kiri).text == kept
-    assert get(service, "for-chiefs/purge?a=2", kiri).json() == {"invalidated": True}
+    assert post(service, "for-chiefs/purge?a=2", kiri).json() == {"invalidated": True}
 
 
 def test_members_share_what_does_not_depend_on_them(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
@@ -96,7 +101,7 @@ def test_each_caller_forgets_his_own_answer(
     service: Service, kiri: dict[str, str], mo: dict[str, str], path: str
 ) -> None:
     his, hers = get(service, path, mo).text, get(service, path, kiri).text
-    assert get(service, f"{path}/purge", mo).json() == {"invalidated": True}
+    assert post(service, f"{path}/purge", mo).json() == {"invalidated": True}
     assert get(service, path, mo).text != his
     assert get(service, path, kiri).text == hers
 

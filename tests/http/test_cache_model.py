@@ -111,7 +111,7 @@ class Model:
         way = dice.choice(("one", "tag", "all"))
         if way == "one":
             self._acknowledge(
-                self._ask(dice, "GET", f"/api/{name}/forget?id={row}", user), [(name, user, row)], version
+                self._ask(dice, "POST", f"/api/{name}/forget?id={row}", user), [(name, user, row)], version
             )
             return
         every = [(name, user, row) for name in ("lasting", "stale") for user in self.users]

@@ -172,8 +172,8 @@ def test_an_answer_given_again_is_logged_as_one(service: Service) -> None:
 
 def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:
     first = ask(service, "/passed-by-a?a=9").json()["run"]
-    assert ask(service, "/passed-by-a/forget?a=9").json() == {"invalidated": True}
-    assert ask(service, "/passed-by-a/forget?a=9").json() == {"invalidated": False}
+    assert ask(service, "/passed-by-a/forget?a=9", "POST").json() == {"invalidated": True}
+    assert ask(service, "/passed-by-a/forget?a=9", "POST").json() == {"invalidated": False}
     assert ask(service, "/passed-by-a?a=9").json()["run"] != first
 
 
@@ -182,7 +182,7 @@ def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service
     before = len(upstream.to("/told"))
     assert ask(service, "/told?a=1").text == first
     assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (reference 05, 1.4)"
-    assert ask(service, "/told/forget?a=1").json() == {"invalidated": True}
+    assert ask(service, "/told/forget?a=1", "POST").json() == {"invalidated": True}
     assert len(upstream.to("/told")) == before + 1
 
 
@@ -190,9 +190,9 @@ def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> Non
     """They are part of the key, as a hash."""
     for credentials in ({"authorization": "Bearer open-sesame"}, {"cookie": "session=open-sesame"}):
         ask(service, "/passed-by-a?a=10", headers=credentials)
-        found = ask(service, "/passed-by-a/forget?a=10", headers=credentials).json()
+        found = ask(service, "/passed-by-a/forget?a=10", "POST", headers=credentials).json()
         assert found == {"invalidated": True}
-        assert ask(service, "/passed-by-a/forget?a=10").json() == {"invalidated": False}
+        assert ask(service, "/passed-by-a/forget?a=10", "POST").json() == {"invalidated": False}
     service.wait_for_log("cache invalidation: not found")
     assert "open-sesame" not in service.log
 

@@ -150,7 +150,9 @@ def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service])
 def _forget(service: Service, path: str) -> None:
     """Which is refused without Redis. On a busy machine that may be late, and is then left alone for a second."""
     forget = path.replace("?", "/forget?")
-    told = wait_until(lambda: (answer := ask(service, forget)).status_code == 200 and answer.json(), "forgotten", 30)
+    told = wait_until(
+        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(), "forgotten", 30
+    )
     assert told == {"invalidated": True}
 
 

@@ -100,7 +100,7 @@ def test_an_answer_is_one_for_all(instances: list[Service], name: str) -> None:
 
 
 def test_sets_are_kept_up_to_their_limit(instances: list[Service]) -> None:
-    assert ask(instances[0], "some-rows/forget?n=20").status_code == 200
+    assert ask(instances[0], "some-rows/forget?n=20", "POST").status_code == 200
     agreed(instances, "some-rows?n=20")
     assert len(everywhere(instances, "some-rows?n=21")) > 1
 
@@ -115,9 +115,9 @@ def test_forgetting_counts_for_all_when_it_is_answered(instances: list[Service])
     path = unique("one")
     for _ in range(5):
         old = agreed(instances, path)
-        assert ask(instances[-1], path.replace("one", "one/forget")).json() == {"invalidated": True}
+        assert ask(instances[-1], path.replace("one", "one/forget"), "POST").json() == {"invalidated": True}
         assert old not in everywhere(instances, path)
-    assert ask(instances[0], path.replace("one", "one/forget") + "&b=00").json() == {"invalidated": False}
+    assert ask(instances[0], path.replace("one", "one/forget") + "&b=00", "POST").json() == {"invalidated": False}
 
 
 def burst(
@@ -323,12 +323,12 @@ def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
         path = unique("one")
         wait_until(lambda: ask(service, path).is_success, "they serve")
         assert len({ask(service, path).text for _ in range(6)}) == 6, "nothing is kept without Redis"
-        assert {ask(service, path.replace("?", "/forget?")).status_code for _ in range(6)} == {503}
+        assert {ask(service, path.replace("?", "/forget?"), "POST").status_code for _ in range(6)} == {503}
         assert "in memory instead" not in service.log
         redis.start()
         agreed([service], unique("one"))
         old = agreed([service], path)
-        assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+        assert ask(service, path.replace("?", "/forget?"), "POST").json() == {"invalidated": True}
         assert old not in everywhere([service], path)
     finally:
         redis.stop()

@@ -125,6 +125,10 @@ def ask(service: Service, path: str, headers: dict[str, str] | None = None) -> h
     return service.request_once("GET", f"/api/{path}", headers=headers)
 
 
+def forget(service: Service, path: str) -> httpx.Response:
+    return service.request_once("POST", f"/api/{path.replace('?', '/forget?')}")
+
+
 def word(response: httpx.Response) -> str:
     return response.headers["x-cache"]
 
@@ -167,7 +171,7 @@ def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: 
         with prepared.locked(21):
             wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
             wait_until(prepared.waiting, "somebody makes a new one")
-            assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+            assert forget(service, path).json() == {"invalidated": True}
             asked = [threads.submit(ask, service, path) for _ in range(4)]
             wait_until(lambda: len(prepared.backends("wait_event = 'advisory'")) == 2, "another one is made anew")
         assert old not in {one.result().text for one in asked}
@@ -183,7 +187,7 @@ def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepar
         answers = list(threads.map(lambda _: ask(service, path), range(8)))
     assert {(answer.status_code, answer.text, word(answer)) for answer in answers} == {(200, first, "stale")}
     # What is forgotten is not the last answer any more.
-    assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+    assert forget(service, path).json() == {"invalidated": True}
     problem(ask(service, path), 503)
     prepared.execute(f"delete from broken where sku = '{sku}'")
     assert word(ask(service, path)) == "miss"

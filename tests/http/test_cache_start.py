@@ -133,7 +133,7 @@ def test_an_unknown_profile_stops_the_start(
 def test_without_caching_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"CacheOptions:Enabled": "false"})
     assert service.get("/api/level?sku=x").text == "1"
-    assert service.get("/api/level/purge?sku=x").status_code == 404
+    assert service.post("/api/level/purge?sku=x").status_code == 404
 
 
 def test_what_an_earlier_definition_gave_is_no_answer(own_database: Database, serve_once: Serve) -> None:

@@ -142,7 +142,7 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
     ("method", "path", "logged", "statuses"),
     [
         ("GET", "/kept/hush-word", "/kept/{_word}", [200, 200]),  # the second answer is the one that was kept
-        ("GET", "/kept/hush-word/forget", "/kept/{_word}/forget", [200]),
+        ("POST", "/kept/hush-word/forget", "/kept/{_word}/forget", [200]),
         ("GET", "/kept/hush-word?more=1", "/kept/{_word}", [404]),
         ("POST", "/kept/hush-word", "/kept/{_word}", [405]),
         ("OPTIONS", "/kept/hush-word", "/kept/{_word}", [204]),

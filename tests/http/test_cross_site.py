@@ -18,11 +18,17 @@ create function pay(_n int) returns int language sql volatile as $$insert into p
 comment on function pay(int) is E'HTTP POST\\nauthorize';
 create function look() returns text language sql stable as $$select 'seen'$$;
 comment on function look() is E'HTTP GET\\nauthorize';
+create function price(_sku text) returns text language sql stable as $$select 'seen'$$;
+comment on function price(text) is E'HTTP GET\\nauthorize\\ncached';
 create function public_note(_n int) returns int language sql volatile as $$select _n$$;
 comment on function public_note(int) is E'HTTP POST\\nallow_anonymous';
 """
 
-TAGS = {"CacheOptions:Enabled": "true", "CacheOptions:TagsPath": "/forget"}
+TAGS = {
+    "CacheOptions:Enabled": "true",
+    "CacheOptions:TagsPath": "/forget",
+    "CacheOptions:InvalidateCacheSuffix": "purge",
+}
 LISTED = "https://partner.example"
 CROSS = [
     {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
@@ -88,6 +94,18 @@ def test_its_own_origin_is_no_foreign_one(service: Service, cookie: dict[str, st
 @pytest.mark.parametrize("headers", CROSS, ids=str)
 def test_reading_is_left_to_cors(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     assert service.get("/api/look", headers={**cookie, **headers}).text == "seen"
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_another_site_cannot_invalidate_cached_responses(
+    service: Service, cookie: dict[str, str], headers: dict[str, str]
+) -> None:
+    purge = "/api/price/purge?sku=a"
+    service.post(purge, headers=cookie)
+    assert service.get("/api/price?sku=a", headers=cookie).text == "seen"
+    assert service.get(purge, headers={**cookie, **headers}).status_code == 405
+    problem(service.post(purge, headers={**cookie, **headers}), 403)
+    assert service.post(purge, headers=cookie).json() == {"invalidated": True}
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)

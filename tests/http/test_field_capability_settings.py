@@ -207,7 +207,7 @@ def test_a_hashed_key_is_forgotten(service: Service) -> None:
     value = "y" * 1000
     first = service.get(f"/api/one?a={value}").text
     for _ in range(2):
-        purged = service.get(f"/api/one/purge?a={value}")
+        purged = service.post(f"/api/one/purge?a={value}")
         assert (purged.status_code, purged.headers["content-type"]) == (200, "application/json")
     assert purged.text == '{"invalidated":false}'
     assert service.get(f"/api/one?a={value}").text != first
@@ -218,7 +218,7 @@ def test_sets_without_rows_are_none_either(service: Service, database: Database)
         before = database.value("select last_value from runs")
         assert service.get("/api/no-rows?a=x").text == "[]"
         assert database.value("select last_value from runs") > before
-        assert service.get("/api/no-rows/purge?a=x").text == '{"invalidated":false}'
+        assert service.post("/api/no-rows/purge?a=x").text == '{"invalidated":false}'
 
 
 # --- proxies and HTTP types -----------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     wait_until(lambda: _says_goodbye(clients.pop()), "the old process tells its clients to go")
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(kept)
     for client in clients[2:4]:
-        refused = problem(client.get("/kept/forget"), 503)
+        refused = problem(client.post("/kept/forget"), 503)
         assert "another process serves in the place of this one" in refused["detail"]
     with second.new_client() as client:
         assert client.get("/kept").text == kept
@@ -144,7 +144,7 @@ def _kept_after_forgetting(service: Service) -> str:
     """Empty where a worker of the old process took the connection, as it had not heard yet that it stops."""
     with service.new_client() as client:
         before = client.get("/kept").text
-        if client.get("/kept/forget").json() != {"invalidated": True}:
+        if client.post("/kept/forget").json() != {"invalidated": True}:
             return ""
         kept = client.get("/kept").text
     assert int(kept) > int(before)

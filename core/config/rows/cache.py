@@ -47,6 +47,12 @@ ROWS: tuple[Key, ...] = (
         None,
         "Each cached endpoint gets a second path with this end, which forgets the answer. null makes none.",
     ),
+    flag(
+        _P + "InvalidateCacheUseEndpointMethod",
+        False,
+        "Serve invalidation paths by the method of the cached endpoint, also by GET and QUERY. false: by POST instead "
+        "of these two.",
+    ),
     text(
         _P + "StatusHeader",
         None,

@@ -43,6 +43,7 @@ def cache_options(settings: Settings) -> CacheOptions:
         max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
         hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,
         suffix=_suffix(settings),
+        invalidate_by_endpoint_method=settings.flag(_P + "InvalidateCacheUseEndpointMethod"),
         status_header=_status_header(settings),
         tags_path=_tags_path(settings),
         tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),

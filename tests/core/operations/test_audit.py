@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from rowcall.core.endpoint.capabilities import Impersonation
-from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts, database_findings, endpoint_findings
+from rowcall.core.operations.audit import (
+    DatabaseFacts,
+    Definer,
+    Role,
+    TableFacts,
+    database_findings,
+    endpoint_findings,
+    may_write,
+)
 from rowcall.service.options.audit import weakness
 from tests.core.routines import column, endpoint, parameter
 
@@ -90,3 +98,10 @@ def test_logins_that_can_return_no_hash(columns: tuple[str, ...], named: str, ex
     )
     codes = [one.code for one in endpoint_findings([made])]
     assert [code for code in codes if code != "anonymous-write"] == expected
+
+
+def test_an_invalidation_endpoint_writes_no_data() -> None:
+    made = endpoint(parameter("_sku", 25), returns=25)
+    posted = replace(made, method="POST")
+    invalidating = replace(posted, options=replace(posted.options, invalidates="GET"))
+    assert [may_write(one) for one in (posted, invalidating)] == [True, False]
