@@ -70,6 +70,20 @@ class Line:
         return left, right.strip()
 
 
+@dataclass(frozen=True, slots=True)
+class NamedLine:
+    """A line that protects the endpoint, and the words of it that have to name something.
+
+    What exists is known once the endpoint has been built (`core.building.protective_lines`).
+    """
+
+    annotation: str
+    line: Line
+    words: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    """Those that named a parameter when the line was read; a later line may rename it."""
+
+
 def _is_name(text: str) -> bool:
     return bool(text) and text.replace("-", "").replace("_", "").replace("@", "").isalnum()
 
@@ -108,6 +122,8 @@ class Draft:
     """A line was meant to make an endpoint of it, and does not."""
     muted: bool = False
     """Inside a `for` block that is not about this object."""
+    named: list[NamedLine] = field(default_factory=list)
+    """Those of `encrypt`, `decrypt` and `validate`, in order."""
     parameter_changes: list[ParameterChange] = field(default_factory=list)
     headers: list[tuple[str, str]] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)

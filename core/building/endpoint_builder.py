@@ -24,6 +24,7 @@ from rowcall.core.building.outgoing import (
     outgoing_requests,
     without_proxies,
 )
+from rowcall.core.building.protective_lines import unknown_names_in_lines
 from rowcall.core.building.switched_off import SwitchedOff, switched_off, unsent_requests
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
@@ -48,7 +49,6 @@ from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
-from rowcall.core.endpoint.validation import validation_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outbound.options import ProxyOptions, TypeOptions
@@ -176,7 +176,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *switched_off(endpoint, defaults.off, draft.used),
         *lost_identity(endpoint, defaults.around),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
-        *validation_diagnostics(endpoint, defaults.known.rules, defaults.known.disabled_rules),
+        *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
         *cache_diagnostics(endpoint, defaults.cache, defaults.claims),

@@ -12,7 +12,7 @@ from rowcall.core.annotations import BY_NAME
 from rowcall.core.binding.written_values import read_value
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
 from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_placeholders
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -164,23 +164,6 @@ def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return shared_personal_answers(endpoint)
 
 
-def _decrypted_columns(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Columns to decrypt that the result does not have. A single value is decrypted whatever the names are."""
-    wanted = endpoint.options.encryption
-    if wanted is None:
-        return
-    shapes = (endpoint.shape, *(part.shape for part in endpoint.shape.parts))
-    columns = [column for shape in shapes for column in shape.columns]
-    if not columns or any(shape.path is ResultPath.SCALAR for shape in shapes):
-        return
-    known = frozenset().union(*(column.names for column in columns))
-    for name in wanted.columns:
-        if name.casefold() not in known:
-            listed = ", ".join(dict.fromkeys(column.column.name for column in columns))
-            message = f"the result has no column {name}; nothing is decrypted for it; its columns are {listed}"
-            yield Diagnostic(endpoint.routine.identity, used.get("decrypt"), message)
-
-
 def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     wanted = endpoint.options.encryption
     if endpoint.options.proxy is not None and wanted and (wanted.all_parameters or wanted.parameters):
@@ -279,7 +262,6 @@ CHECKS: tuple[Check, ...] = (
     _doubts_of_file,
     _placeholders,
     _shared_answers,
-    _decrypted_columns,
     _expressions,
     _never_on_a_replica,
 )

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     import regex
@@ -183,36 +182,17 @@ def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
     """The annotations of an endpoint over the rules that exist, in the order in which the parameters are named."""
     wanted: dict[int, list[Rule]] = {}
     for name, rule_names in endpoint.options.validations:
-        index = _parameter(endpoint, name)
+        index = validated_parameter(endpoint, name)
         if index is not None:
             wanted.setdefault(index, []).extend(rules[one] for one in rule_names if one in rules)
     return (Check(index, tuple(found)) for index, found in wanted.items() if found)
 
 
-def validation_diagnostics(
-    endpoint: Endpoint, rules: frozenset[str] | None, disabled: frozenset[str] = frozenset()
-) -> Iterator[Diagnostic]:
-    """Yield the parameters and rules that do not exist: the endpoint is left out, as values would reach it unchecked.
+def validated_parameter(endpoint: Endpoint, name: str) -> int | None:
+    """Return the index of a parameter by database or request name, compared exactly.
 
-    rules: the names of those that exist; None: they are not known here. disabled: configured rules that are switched
-    off, which is a warning: the operator has chosen that values are not checked.
+    A composite as a whole means its first field.
     """
-    for name, rule_names in endpoint.options.validations:
-        if _parameter(endpoint, name) is None:
-            message = f"validate {name!r} names no parameter; the endpoint is left out"
-            yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
-        for rule in rule_names:
-            if rule in disabled:
-                message = f"validate {name!r}: the rule {rule!r} is not checked, as ValidationOptions:Enabled is false"
-                yield Diagnostic(endpoint.routine.identity, None, message)
-            elif rules is not None and rule not in rules:
-                message = f"validate {name!r}: the rule {rule!r} is none of {', '.join(sorted(rules))}"
-                message += "; the endpoint is left out"
-                yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
-
-
-def _parameter(endpoint: Endpoint, name: str) -> int | None:
-    """By database or request name, compared exactly; a composite as a whole means its first field."""
     for index, parameter in enumerate(endpoint.parameters):
         if name in (parameter.field or parameter.db_name, parameter.api_name):
             return index

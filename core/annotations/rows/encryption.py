@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line, true_or_false
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, NamedLine, true_or_false
 from rowcall.core.endpoint.capabilities import Encryption
 
 
 def _encrypt(draft: Draft, line: Line) -> None:
-    """Names that are none are dropped; when none is left nothing is encrypted (reference 04, 14)."""
+    """Names that are no parameter leave the endpoint out (`core.building.protective_lines`)."""
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
@@ -18,9 +18,7 @@ def _encrypt(draft: Draft, line: Line) -> None:
     found = [draft.parameter_named(name) for name in names]
     known = {match: bindings[name] for name, match in zip(names, found, strict=True) if match is not None}
     draft.within("encryption", Encryption(), parameters=tuple(known), parameter_bindings=_merged(earlier, known))
-    for name, match in zip(names, found, strict=True):
-        if match is None:
-            draft.warn(line, f"the routine has no parameter {name}; nothing is encrypted for it")
+    draft.named.append(NamedLine("encrypt", line, names, tuple(name for name in names if draft.parameter_named(name))))
 
 
 def _decrypt(draft: Draft, line: Line) -> None:
@@ -28,6 +26,7 @@ def _decrypt(draft: Draft, line: Line) -> None:
     folded = {name.casefold(): binding for name, binding in bindings.items()}
     merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)
     if names:
+        draft.named.append(NamedLine("decrypt", line, names))
         draft.within("encryption", Encryption(), columns=names, column_bindings=merged)
     else:
         draft.within("encryption", Encryption(), all_columns=True, column_bindings=merged)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, NamedLine
 
 
 def _validate(draft: Draft, line: Line) -> None:
@@ -13,6 +13,7 @@ def _validate(draft: Draft, line: Line) -> None:
     earlier = draft.changes.get("validations", ())
     assert isinstance(earlier, tuple)  # noqa: S101 (nothing else is ever stored there)
     draft.set(validations=(*earlier, (parameter, tuple(rules))))
+    draft.named.append(NamedLine("validate", line, (parameter, *rules)))
 
 
 def _message(draft: Draft, line: Line) -> None:

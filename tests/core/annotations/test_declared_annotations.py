@@ -125,7 +125,6 @@ def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
         "cache_profile a b",
         "basic_auth",
         "basic_auth joe",
-        "encrypt nobody",
         "proxy HEAD",
         "proxy ftp://x",
         "upload for",

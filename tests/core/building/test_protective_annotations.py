@@ -8,7 +8,9 @@ import pytest
 
 from rowcall.core.building.endpoint_builder import build_endpoint
 from rowcall.core.building.known_names import KnownNames
-from tests.core.routines import EVERYTHING, catalog, parameter, routine
+from tests.core.routines import EVERYTHING, catalog, column, parameter, routine
+
+COLUMNS = (column("id"), column("card_no", 25), column("row"))
 
 
 @pytest.mark.parametrize(
@@ -32,11 +34,76 @@ def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
     [
         "validate pasword using required",
         "validate _password using nonsense",
+        "validate email using required",
+        "Validate pasword using required",
+        "encrypt pasword",
+        "encrypt _password pasword",
+        "encrypt all",
+        "Encrypt pasword and note",
+        "encrypt pasword as secrets",
+        "protect secret",
+        "protected _secret",
+        "decrypt pin",
+        "decrypt cardNo, pin",
+        "decrypted pin as secrets",
+        "Decrypt card_num",
     ],
 )
 def test_a_line_that_cannot_protect_leaves_the_endpoint_out(line: str) -> None:
-    made = routine(parameter("_password", 25), comment=f"HTTP POST\n{line}")
+    made = routine(
+        parameter("_password", 25), columns=COLUMNS, returns=2249, returns_set=True, comment=f"HTTP POST\n{line}"
+    )
     known = replace(EVERYTHING, known=KnownNames(rules=frozenset({"required"})))
     built = build_endpoint(made, catalog(made), known)
     assert built.endpoint is None
     assert sum(one.left_out for one in built.diagnostics) >= 1
+    assert {one.line for one in built.diagnostics if one.left_out} == {line}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Encrypt the values at rest",
+        "Encrypt the password before it is stored.",
+        "Encrypted values are stored in the vault.",
+        "encrypted at rest",
+        "Encrypt everything (AES-256)",
+        "Encrypt customers' data",
+        "Protected route",
+        "Protected by row level security",
+        "protect users from themselves",
+        "protected health information of patients here",
+        "Decrypt the card number on read",
+        "Decrypted by the client, never here.",
+        "Validate the input before it is stored",
+        "Validate input against the schema.",
+        "Validate passwords using the policy of the house",
+        "Validate the password using required rules",
+        "Validation rules: see the wiki",
+        "validates what comes",
+    ],
+)
+def test_prose_with_the_same_first_word_changes_nothing(line: str) -> None:
+    made = routine(
+        parameter("_password", 25), columns=COLUMNS, returns=2249, returns_set=True, comment=f"HTTP POST\n{line}"
+    )
+    known = replace(EVERYTHING, known=KnownNames(rules=frozenset({"required"})))
+    built = build_endpoint(made, catalog(made), known)
+    assert built.endpoint is not None
+    assert not any(one.left_out for one in built.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "line", ["encrypt _PASSWORD and password", "encrypt password as secrets", "decrypt cardNo, CARD_NO", "decrypt row"]
+)
+def test_names_are_those_of_the_database_or_of_requests(line: str) -> None:
+    made = routine(
+        parameter("_password", 25),
+        columns=COLUMNS,
+        returns=2249,
+        returns_set=True,
+        comment=f"HTTP POST\n{line}\nparam _password code",
+    )
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert built.endpoint is not None
+    assert built.diagnostics == ()

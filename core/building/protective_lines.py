@@ -1,0 +1,90 @@
+"""Lines that protect an endpoint and name parameters, columns or rules that do not exist.
+
+Served without the protection, the endpoint would pass on plain or unchecked values, so it is left out with the reason.
+Prose that begins with the same word (`Encrypt the values at rest.`) changes nothing but gives a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from rowcall.core.annotations.declaration import NamedLine
+from rowcall.core.annotations.sentences import reads_as_sentence, unknown_words
+from rowcall.core.building.known_names import KnownNames
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.validation import validated_parameter
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.tables.routines import TableOperation
+from rowcall.core.text.naming import api_name
+
+
+def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known: KnownNames) -> Iterator[Diagnostic]:
+    """Yield what the lines name in vain. known: the names of the configuration, of which `validate` takes rules."""
+    validations = iter(endpoint.options.validations)
+    for line in lines:
+        if line.annotation == "encrypt":
+            yield from _encrypted(endpoint, line)
+        elif line.annotation == "decrypt":
+            yield from _decrypted(endpoint, line)
+        else:
+            # Not by the words of the line: the parameter may have been renamed since.
+            parameter, rule_names = next(validations)
+            yield from _validated(endpoint, line, parameter, rule_names, known)
+
+
+def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    unknown = unknown_words(line.words, {*line.known, *_table_columns(endpoint)})
+    if unknown:
+        names = [name for one in endpoint.parameters for name in (one.db_name, one.api_name)]
+        listed = ", ".join(dict.fromkeys(one.db_name for one in endpoint.parameters)) or "(none)"
+        message = f"the routine has no parameter {', '.join(unknown)} to encrypt; its parameters are {listed}"
+        yield _diagnostic(endpoint, line, message, names=[*names, *line.known])
+
+
+def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    """A single value is decrypted whatever the names are, and a result without columns has nothing to decrypt."""
+    shapes = (endpoint.shape, *(part.shape for part in endpoint.shape.parts))
+    columns = [column for shape in shapes for column in shape.columns]
+    if not columns or any(shape.path is ResultPath.SCALAR for shape in shapes):
+        return
+    names = frozenset().union(*(column.names for column in columns), _table_columns(endpoint))
+    unknown = unknown_words(line.words, names)
+    if not unknown:
+        return
+    listed = ", ".join(dict.fromkeys(column.column.name for column in columns))
+    message = f"the result has no column {', '.join(unknown)} to decrypt; its columns are {listed}"
+    yield _diagnostic(endpoint, line, message, names=names)
+
+
+def _validated(
+    endpoint: Endpoint, line: NamedLine, parameter: str, rule_names: Sequence[str], known: KnownNames
+) -> Iterator[Diagnostic]:
+    """A configured rule that is switched off is a warning: the operator has chosen that values are not checked."""
+    messages = []
+    if validated_parameter(endpoint, parameter) is None and parameter not in _table_columns(endpoint):
+        messages.append(f"validate {parameter!r} names no parameter")
+    for rule in rule_names:
+        if rule in known.disabled_rules:
+            message = f"validate {parameter!r}: the rule {rule!r} is not checked, as ValidationOptions:Enabled is false"
+            yield Diagnostic(endpoint.routine.identity, line.line.shown, message)
+        elif known.rules is not None and rule not in known.rules:
+            messages.append(f"validate {parameter!r}: the rule {rule!r} is none of {', '.join(sorted(known.rules))}")
+    names = {*(rule_names if known.rules is None else known.rules), *known.disabled_rules}
+    names |= {name for one in endpoint.parameters for name in (one.field or one.db_name, one.api_name)}
+    for message in messages:
+        yield _diagnostic(endpoint, line, message, names=names)
+
+
+def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
+    """names: everything that could be named there."""
+    prose = reads_as_sentence(line.line, line.words, names)
+    ending = "words that name nothing are taken for prose here" if prose else "the endpoint is left out"
+    return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
+
+
+def _table_columns(endpoint: Endpoint) -> Collection[str]:
+    """Return the names of all columns of the table: each operation has some of them, and all share the comment."""
+    source = endpoint.routine.source
+    if not isinstance(source, TableOperation):
+        return ()
+    return frozenset(name for column in source.table.columns for name in (column.name, api_name(column.name)))
