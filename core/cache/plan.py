@@ -238,8 +238,8 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
 
     Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
 
-    Parameters keep their place in query, path or body. The method differs from spec 4.6 for GET and QUERY: an
-    invalidation changes state, so it is POST, unless `InvalidateCacheUseEndpointMethod` asks for the endpoint's own.
+    Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
+    changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
     """
     caching = endpoint.options.caching
     if options.suffix is None or not options.enabled or caching is None or not caching.wanted or _only_acts(endpoint):
