@@ -23,6 +23,15 @@ def test_each_promise_of_a_table_names_a_test() -> None:
     assert [row for row in rows if not _TEST.search(row)] == []
 
 
+def test_each_section_and_each_promise_about_the_database_names_a_test() -> None:
+    promises, _, _ = PAGE.partition("## What a deployment has to add")
+    _, *sections = promises.split("\n## ")
+    (listed,) = (section for section in sections if section.startswith("What reaches the database"))
+    items = re.findall(r"^- .*(?:\n {2}.*)*", listed, re.MULTILINE)
+    assert len(items) > 2
+    assert [text for text in (*sections, *items) if not _TEST.search(text)] == []
+
+
 def test_tests_are_named_in_one_form() -> None:
     assert re.findall(r"`test_\w+`", PAGE) == []
 
