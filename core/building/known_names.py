@@ -19,6 +19,8 @@ class KnownNames:
     disabled_rules: frozenset[str] = frozenset()
     """Configured rules that `ValidationOptions:Enabled` switches off."""
     rate_limiters: frozenset[str] | None = None
+    disabled_rate_limiters: frozenset[str] = frozenset()
+    """Configured policies that are switched off."""
     cache_profiles: frozenset[str] | None = None
     connections: tuple[str, ...] | None = None
     """Those that endpoints may run on; case does not matter."""
@@ -42,7 +44,6 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
     checks = (
         ("error_code_policy", options.error_policy, known.error_policies, "every error is 500"),
         ("retry_strategy", options.retry_strategy, known.retry_strategies, "the default strategy holds"),
-        ("rate_limiter", options.rate_limiter, known.rate_limiters, "the endpoint is not limited"),
         ("cache_profile", profile, known.cache_profiles, None),
     )
     for annotation, name, names, instead in checks:
@@ -51,6 +52,7 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
         message = f"{annotation} {name!r} is none of {', '.join(sorted(names)) or 'the configured ones (none)'}"
         message = f"{endpoint.name}: {message}" if instead is None else f"{message}; {instead}"
         yield Diagnostic(endpoint.routine.identity, used.get(annotation), message, fatal=instead is None)
+    yield from _unknown_rate_limiter(endpoint, known, used.get("rate_limiter"))
     if options.connection is not None and not known.has_connection(options.connection):
         usable = ", ".join(known.connections or ())
         message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
@@ -60,3 +62,19 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
                 "request is answered with 500"
             )
         yield Diagnostic(endpoint.routine.identity, used.get("connection_name"), message)
+
+
+def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
+    """An unknown policy leaves the endpoint out. One that is switched off does not: the operator has chosen that."""
+    name = endpoint.options.rate_limiter
+    if name is None or known.rate_limiters is None or name in known.rate_limiters:
+        return
+    disabled = name in known.disabled_rate_limiters
+    if disabled:
+        message = f"rate_limiter {name!r} is switched off (RateLimiterOptions:Policies:{name}:Enabled)"
+        message = f"{message}: the endpoint is not limited"
+    else:
+        listed = ", ".join(sorted(known.rate_limiters | known.disabled_rate_limiters))
+        message = f"rate_limiter {name!r} is none of {listed or 'the configured ones (none)'}"
+        message = f"{message}; the endpoint is left out"
+    yield Diagnostic(endpoint.routine.identity, line, message, left_out=0 if disabled else 1)

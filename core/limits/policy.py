@@ -57,11 +57,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """policies: those that are enabled and can be used."""
+    """policies: those that are enabled and can be used. disabled: names of configured ones that are switched off."""
 
     enabled: bool = False
     default: str | None = None
     policies: tuple[Policy, ...] = ()
+    disabled: frozenset[str] = frozenset()
     redis: str | None = None
     """Where counters are that hold over several hosts. None: in the store of the host."""
 

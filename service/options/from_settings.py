@@ -101,6 +101,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             rules=frozenset(options.rules),
             disabled_rules=disabled_rules(settings),
             rate_limiters=options.limits.names if options.limits.enabled else None,
+            disabled_rate_limiters=options.limits.disabled,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
             unroutable=() if plan.routable else settings.names("ConnectionStrings"),

@@ -226,7 +226,9 @@ def test_unknown_cache_profiles_stop_the_start(own_database: Database, serve_onc
 def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, PROFILES, {**CACHE, "RateLimiterOptions:Enabled": "true"})
     assert answer(service.get("/fast")) == (200, TEXT, "1")
-    (found,) = lines(service, "WRN", "rate_limiter 'nobody' is none of the configured ones (none)")
+    (found,) = lines(
+        service, "WRN", "rate_limiter 'nobody' is none of the configured ones (none); the endpoint is left out"
+    )
     assert found.endswith("(comment line: rate_limiter nobody) [rowcall]")
 
 

@@ -20,7 +20,7 @@ from tests.http.queues import DEADLINES, one_waits_again_when_one_has_left, one_
 
 NAMES = (
     *("fixed", "sliding", "bucket", "gate", "queued", "newest", "per_header", "per_address", "per_user", "said"),
-    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting", "left_fixed", "left_sliding"),
+    *("silent", "static", "default_one", "unknown", "typeless", "off", "twin", "waiting", "left_fixed", "left_sliding"),
     *("left_bucket",),
 )
 SQL = (
@@ -175,14 +175,25 @@ def test_the_default_policy_is_for_endpoints_that_name_none(service: Service) ->
     assert ask(service, "off_limited", mine).status_code == 200
 
 
-def test_a_name_that_means_nothing_is_told_at_the_start(service: Service) -> None:
-    assert "rate_limiter 'unknown' is none of" in service.log
-    assert "rate_limiter 'off' is none of" in service.log
+def test_an_endpoint_with_an_unknown_policy_is_left_out(service: Service) -> None:
+    assert "public.unknown_limited(): rate_limiter 'unknown' is none of bucket, default, fixed" in service.log
+    assert "rate_limiter 'typeless' is none of" in service.log
+    assert {ask(service, name).status_code for name in ("unknown_limited", "typeless_limited")} == {404}
+
+
+def test_an_endpoint_whose_policy_is_switched_off_is_served(service: Service) -> None:
+    message = (
+        "rate_limiter 'off' is switched off (RateLimiterOptions:Policies:off:Enabled): the endpoint is not limited"
+    )
+    assert message in service.log
+    assert [ask(service, "off_limited").status_code for _ in range(3)] == [200, 200, 200]
+
+
+def test_settings_that_cannot_be_used_are_logged_at_the_start(service: Service) -> None:
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
     assert "RateLimiterOptions:Policies:unfilled:AutoReplenishment has no effect" in service.log
     assert "unfilled:Partition:Sources:0 is skipped: 'X Y' is not the name of a header" in service.log
     assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
-    assert {ask(service, "unknown_limited").status_code for _ in range(3)} == {200}
     assert "effect yet" not in service.log
 
 

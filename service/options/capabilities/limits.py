@@ -43,7 +43,17 @@ def limit_options(settings: Settings) -> LimitOptions:
     for key, named in _named_by_paths(settings):
         if named not in {policy.name for policy in policies}:
             log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, named)
-    return LimitOptions(True, default, policies, settings.text_or_none(_P + "RedisConfiguration") or None)
+    return LimitOptions(
+        enabled=True,
+        default=default,
+        policies=policies,
+        disabled=frozenset(name for name in settings.names(_POLICIES) if not _is_enabled(settings, name)),
+        redis=settings.text_or_none(_P + "RedisConfiguration") or None,
+    )
+
+
+def _is_enabled(settings: Settings, policy: str) -> bool:
+    return settings.flag(f"{_POLICIES}:{policy}:Enabled")
 
 
 def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -58,7 +68,7 @@ def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
 def _policies(settings: Settings) -> Iterator[Policy]:
     for name in settings.names(_POLICIES):
         path = f"{_POLICIES}:{name}:"
-        if not settings.flag(path + "Enabled"):
+        if not _is_enabled(settings, name):
             continue
         kind = _KINDS.get((_written(settings, path + "Type") or "").strip().casefold())
         if kind is None:
