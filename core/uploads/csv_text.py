@@ -24,11 +24,17 @@ class MalformedLineError(ValueError):
         self.why = why
 
 
+class InvalidByteError(MalformedLineError):
+    """A byte of the line is not valid in the encoding of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class CsvFormat(Record):
     delimiters: str = ","
     quotes: bool = True
     blank_is_null: bool = True
+    encoding: str | None = None
+    """Name of a codec. None: UTF-8, with or without a byte order mark."""
 
 
 class CsvRows:
@@ -36,16 +42,51 @@ class CsvRows:
 
     def __init__(self, form: CsvFormat) -> None:
         self._form = form
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        self._decoder = codecs.getincrementaldecoder(form.encoding or "utf-8")()
+        self._decoded = 0
+        """Bytes of the file."""
         self._held = ""
+        self._begun = False
         self.lines = 0
 
     def feed(self, piece: bytes) -> list[bytes | None]:
         """Raises `MalformedLineError`."""
-        return self._rows(self._decoder.decode(piece), ended=False)
+        return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
-        return self._rows(self._decoder.decode(b"", final=True), ended=True)
+        return self._rows(self._text(b"", ended=True), ended=True)
+
+    def _text(self, piece: bytes, *, ended: bool) -> str:
+        state = self._decoder.getstate()
+        try:
+            text = self._decoder.decode(piece, ended)
+        except UnicodeDecodeError as error:
+            # `error.object` begins with what the decoder still held of the pieces before.
+            before = len(error.object) - len(piece)
+            place = self._decoded - before + error.start + 1
+            self._decoder.setstate(state)
+            valid = self._without_mark(self._decoder.decode(piece[: max(0, error.start - before)]))
+            # An error of an earlier line comes first.
+            self._rows(valid, ended=False)
+            if self._held.endswith("\r"):
+                self._row(self._held[:-1])
+            byte = error.object[error.start]
+            encoding = self._form.encoding or "utf-8"
+            raise InvalidByteError(
+                self.lines + 1, f"byte {place} of the file (0x{byte:02x}) is not valid {encoding}"
+            ) from None
+        except UnicodeError:
+            # Raised by the codec utf-16.
+            why = "it does not begin with a byte order mark; utf-16le and utf-16be need none"
+            raise InvalidByteError(1, why) from None
+        self._decoded += len(piece)
+        return self._without_mark(text)
+
+    def _without_mark(self, text: str) -> str:
+        if self._begun or not text:
+            return text
+        self._begun = True
+        return text.removeprefix("\ufeff")
 
     def _rows(self, text: str, *, ended: bool) -> list[bytes | None]:
         *lines, self._held = _lines(self._held + text, ended=ended)

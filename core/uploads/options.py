@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.data.record import Record
 from rowcall.core.outbound.aws_signature import Credentials
+from rowcall.core.uploads.encodings import UTF8
 from rowcall.core.uploads.protected import ProtectedFolders
 
 
@@ -49,6 +50,8 @@ class Csv(Record):
     delimiters: str = ","
     quotes: bool = True
     blank_is_null: bool = True
+    encoding: str = UTF8
+    """One of `ENCODINGS`."""
     row_command: str = "call process_csv_row($1,$2,$3,$4)"
 
 

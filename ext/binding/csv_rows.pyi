@@ -2,10 +2,13 @@ class CsvError(ValueError):
     line: int
     why: str
 
+class EncodingError(CsvError):
+    """A byte of the line is not valid in the encoding of the file."""
+
 class CsvRows:
     """Lines of a CSV file → the texts of their `text[]`."""
 
-    def __init__(self, delimiters: bytes, quotes: bool, blank_is_null: bool) -> None: ...
+    def __init__(self, delimiters: bytes, quotes: bool, blank_is_null: bool, encoding: str | None = None) -> None: ...
     @property
     def lines(self) -> int: ...
     def feed(self, piece: bytes) -> list[bytes | None]: ...

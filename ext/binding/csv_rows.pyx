@@ -5,6 +5,9 @@ what is wrong with it. `nested` puts such texts into one array more, `columns` m
 the same places.
 """
 
+import codecs
+import re
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcpy
@@ -20,6 +23,13 @@ class CsvError(ValueError):
         super().__init__(f"line {line}: {why}")
         self.line = line
         self.why = why
+
+
+class EncodingError(CsvError):
+    """A byte of the line is not valid in the encoding of the file."""
+
+
+LINE_END = re.compile(rb"\r\n?|\n")
 
 
 cdef inline bint is_blank(unsigned char byte) noexcept nogil:
@@ -42,9 +52,16 @@ cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept 
 
 
 cdef class CsvRows:
-    """`feed` each piece, then `finish`. delimiters: ASCII characters, each of which separates cells."""
+    """`feed` each piece, then `finish`.
+
+    delimiters: ASCII characters, each of which separates cells. encoding: name of a codec; None is UTF-8, with or
+    without a byte order mark.
+    """
 
     cdef readonly Py_ssize_t lines
+    cdef str encoding
+    cdef object decoder
+    cdef Py_ssize_t decoded
     cdef list held
     cdef Py_ssize_t held_size
     cdef bint ends_in_cr
@@ -57,7 +74,7 @@ cdef class CsvRows:
     cdef unsigned char *cell
     cdef Py_ssize_t cell_room
 
-    def __cinit__(self, bytes delimiters not None, bint quotes, bint blank_is_null):
+    def __cinit__(self, bytes delimiters not None, bint quotes, bint blank_is_null, str encoding=None):
         cdef int place
         for place in range(256):
             self.delimits[place] = False
@@ -66,17 +83,56 @@ cdef class CsvRows:
         self.quotes = quotes
         self.blank_is_null = blank_is_null
         self.held = []
+        self.encoding = encoding or "utf-8"
+        if encoding is not None:
+            self.decoder = codecs.getincrementaldecoder(encoding)()
 
     def __dealloc__(self):
         free(self.out)
         free(self.cell)
 
     def feed(self, bytes piece not None):
-        """A text for each line that is complete, None for a blank one."""
-        return self._rows(piece, False) if piece else []
+        """A text for each line that is complete, None for a blank one. Raises `CsvError`."""
+        if not piece:
+            return []
+        return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
 
     def finish(self):
-        return self._rows(b"", True)
+        return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
+
+    cdef bytes _utf8(self, bytes piece, bint ended):
+        """The piece in UTF-8, up to a character whose bytes are not all there. Raises `EncodingError`."""
+        cdef Py_ssize_t before
+        cdef bytes text
+        state = self.decoder.getstate()
+        try:
+            text = self.decoder.decode(piece, ended).encode()
+        except UnicodeDecodeError as error:
+            # `error.object` begins with what the decoder still held of the pieces before.
+            before = len(error.object) - PyBytes_GET_SIZE(piece)
+            self.decoder.setstate(state)
+            valid = self.decoder.decode(piece[: max(0, error.start - before)]).encode()
+            self._refuse(valid, self.decoded - before + error.start, error)
+        except UnicodeError:
+            # Raised by the codec utf-16.
+            raise EncodingError(1, "it does not begin with a byte order mark; utf-16le and utf-16be need none") from None
+        self.decoded += PyBytes_GET_SIZE(piece)
+        return text
+
+    cdef int _refuse(self, bytes valid, Py_ssize_t place, error) except -1:
+        """Raise `EncodingError`, or the error of an earlier line.
+
+        valid: the text ahead of the invalid byte that is not held yet. place: offset of that byte in the file.
+        """
+        cdef bytes text = self._without_mark(b"".join(self.held) + valid)
+        cdef Py_ssize_t whole = 0
+        for match in LINE_END.finditer(text):
+            whole = match.end()
+        if whole:
+            self._lines(text[:whole])
+        raise EncodingError(
+            self.lines + 1, f"byte {place + 1} of the file (0x{error.object[error.start]:02x}) is not valid {self.encoding}"
+        ) from None
 
     cdef list _rows(self, bytes piece, bint ended):
         cdef bytes text, rest
@@ -95,14 +151,20 @@ cdef class CsvRows:
             self._hold(rest)
         if not text:
             return []
-        if not self.begun:
-            self.begun = True
-            text = text.removeprefix(b"\xef\xbb\xbf")
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            text = text.decode(errors="replace").encode()
-        return self._lines(text)
+        if self.decoder is None:
+            try:
+                text.decode()
+            except UnicodeDecodeError as error:
+                self.held = []
+                self._refuse(text[: error.start], self.decoded + error.start, error)
+            self.decoded += PyBytes_GET_SIZE(text)
+        return self._lines(self._without_mark(text))
+
+    cdef bytes _without_mark(self, bytes text):
+        if self.begun:
+            return text
+        self.begun = True
+        return text.removeprefix(b"\xef\xbb\xbf")
 
     cdef int _hold(self, bytes piece) except -1:
         self.held.append(piece)

@@ -34,12 +34,15 @@ def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes 
     st.sampled_from([",", ",;", "\t", " ", ";,\t", "\t "]),
     st.booleans(),
     st.booleans(),
+    st.sampled_from([None, "utf-16", "windows-1252", "cp932", "gb18030"]),
 )
-def test_it_reads_as_its_twin_does(data: bytes, cuts: list[int], delimiters: str, quotes: bool, null: bool) -> None:
+def test_it_reads_as_its_twin_does(
+    data: bytes, cuts: list[int], delimiters: str, quotes: bool, null: bool, encoding: str | None
+) -> None:
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[start:end] for start, end in itertools.pairwise(places)]
-    fast = read(CsvRows(delimiters.encode(), quotes, null), pieces)
-    assert fast == read(csv_text.CsvRows(CsvFormat(delimiters, quotes, null)), pieces)
+    fast = read(CsvRows(delimiters.encode(), quotes, null, encoding), pieces)
+    assert fast == read(csv_text.CsvRows(CsvFormat(delimiters, quotes, null, encoding)), pieces)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +54,48 @@ def test_it_reads_as_its_twin_does(data: bytes, cuts: list[int], delimiters: str
         (b'"a ""q"", b", c\n', [b'{"a \\"q\\", b","c"}']),
         (b"a,\n,\n", [b'{"a",NULL}', b"{NULL,NULL}"]),
         (b"\xef\xbb\xbfa\n", [b'{"a"}']),
-        (b"\xff\n", ['{"\ufffd"}'.encode()]),
         (b'a"b\n', [b'{"a\\"b"}']),
         (b"", []),
     ],
 )
 def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
     assert read(CsvRows(b",", True, True), [text]) == rows
+
+
+@given(
+    st.text(alphabet='a",;\u00e9\u20ac\u6f22\U0001f600\r\n', max_size=30),
+    st.lists(st.integers(0, 120), max_size=4),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16le", "utf-16be", "gb18030"]),
+)
+def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: str) -> None:
+    data = text.encode(encoding)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[start:end] for start, end in itertools.pairwise(places)]
+    name = None if encoding.startswith("utf-8") else encoding
+    assert read(CsvRows(b",", True, True, name), pieces) == read(CsvRows(b",", True, True), [text.encode()])
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "error"),
+    [
+        (b"a\nb,\xe9\nc\n", None, "line 2: byte 5 of the file (0xe9) is not valid utf-8"),
+        (b"\xef\xbb\xbfa\r\n\r\n\xe9\n", None, "line 3: byte 9 of the file (0xe9) is not valid utf-8"),
+        (b"a\r\xe9", None, "line 2: byte 3 of the file (0xe9) is not valid utf-8"),
+        (b"a\n\xe2\x82", None, "line 2: byte 3 of the file (0xe2) is not valid utf-8"),
+        (b'"a\n\xe9\n', None, "line 1: a quote is not closed"),
+        (b'"\xe9\n', None, "line 1: byte 2 of the file (0xe9) is not valid utf-8"),
+        (b"a\r\n\x81\n", "windows-1252", "line 2: byte 4 of the file (0x81) is not valid windows-1252"),
+        ("a\n".encode("utf-16le") + b"\x00\xd8b\x00", "utf-16le", "line 2: byte 5 of the file (0x00) is not valid utf"),
+        ("a\n".encode("utf-16") + b"b", "utf-16", "line 2: byte 7 of the file (0x62) is not valid utf-16"),
+        ("a\n".encode("utf-16le"), "utf-16", "line 1: it does not begin with a byte order mark"),
+        (b"a\n\x81\xff", "cp932", "line 2: byte 3 of the file (0x81) is not valid cp932"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_byte_that_is_not_valid_is_named(data: bytes, encoding: str | None, error: str, size: int) -> None:
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    assert str(read(CsvRows(b",", True, True, encoding), pieces)).startswith(error)
+    assert str(read(csv_text.CsvRows(CsvFormat(encoding=encoding)), pieces)).startswith(error)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ VALUES = {
     "<true, false or image types>": ("true", "png, jpeg"),
     "<folder>": ("./in", "/srv/{_text}"),
     "<format>": ("yyyy-MM-dd", "HH:mm"),
+    "<encoding>": ("latin-1", "UTF-16"),
     "<segment>": ("progress", "a/b"),
     "<user or role>": ("admin", "42"),
     "<policy>": ("slow", "per user"),

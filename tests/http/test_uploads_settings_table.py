@@ -67,9 +67,9 @@ ROWS = (
     Row(f"upload for csv|{ECHO}", csv(b"a\n\nb\n"), "csv:Ok", cells=[["a"], None, ["b"]]),
     Row(
         f"upload for csv|{ECHO}",
-        csv(b'x""y,"""a""",""\n  \n"x" ,y"z\ncaf\xe9\n,\n'),
+        csv(b'x""y,"""a""",""\n  \n"x" ,y"z\ncaf\xc3\xa9\n,\n'),
         "csv:Ok",
-        cells=[['x""y', '"a"', None], None, ["x", 'y"z'], ["caf\ufffd"], [None, None]],
+        cells=[['x""y', '"a"', None], None, ["x", 'y"z'], ["caf\u00e9"], [None, None]],
     ),
     Row(f"upload for csv|{ECHO}|delimiters = ;\\t", csv(b"a;b\tc,d\n"), "csv:Ok", cells=[["a", "b", "c,d"]]),
     Row(
@@ -93,6 +93,26 @@ ROWS = (
         cells=[["a", "b"]],
     ),
     Row(f"upload for csv|{ECHO}|set_white_space_to_null = false", csv(b"a, ,\n"), "csv:Ok", cells=[["a", "", ""]]),
+    # encodings
+    Row(f"upload for csv|{ECHO}|encoding = latin-1", csv(b"caf\xe9\n"), "csv:Ok", cells=[["caf\u00e9"]]),
+    Row(f"upload for csv|{ECHO}|csv_encoding = Windows-1252", csv(b"\x80 5\n"), "csv:Ok", cells=[["\u20ac 5"]]),
+    Row(
+        f"upload for csv|{ECHO}|encoding = utf-16",
+        csv("\ufeffé;1,\U0001f600\r\nb\r\n".encode("utf-16le")),
+        "csv:Ok",
+        cells=[["é;1", "\U0001f600"], ["b"]],
+    ),
+    Row(f"upload for csv|{ECHO}|encoding = utf-16", csv("ab".encode("utf-16")), "csv:NoNewLines", cells=[]),
+    Row(f"upload for csv|{ECHO}|encoding = utf-16be", csv("a\0\n".encode("utf-16be")), "csv:ProbablyBinary", cells=[]),
+    Row(f"upload for csv|{ECHO}|encoding = {{_a}}", csv(b"\xe9\n"), "csv:Ok", query="a=latin-1", cells=[["\u00e9"]]),
+    Row(f"upload for csv|{ECHO}|encoding = {{_a}}", csv(b"\xc3\xa9\n"), "csv:Ok", cells=[["\u00e9"]]),
+    Row(f"upload for csv|{ECHO}|encoding = shift_jis", csv(b"\x8a\xbf\n"), "csv:Ok", cells=[["\u6f22"]]),
+    Row(
+        f"upload for csv|{ECHO}|delimiters = \u00a7|encoding = latin-1",
+        csv(b"\xe9\xa7b\n"),
+        "csv:Ok",
+        cells=[["\u00e9", "b"]],
+    ),
     # is it a text, with lines?
     Row(f"upload for csv|{ECHO}", csv(b"one line"), "csv:NoNewLines", cells=[]),
     Row(f"upload for csv|{ECHO}", csv(b"a\rb\r"), "csv:NoNewLines", cells=[]),
@@ -302,3 +322,37 @@ def test_quotes_that_do_not_close_end_the_request(service: Service, line: str) -
     response = service.post("/api/up-0", files={"f": ("a.csv", line.encode(), CSV)})
     assert response.status_code == 500
     assert "line 1" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "data", "error"),
+    [
+        (
+            f"upload for csv|{ECHO}",
+            b"a\nb\ncaf\xe9\n",
+            "a.csv cannot be read: line 3: byte 8 of the file (0xe9) is not",
+        ),
+        (
+            f"upload for csv|{ECHO}",
+            b"a\n" * 40_000 + b"\xff",
+            "a.csv cannot be read: line 40001: byte 80001 of the file",
+        ),
+        (f"upload for csv|{ECHO}|csv_encoding = Windows-1252", b"\x81\n", "is not valid windows-1252"),
+    ],
+)
+def test_a_file_with_invalid_bytes_is_refused_whole(
+    service: Service, database: Database, comment: str, data: bytes, error: str
+) -> None:
+    number = next(number for number, row in enumerate(ROWS) if row.comment == comment)
+    database.execute("truncate kept")
+    response = service.post(f"/api/up-{number}", files={"f": ("a.csv", data, CSV)})
+    assert response.status_code == 400
+    assert error in response.json()["detail"]
+    assert database.value("select count(*) from kept") == 0
+
+
+def test_an_encoding_of_the_request_that_is_unknown_is_400(service: Service) -> None:
+    number = next(number for number, row in enumerate(ROWS) if "|encoding = {_a}" in row.comment)
+    response = service.post(f"/api/up-{number}?a=ebcdic", files={"f": ("a.csv", b"a\n", CSV)})
+    assert response.status_code == 400
+    assert "'ebcdic' is not one of the encodings utf-8, utf-16" in response.json()["detail"]

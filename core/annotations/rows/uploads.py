@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
 from rowcall.core.annotations.sentences import reads_as_sentence
 from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.uploads.encodings import ENCODINGS, UnknownEncodingError, codec_name
 from rowcall.core.uploads.settings import MOST, is_number
 
 HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
@@ -53,6 +54,14 @@ def _is_number(value: str) -> str | None:
     return None if is_number(value) else f"no whole number up to {MOST}"
 
 
+def _is_encoding(value: str) -> str | None:
+    try:
+        codec_name(value)
+    except UnknownEncodingError:
+        return f"none of {', '.join(ENCODINGS)}"
+    return None
+
+
 def _is_image_check(value: str) -> str | None:
     known = any(word in _IMAGES for word in _image_words(value))
     return None if known else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
@@ -75,6 +84,7 @@ _IMAGES = frozenset(("true", "false", "jpg", "jpeg", "png", "gif", "bmp", "tif",
 _KINDS: dict[str, Callable[[str], str | None]] = {
     "<true or false>": _is_bool,
     "<number>": _is_number,
+    "<encoding>": _is_encoding,
     "<true, false or image types>": _is_image_check,
 }
 
@@ -179,6 +189,12 @@ SETTINGS = (
     _setting("delimiters", "<characters>", ("csv",), "Uploads: each of these characters separates cells."),
     _setting("has_fields_enclosed_in_quotes", _BOOL, ("csv",), "Uploads: cells may stand in quotes."),
     _setting("set_white_space_to_null", _BOOL, ("csv",), "Uploads: cells of nothing but blanks are NULL."),
+    _setting(
+        "encoding",
+        "<encoding>",
+        ("csv",),
+        "Uploads: encoding of the file, such as latin-1, windows-1252 or utf-16; utf-8 without this line.",
+    ),
     _setting("sheet_name", "<name>", ("excel",), "Uploads: the sheet that is read."),
     _setting("all_sheets", _BOOL, ("excel",), "Uploads: read every sheet."),
     _setting("time_format", "<format>", ("excel",), "Uploads: how times are written, such as HH:mm:ss."),

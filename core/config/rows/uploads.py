@@ -1,6 +1,7 @@
 """Uploaded files and what becomes of them (spec 4.4)."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
+from rowcall.core.uploads.encodings import ENCODINGS, UTF8
 
 _P = "Service:UploadOptions:"
 _LONG = 2**63 - 1
@@ -94,6 +95,12 @@ ROWS: tuple[Key, ...] = (
     text(_H + "CsvUploadDelimiterChars", ",", "Characters between fields."),
     flag(_H + "CsvUploadHasFieldsEnclosedInQuotes", True, "Fields may stand in quotes."),
     flag(_H + "CsvUploadSetWhiteSpaceToNull", True, "A blank field is NULL."),
+    choice(
+        _H + "CsvUploadEncoding",
+        " ".join(ENCODINGS),
+        UTF8,
+        "Encoding of CSV files. A file with a byte that is not valid in it is refused (400).",
+    ),
     text(_H + "CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row."),
     *_handler("ExcelUpload", "ExcelKey", "excel", "runs a command for each row of a spreadsheet"),
     text(_H + "ExcelSheetName", None, "Sheet that is read. null is the first."),

@@ -149,6 +149,7 @@ def _csv(settings: Settings) -> Csv:
         delimiters=settings.text(_H + "CsvUploadDelimiterChars"),
         quotes=settings.flag(_H + "CsvUploadHasFieldsEnclosedInQuotes"),
         blank_is_null=settings.flag(_H + "CsvUploadSetWhiteSpaceToNull"),
+        encoding=settings.choice(_H + "CsvUploadEncoding"),
         row_command=settings.text(_H + "CsvUploadRowCommand"),
     )
 

@@ -6,15 +6,16 @@ import asyncio
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.csv_text import CsvFormat, CsvRows, MalformedLineError
+from rowcall.core.uploads.csv_text import CsvFormat, CsvRows, InvalidByteError, MalformedLineError
+from rowcall.core.uploads.encodings import UnknownEncodingError, codec_name, utf8_sample
 from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
 from rowcall.core.uploads.options import Common, Csv
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.ext.binding.csv_rows import CsvError
+from rowcall.ext.binding.csv_rows import CsvError, EncodingError
 from rowcall.ext.binding.csv_rows import CsvRows as FastRows
 from rowcall.service.database.call import Call
-from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, plain_refusal
+from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.rows import Rows
@@ -52,10 +53,12 @@ class Delimited:
             settings.text("delimiters", options.delimiters) or options.delimiters,
             settings.flag("has_fields_enclosed_in_quotes", options.quotes),
             settings.flag("set_white_space_to_null", options.blank_is_null),
+            _codec(settings.text("encoding", "") or options.encoding),
         )
 
     async def check(self, file: File) -> tuple[Status, File]:
-        return await judge(file, self._checks), file
+        beginning = utf8_sample(await file.sample(self._checks.sample), self._form.encoding)
+        return self._checks.judge(file.content_type, beginning), file
 
     async def store(self, file: File) -> list[Entry]:
         if self._command.tells_file and len(await file.sample(SMALL)) >= SMALL:
@@ -74,6 +77,8 @@ class Delimited:
                     await rows.add(reader.feed(piece[start : start + AT_ONCE]), about)
                     await asyncio.sleep(0)
             await rows.add(reader.finish(), about)
+        except (InvalidByteError, EncodingError) as error:
+            raise Problem(400, f"{file.name} cannot be read: {error}") from None
         except (MalformedLineError, CsvError) as error:
             raise Problem(500, f"{file.name} is no CSV: {error}") from None
         await rows.finish()
@@ -87,10 +92,18 @@ class Delimited:
         return [plain_refusal(self.key, file, status)]
 
 
+def _codec(encoding: str) -> str | None:
+    """Raises `Problem` for a name that a request has brought by a placeholder."""
+    try:
+        return codec_name(encoding)
+    except UnknownEncodingError as error:
+        raise Problem(400, str(error)) from None
+
+
 def _reader(form: CsvFormat) -> CsvRows | FastRows:
     """The fast one knows delimiters of one byte."""
     return (
-        FastRows(form.delimiters.encode(), form.quotes, form.blank_is_null)
+        FastRows(form.delimiters.encode(), form.quotes, form.blank_is_null, form.encoding)
         if form.delimiters.isascii()
         else CsvRows(form)
     )
