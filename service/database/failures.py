@@ -42,6 +42,10 @@ NOT_NULL = "23502"
 COMPUTED = "428C9"
 """A value for a generated column, or for an identity that is always generated."""
 
+_PERMANENT = frozenset({"error_view_not_updatable", "RewriteQuery", "rewriteTargetView", "lastval", "currval_oid"})
+"""Functions of PostgreSQL that report 55000 for a state that a retry does not change: a view that cannot be written,
+and a sequence that the session has not used."""
+
 RAISE = "exec_stmt_raise"
 """The function of PostgreSQL that reports what PL/pgSQL raises."""
 
@@ -289,7 +293,9 @@ def _passes(call: Call, request: Request) -> bool:
     if request.loss != Loss.NOT_LOST:
         return True
     error = request.error
-    return error is not None and error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
+    if error is None or error.source_function in _PERMANENT:
+        return False
+    return error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
 
 
 def _said(error: ServerError, message: str) -> str:

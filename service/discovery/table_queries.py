@@ -43,6 +43,21 @@ cross join lateral (
         join pg_catalog.pg_foreign_data_wrapper w on w.oid = s.srvfdw
         where f.ftrelid = c.oid and w.fdwhandler <> 0
     ) then 0 else pg_relation_is_updatable(c.oid, true) end
+) as possible(granted)
+cross join lateral (
+    select case when c.relkind = 'v' and c.relhasrules then possible.granted & ~ (
+        select coalesce(bit_or(1 << r.ev_type::text::int), 0)
+        from pg_catalog.pg_rewrite r
+        where r.ev_class = c.oid and r.ev_type > '1' and r.is_instead and r.ev_qual::text <> '<>'
+          and not exists (
+            select from pg_catalog.pg_rewrite o
+            where o.ev_class = c.oid and o.ev_type = r.ev_type and o.is_instead and o.ev_qual::text = '<>'
+        ) and not exists (
+            select from pg_catalog.pg_trigger t
+            where t.tgrelid = c.oid and t.tgtype & 64 > 0
+              and t.tgtype & (case r.ev_type when '3' then 4 when '4' then 8 else 16 end) > 0
+        )
+    ) else possible.granted end
 ) as events(granted)
 cross join lateral (
     select (select coalesce(sum(s.event), 0)::int from silent s where s.relation = c.oid),
@@ -69,7 +84,8 @@ order by n.nspname, c.relname
 """One row for each relation. Temporary ones belong to a session and are seen by no other. Asking about a foreign
 table whose wrapper has no handler would fail, and the whole discovery with it. Where a rule with INSTEAD, also a
 conditional one, is about a command, PostgreSQL refuses RETURNING unless an unconditional rule has it. This reaches
-views over such a relation, and rules that lead to it. Rules on INSERT and UPDATE forbid ON CONFLICT."""
+views over such a relation, and rules that lead to it. A view whose only INSTEAD rules for a command are conditional
+cannot be written by it, although pg_relation_is_updatable says so. Rules on INSERT and UPDATE forbid ON CONFLICT."""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),
