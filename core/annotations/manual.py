@@ -28,8 +28,9 @@ in [Endpoints](endpoints.md).
   `@parm`, and of a comment that begins with `GET /x` and has no `HTTP`.
 - An argument that does not fit leaves the endpoint as it was and is logged as a warning, once.
 - An annotation that protects an endpoint and names something that does not exist (a parameter, a column, a rule, a
-  policy, an upload handler) leaves the endpoint out, and the log says what exists. A sentence that begins with the same word is
-  prose: it has an article or a preposition, ends with a period, or begins with a capital letter and names nothing.
+  policy, an upload handler) leaves the endpoint out, and the log says what exists. A sentence that begins with the same
+  word is prose: it has an article or a preposition, ends with a period, or begins with a capital letter and names
+  nothing.
 - Where the column `=` has a mark, `word = value` means the same; flags then take `true` or `false`.
 - Annotations marked with ○ are understood and checked, but nothing acts on them yet. The log says so at the start.
 
