@@ -13,7 +13,7 @@ class QueryTextError(ValueError):
     """A key or its text is not UTF-8, or holds a NUL."""
 
     def __init__(self, key: str, reason: str) -> None:
-        super().__init__(f"{key!r}: {reason}")
+        super().__init__(f"{key[:100]!r}: {reason}")
         self.key = key
         """Readable form of the key, with U+FFFD for what is not UTF-8."""
         self.reason = reason

@@ -6,11 +6,16 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy
 
 
+cdef Py_ssize_t _SLICE = 16_384
+"""Bytes that are decoded before the GIL is released, about 30 µs of work: releasing it more often costs more than other
+threads gain."""
+
+
 class QueryError(ValueError):
     """A key or its text is not UTF-8, or holds a NUL."""
 
     def __init__(self, key, reason):
-        super().__init__(f"{key!r}: {reason}")
+        super().__init__(f"{key[:100]!r}: {reason}")
         self.key = key
         self.reason = reason
 
@@ -29,8 +34,65 @@ def parse(str query not None):
         free(scratch)
 
 
+def parse_form(bytes body not None):
+    """Key and text of each piece of a urlencoded form, in order. Raises `QueryError`, and `UnicodeDecodeError` if the
+    body itself is not UTF-8.
+
+    The GIL is released for long keys and texts, and after many short ones, so that other threads run meanwhile.
+    """
+    cdef Py_ssize_t size = len(body)
+    if not _is_utf8_piece(body, size):
+        body.decode()
+    cdef char *scratch = <char *>malloc(size + 1)
+    if scratch == NULL:
+        raise MemoryError
+    try:
+        return [(key, text.decode()) for key, text in _pairs(body, size, scratch)]
+    finally:
+        free(scratch)
+
+
+def unescape(bytes text not None):
+    """The bytes that a urlencoded key or value stands for."""
+    cdef Py_ssize_t size = len(text)
+    cdef char *scratch = <char *>malloc(size + 1)
+    if scratch == NULL:
+        raise MemoryError
+    try:
+        if size < _SLICE:
+            size = percent_decode(text, size, scratch)
+        else:
+            size = _decode_without_gil(text, size, scratch)
+        return scratch[:size]
+    finally:
+        free(scratch)
+
+
+def holds_beyond_ascii(bytes body not None):
+    """Whether a urlencoded form holds anything but ASCII, escaped or not. Releases the GIL."""
+    cdef const char *data = body
+    cdef Py_ssize_t size = len(body)
+    cdef bint found
+    with nogil:
+        found = _beyond_ascii(data, size)
+    return found
+
+
+cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
+    cdef Py_ssize_t position
+    for position in range(length):
+        if <unsigned char>data[position] >= 0x80:
+            return True
+        if data[position] == c"%" and position + 2 < length:
+            if _hex_digit(data[position + 1]) >= 8 and _hex_digit(data[position + 2]) >= 0:
+                return True
+    return False
+
+
 cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
+    """`position` points to `size` bytes; `scratch` has room for as many."""
     cdef const char *end = position + size
+    cdef Py_ssize_t with_gil = 0
     cdef const char *stop
     cdef const char *equals
     cdef list found = []
@@ -42,23 +104,49 @@ cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
             equals = <const char *>memchr(position, c"=", stop - position)
             if equals == NULL:
                 equals = stop
-            found.append(_pair(position, equals, stop, scratch))
+            found.append(_pair(position, equals, stop, scratch, &with_gil))
         position = stop + 1
     return found
 
 
-cdef tuple _pair(const char *start, const char *equals, const char *stop, char *scratch):
-    cdef Py_ssize_t length = percent_decode(start, equals - start, scratch)
+cdef tuple _pair(
+    const char *start, const char *equals, const char *stop, char *scratch, Py_ssize_t *with_gil
+):
+    cdef Py_ssize_t length = _decode_piece(start, equals - start, scratch, with_gil)
     cdef bytes key = scratch[:length]
     cdef bytes text = b""
     if equals < stop:
-        length = percent_decode(equals + 1, stop - equals - 1, scratch)
+        length = _decode_piece(equals + 1, stop - equals - 1, scratch, with_gil)
         text = scratch[:length]
     if b"\0" in key or b"\0" in text:
         raise QueryError(key.decode("utf-8", "replace"), "holds a NUL character")
-    if not is_utf8(key, len(key)) or not is_utf8(text, len(text)):
+    if not _is_utf8_piece(key, len(key)) or not _is_utf8_piece(text, len(text)):
         raise QueryError(key.decode("utf-8", "replace"), "is not valid UTF-8")
     return key.decode(), text
+
+
+cdef Py_ssize_t _decode_piece(const char *source, Py_ssize_t length, char *target, Py_ssize_t *with_gil) noexcept:
+    """with_gil: bytes decoded since the GIL was released last."""
+    with_gil[0] += length
+    if with_gil[0] < _SLICE:
+        return percent_decode(source, length, target)
+    with_gil[0] = 0
+    return _decode_without_gil(source, length, target)
+
+
+cdef Py_ssize_t _decode_without_gil(const char *source, Py_ssize_t length, char *target) noexcept:
+    with nogil:
+        length = percent_decode(source, length, target)
+    return length
+
+
+cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
+    cdef bint valid
+    if length < _SLICE:
+        return is_utf8(data, length)
+    with nogil:
+        valid = is_utf8(data, length)
+    return valid
 
 
 cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *target) noexcept nogil:

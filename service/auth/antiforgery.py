@@ -24,6 +24,7 @@ from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
 from rowcall.service.request.form_fields import FORMS, kind_of, take_field
 from rowcall.service.request.forms import MULTIPART, URLENCODED
+from rowcall.service.request.parsing import LARGE_BODY, aside
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -80,6 +81,7 @@ class _Asking:
         self._reads_forms = reads_forms
         self._strips = strips
         self._limit = limit
+        self._form_limit = services.options.http.form_body_limit
 
     def ask(self, exchange: Exchange) -> Waiting:
         scope = exchange.scope
@@ -98,8 +100,11 @@ class _Asking:
         token = scope.headers.get(options.header.lower())
         if kind in FIELDS and self._reads_forms:
             if exchange.body is None:
-                exchange.body = await read_body(scope, exchange.protocol, self._limit)
-            in_form, rest = take_field(scope, exchange.body, options.field)
+                limit = self._limit if kind != URLENCODED or not self._strips else min(self._limit, self._form_limit)
+                exchange.body = await read_body(scope, exchange.protocol, limit)
+            large = len(exchange.body) > LARGE_BODY
+            taken = (scope, exchange.body, options.field)
+            in_form, rest = await aside(take_field, *taken) if large else take_field(*taken)
             if in_form is not None:
                 token = token or in_form
                 if self._strips:

@@ -17,8 +17,7 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.steps import compile_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_route
 from rowcall.service.pipeline.services import Factory, Services
-from rowcall.service.request.binding import body_limit
-from rowcall.service.request.body import read_body
+from rowcall.service.request.binding import body_limit, read_fields
 from rowcall.service.request.forms import form_pairs, members_of
 from rowcall.service.request.parsing import LARGE_BODY, aside
 
@@ -49,7 +48,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
     async def choose_by_body(exchange: Exchange) -> None:
-        exchange.body = body = await read_body(exchange.scope, exchange.protocol, limit)
+        exchange.body = body = await read_fields(exchange, services, limit)
         keys = await aside(_keys_of_body, exchange) if len(body) > LARGE_BODY else _keys_of_body(exchange)
         keys = [key for key in keys if key != not_bound]
         exchange.follow(compiled[choose(candidates, keys, route.path_values)])

@@ -72,6 +72,8 @@ class HttpOptions:
 
     body_limit: int = 30_000_000
     sign_in_body_limit: int = 65_536
+    form_body_limit: int = 2_097_152
+    """Of urlencoded forms that the service decodes itself."""
     bodies: BodyLimits = BodyLimits()
     allowed_hosts: tuple[str, ...] = ()
     """Of requests. Empty: any."""

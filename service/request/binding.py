@@ -19,7 +19,8 @@ from rowcall.ext.binding.parameters import FastBinder
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.exchange.sensitive import bind_discreetly
 from rowcall.service.request.body import BODIES, read_body
-from rowcall.service.request.forms import form_pairs, members_of
+from rowcall.service.request.form_fields import kind_of
+from rowcall.service.request.forms import URLENCODED, form_pairs, members_of
 from rowcall.service.request.parsing import LARGE_BODY, aside
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
     path_values = _path_values(endpoint)
     limit = body_limit(endpoint, services)
     if endpoint.passes_through:
-        return _in_passing(endpoint, binder, path_values, limit)
+        return _in_passing(endpoint, services, binder, path_values, limit)
     if endpoint.raw_body is not None:
         return _from_raw_body(endpoint.raw_body, binder, path_values, limit)
     if endpoint.transport is Transport.BODY:
-        return _from_body(binder, fast, path_values, limit)
+        return _from_body(services, binder, fast, path_values, limit)
     return _from_query(binder, fast, path_values if any(one.path for one in endpoint.parameters) else None)
 
 
@@ -71,6 +72,16 @@ def body_limit(endpoint: Endpoint, services: Services) -> int:
     """Bytes. Anybody may call a login, and nobody needs much to say who he is."""
     http = services.options.http
     return min(http.body_limit, http.sign_in_body_limit) if endpoint.options.login else http.body_limit
+
+
+async def read_fields(exchange: Exchange, services: Services, limit: int) -> bytes:
+    """Read a body whose fields the service decodes.
+
+    limit: bytes; a urlencoded form has `MaxUrlEncodedBodySize` besides. Raises `Problem` as `read_body` does.
+    """
+    if kind_of(exchange.scope) == URLENCODED:
+        limit = min(limit, services.options.http.form_body_limit)
+    return await read_body(exchange.scope, exchange.protocol, limit)
 
 
 PathValues = Callable[[Exchange], dict[str, str]]
@@ -113,7 +124,7 @@ def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None
     return from_query
 
 
-def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
+def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
     def bind_exactly(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
         pairs = form_pairs(exchange.scope, body)
         if pairs is not None:
@@ -123,7 +134,7 @@ def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit:
     async def from_other_body(exchange: Exchange) -> None:
         body = exchange.body
         if body is None:
-            body = await read_body(exchange.scope, exchange.protocol, limit)
+            body = await read_fields(exchange, services, limit)
         values = path_values(exchange)
         bound: Bound | None = fast.bind_body(body, values)
         if bound is None and len(body) > LARGE_BODY:
@@ -144,7 +155,7 @@ def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit:
     return from_body
 
 
-def _in_passing(endpoint: Endpoint, binder: Binder, path_values: PathValues, limit: int) -> Step:
+def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
     """Of a request that goes on to another service: its body is that one's business, and is looked at only where the
     routine has parameters that may be in it. What is no JSON object then has none of them (reference 05, 4.3)."""
     filled = endpoint.outgoing.filled | {one.target for one in resolved_parameters(endpoint)}
@@ -163,19 +174,26 @@ def _in_passing(endpoint: Endpoint, binder: Binder, path_values: PathValues, lim
 
     async def from_body(exchange: Exchange) -> None:
         if exchange.body is None:
-            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+            if raw is None:
+                exchange.body = await read_fields(exchange, services, limit)
+            else:
+                exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
         values = path_values(exchange)
         if raw is not None:
             values = {**values, raw.api_name: exchange.body.decode(errors="replace").replace("\0", "")}
             _set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
             return
+        body = exchange.body
+        large = len(body) > LARGE_BODY
+        bound = await aside(bind_fields, exchange, body, values) if large else bind_fields(exchange, body, values)
+        _set_arguments(exchange, bound)
+
+    def bind_fields(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
         try:
-            json_text.body_members(exchange.body)
-        except json_text.JsonTextError:
-            pairs = form_pairs(exchange.scope, exchange.body) or []
-            _set_arguments(exchange, binder.bind_texts(pairs, values))
-        else:
-            _set_arguments(exchange, binder.bind_body(exchange.body, values))
+            members = members_of(body) if len(body) > LARGE_BODY else json_text.body_members(body)
+        except (json_text.JsonTextError, Problem):
+            return binder.bind_texts(form_pairs(exchange.scope, body) or [], values)
+        return binder.bind_body(body, values, members)
 
     return from_body
 

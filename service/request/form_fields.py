@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import unquote_plus
 
 from python_multipart.multipart import parse_options_header
 
-from rowcall.service.request.forms import MULTIPART, URLENCODED
+from rowcall.ext.binding.query_string import unescape
+from rowcall.service.request.forms import LONGEST_HEADERS, MOST_FIELDS, MULTIPART, URLENCODED, too_many_fields
 
 FORMS = frozenset({URLENCODED, MULTIPART, b"text/plain"})
 """What a page of another site can send without being asked by CORS first."""
@@ -20,7 +20,11 @@ def kind_of(scope: Any) -> bytes:
 
 
 def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
-    """The text of the first field of this name, and the body without any of them. A body that is no form stays."""
+    """The text of the first field of this name, and the body without any of them. A body that is no form stays.
+
+    Raises:
+        Problem: 400 for a form with too many fields.
+    """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == URLENCODED:
         return _take_pair(body, name)
@@ -29,24 +33,30 @@ def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
 
 
 def _take_pair(body: bytes, name: str) -> tuple[str | None, bytes]:
+    if body.count(b"&") >= MOST_FIELDS:
+        raise too_many_fields()
+    wanted = name.encode()
     found: list[str] = []
     kept: list[bytes] = []
     for pair in body.split(b"&"):
         key, _, value = pair.partition(b"=")
-        if unquote_plus(key.decode("latin-1")) == name:
-            found.append(unquote_plus(value.decode("latin-1")))
+        if unescape(key) == wanted:
+            found.append(unescape(value).decode(errors="replace"))
         else:
             kept.append(pair)
     return (found[0], b"&".join(kept)) if found else (None, body)
 
 
 def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, bytes]:
+    # The last delimiter ends the form.
+    if body.count(delimiter) > MOST_FIELDS + 1:
+        raise too_many_fields()
     found: list[str] = []
     before, *parts = (b"\r\n" + body).split(delimiter)
     kept = [before]
     for part in parts:
         head, _, value = part.partition(b"\r\n\r\n")
-        if _name_of(head) == name:
+        if len(head) <= LONGEST_HEADERS and _name_of(head) == name:
             found.append(value.decode(errors="replace"))
         else:
             kept.append(part)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import codecs
 import logging
-import re
 from typing import Any
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.text import query_text
 from rowcall.ext.binding import json_object
+from rowcall.ext.binding.query_string import QueryError, holds_beyond_ascii, parse_form
 
 URLENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data"
@@ -20,8 +19,6 @@ MULTIPART = b"multipart/form-data"
 _JSON_BEGINS = b'{["'
 
 CHARSETS = frozenset({b"utf-8", b"utf8"})
-_BEYOND_ASCII = re.compile(rb"[\x80-\xff]|%[89A-Fa-f][0-9A-Fa-f]")
-"""Of a form in which characters are written as `%C3`."""
 ENCODINGS = frozenset({b"7bit", b"8bit", b"binary"})
 """Transfer encodings that leave a part as it is. Others are gone from forms (RFC 7578, 4.7)."""
 
@@ -52,26 +49,29 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     if kind != URLENCODED or b"=" not in body or body.lstrip()[:1] in _JSON_BEGINS:
         return None
     if body.count(b"&") >= MOST_FIELDS:
-        raise _too_many()
-    _check_charset(options, ascii_only=_BEYOND_ASCII.search(body) is None)
+        raise too_many_fields()
+    if not _is_utf8(options) and holds_beyond_ascii(body):
+        raise _other_charset(options)
     try:
-        return query_text.pairs(body.decode())
+        return parse_form(body)
     except UnicodeDecodeError:
         raise Problem(400, "the form is not valid UTF-8") from None
-    except query_text.QueryTextError as error:
+    except QueryError as error:
         raise Problem(400, f"the form: {error}") from None
 
 
-def _check_charset(options: dict[bytes, bytes], *, ascii_only: bool) -> None:
-    """What is in another set of characters, and holds more than those that all of them share, would be read as
-    something else. options: of its content type. Raises `Problem`."""
-    charset = options.get(b"charset", b"utf-8")
-    if not ascii_only and charset.lower() not in CHARSETS:
-        said = charset[:40].decode(errors="replace")
-        raise Problem(415, f"the form is in {said}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
+def _is_utf8(options: dict[bytes, bytes]) -> bool:
+    """Whether the parameters of a content type name no other charset. In another one, everything beyond ASCII would be
+    read as something else."""
+    return options.get(b"charset", b"utf-8").lower() in CHARSETS
 
 
-def _too_many() -> Problem:
+def _other_charset(options: dict[bytes, bytes]) -> Problem:
+    said = options[b"charset"][:40].decode(errors="replace")
+    return Problem(415, f"the form is in {said}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
+
+
+def too_many_fields() -> Problem:
     return Problem(400, f"the form has more than {MOST_FIELDS} fields")
 
 
@@ -136,7 +136,7 @@ class _Fields:
 
     def _begin(self) -> None:
         if len(self.pairs) >= MOST_FIELDS:
-            raise _too_many()
+            raise too_many_fields()
         self._disposition, self._type, self._encoding = {}, {}, b"binary"
         self._data = []
         self._headers = 0
@@ -181,7 +181,8 @@ class _Fields:
 
     def _end(self) -> None:
         value = b"".join(self._data)
-        _check_charset(self._type, ascii_only=value.isascii())
+        if not value.isascii() and not _is_utf8(self._type):
+            raise _other_charset(self._type)
         self.pairs.append((_text(self._disposition[b"name"]), _text(value)))
 
     def _finish(self) -> None:

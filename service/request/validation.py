@@ -12,10 +12,10 @@ from rowcall.core.endpoint.validation import Rule, checks
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.request.binding import body_limit
-from rowcall.service.request.body import read_body
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
+from rowcall.service.request.binding import body_limit, read_fields
 from rowcall.service.request.forms import form_pairs
+from rowcall.service.request.parsing import LARGE_BODY, aside
 from rowcall.service.response.headers import argument_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
     async def keep(exchange: Exchange) -> None:
         if exchange.body is None:
-            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+            exchange.body = await read_fields(exchange, services, limit)
 
     return keep
 
@@ -52,7 +52,13 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     if not wanted:
         return None
 
-    def check_values(exchange: Exchange) -> None:
+    def check_values(exchange: Exchange) -> Waiting:
+        if exchange.body is not None and len(exchange.body) > LARGE_BODY:
+            return aside(check, exchange)
+        check(exchange)
+        return None
+
+    def check(exchange: Exchange) -> None:
         broken: dict[int, _Wanted] = {}
         for one in wanted:
             if exchange.mask & one.bit and one.bit not in broken and not one.holds(exchange):

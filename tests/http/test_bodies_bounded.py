@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,12 @@ comment on function half(text, text) is E'HTTP POST\\nallow_anonymous';
 create function taken(_a text default null, _list int[] default null) returns int language sql volatile
 as $$select length(_a)$$;
 comment on function taken(text, int[]) is E'HTTP POST\\nallow_anonymous';
+create function counted(_n int, _text text default '', _list text[] default '{}') returns int language sql volatile
+as $$select _n$$;
+comment on function counted(int, text, text[]) is E'HTTP POST\\nallow_anonymous';
+create function proxied(_n int, _text text default '', _list text[] default '{}') returns int language sql volatile
+as $$select _n$$;
+comment on function proxied(int, text, text[]) is E'HTTP POST\\nallow_anonymous\\nproxy http://127.0.0.1:1';
 create function look() returns int language sql stable as $$select 1$$;
 comment on function look() is E'HTTP GET\\nallow_anonymous';
 """
@@ -37,6 +45,7 @@ comment on function look() is E'HTTP GET\\nallow_anonymous';
 SETTINGS = {
     "Auth:BearerTokenAuth": "true",
     "HttpServer:Limits:MinRequestBodyDataRateGracePeriod": "1 second",
+    "HttpServer:Limits:MaxUrlEncodedBodySize": "30000000",
 }
 
 
@@ -49,6 +58,12 @@ def service(database: Database, serve: Serve) -> Service:
 def patient(service: Service, database: Database, serve: Serve) -> Service:
     """With the time limits that a body has by default: what is counted here is something else than time."""
     return serve(database, "", {"Auth:BearerTokenAuth": "true"})
+
+
+@pytest.fixture(scope="module")
+def guarded(service: Service, database: Database, serve: Serve) -> Service:
+    """Looks for an antiforgery token in forms."""
+    return serve(database, "", {**SETTINGS, "Antiforgery:Enabled": "true"})
 
 
 @contextlib.contextmanager
@@ -117,6 +132,68 @@ def test_a_form_of_a_million_fields(service: Service) -> None:
 def test_a_form_with_a_large_array(service: Service) -> None:
     body = b"a=xy&" + b"&".join(b"list=%d" % number for number in range(9_000))
     assert service.post("/api/taken", content=body, headers=FORM).text == "2"
+
+
+def test_a_field_is_not_looked_for_among_a_million(guarded: Service) -> None:
+    part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
+    pairs: dict[str, object] = {"content": b"a=1&" * 1_000_000, "headers": FORM}
+    for form in (pairs, multipart("x", part * 400_000 + b"--x--\r\n")):
+        assert "10000 fields" in problem(guarded.post("/api/taken", **form), 400)["detail"]
+
+
+def answered_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
+    """Requests that the same worker answers one after the other, from the end of a body to the refusal of it."""
+    with announced(service, path, len(body), kind) as connection, service.connect() as other:
+        connection.sendall(body[:-1])
+        while unread(service, connection):
+            assert look(other) == b"1"
+        # What the server below has read of it goes to the worker meanwhile.
+        for _ in range(10):
+            assert look(other) == b"1"
+        connection.sendall(body[-1:])
+        answered = 0
+        while not select.select([connection], [], [], 0)[0]:
+            assert look(other) == b"1"
+            answered += 1
+        assert status(connection) == 400
+    return answered
+
+
+def unread(service: Service, connection: socket.socket) -> bool:
+    """Whether bytes of the client wait in the sockets of a connection: those columns of proc_net_tcp(5)."""
+    client, server = (f":{port:04X}" for port in (connection.getsockname()[1], service.port))
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sent = [row[4].split(":")[0] for row in rows if row[1].endswith(client) and row[2].endswith(server)]
+    received = [row[4].split(":")[1] for row in rows if row[1].endswith(server) and row[2].endswith(client)]
+    return any(int(size, 16) for size in sent + received)
+
+
+def look(connection: socket.socket) -> bytes:
+    connection.sendall(b"GET /api/look HTTP/1.1\r\nHost: x\r\n\r\n")
+    response = read_response(connection)
+    assert response is not None
+    return response.body
+
+
+ESCAPES = b"n=x&text=" + b"%41" * 9_700_000
+LONG_NAME = ESCAPES.removeprefix(b"n=x&text=")
+SHORT_FIELDS = b"n=x" + b"&list=%41".ljust(2900, b"%") * 9_900
+
+
+FEW = 4
+"""Answers during two bodies, where bodies hold up everything else: one or two each."""
+
+
+@pytest.mark.parametrize("path", ["/api/counted", "/api/proxied"])
+@pytest.mark.parametrize("body", [ESCAPES, SHORT_FIELDS], ids=["escapes", "short fields"])
+def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
+    """The form is refused afterwards: `n` is no number."""
+    kinds = (FORM["Content-Type"], f"{FORM['Content-Type']}; charset=latin1")
+    assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
+
+
+def test_others_are_answered_while_an_antiforgery_token_is_looked_for(guarded: Service) -> None:
+    assert sum(answered_meanwhile(guarded, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
 
 
 def multipart(boundary: str, body: bytes) -> dict[str, object]:

@@ -193,3 +193,12 @@ def test_a_raw_body_that_is_no_text_is_refused_where_text_is_wanted(service: Ser
 
 def test_a_form_is_text_for_a_raw_body(service: Service) -> None:
     assert service.post("/keep-text", **urlencoded(("a", "1"))).text == "a=1"
+
+
+def test_a_urlencoded_form_has_a_limit_of_its_own(service: Service) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
+    note = b"note=" + b"%41" * 699_000
+    assert service.post("/rooms/7", content=note, headers=headers).text == "7 " + "A" * 699_000
+    for path in ("/rooms/7", "/told"):
+        problem(service.post(path, content=b"note=" + b"%41" * 700_000, headers=headers), 413)
+    assert service.post("/rooms/7", json={"note": "x" * 2_100_000}).status_code == 200

@@ -112,6 +112,13 @@ ROWS: tuple[Key, ...] = (
         "The same for logins and the refresh of tokens, which anybody can call.",
     ),
     integer(
+        "HttpServer:Limits:MaxUrlEncodedBodySize",
+        2_097_152,
+        "The same for bodies of the type `application/x-www-form-urlencoded` whose fields the service reads; at least "
+        "65536. MaxRequestBodySize applies too.",
+        maximum=_LONG,
+    ),
+    integer(
         "HttpServer:Limits:MaxBufferedBodies",
         33_554_432,
         "Bytes of large bodies that a worker holds at the same time; the next one is answered 503. One that is alone "

@@ -102,6 +102,7 @@ def http_options(settings: Settings) -> HttpOptions:
     return HttpOptions(
         body_limit=30_000_000 if body_limit is None else body_limit,
         sign_in_body_limit=settings.integer(_LIMITS + "MaxSignInBodySize", minimum=1),
+        form_body_limit=settings.integer(_LIMITS + "MaxUrlEncodedBodySize", minimum=65_536),
         bodies=BodyLimits(
             budget=settings.integer(_LIMITS + "MaxBufferedBodies", minimum=65_536),
             rate=settings.integer(_LIMITS + "MinRequestBodyDataRate"),

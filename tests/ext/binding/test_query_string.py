@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.core.text import query_text
-from rowcall.ext.binding.query_string import QueryError, parse
+from rowcall.ext.binding.query_string import QueryError, holds_beyond_ascii, parse, parse_form, unescape
 from tests.harness.effort import examples
 
 
@@ -69,3 +72,43 @@ def test_utf8_is_judged_as_python_does(data: bytes) -> None:
 def test_ten_megabytes_and_a_hundred_thousand_keys_are_read() -> None:
     assert parse("x=" + "%20" * 3_000_000)[0][1] == b" " * 3_000_000
     assert len(parse("&".join(f"k{number}=1" for number in range(100_000)))) == 100_000
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.text("&=+%0123456789abcdefABCDEFé\0", max_size=40) | st.lists(st.text("%41e9+é&=", max_size=20)).map("".join))
+def test_forms_are_read_as_the_slow_twin_does(form: str) -> None:
+    padded = form + "&long=" + "%41+%zz" * 3000
+    for text in (form, padded):
+        assert outcome(lambda query: parse_form(query.encode()), text) == outcome(query_text.pairs, text)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.text("&=+%0123456789abcdefABCDEF", max_size=20).map(str.encode) | st.binary(max_size=12))
+def test_what_a_form_holds_beyond_ascii(form: bytes) -> None:
+    expected = re.search(rb"[\x80-\xff]|%[89A-Fa-f][0-9A-Fa-f]", form) is not None
+    assert holds_beyond_ascii(form) == expected
+
+
+@pytest.mark.parametrize("read", [parse_form, unescape, holds_beyond_ascii])
+def test_other_threads_run_while_a_long_text_is_decoded(read: Callable[[bytes], object]) -> None:
+    """Without forced switches of threads, only a released GIL lets the other one in."""
+    events: list[str] = []
+    begun = threading.Event()
+
+    def decode() -> None:
+        begun.set()
+        read(form)
+        events.append("decoded")
+
+    form = b"x=" + b"%41" * 10_000_000
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        thread = threading.Thread(target=decode)
+        thread.start()
+        begun.wait()
+        events.append("other")
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert events == ["other", "decoded"]
