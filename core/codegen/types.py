@@ -31,7 +31,7 @@ UPLOADED = (
     "size: number",
     "success: boolean",
     "status: string",
-    "[key: string]: string | number | boolean",
+    "[key: string]: unknown",
 )
 """What an upload tells of each file."""
 

@@ -367,6 +367,21 @@ VARIANTS: dict[str, dict[str, str]] = {
 }
 
 
+UPLOADED = """
+import { importManifest } from "./hooks/publicApi";
+type Entry = Awaited<ReturnType<typeof importManifest>>[number];
+const common = { fileName: "a", contentType: "text/csv", size: 1, success: true, status: "Ok" };
+export const entries: Entry[] = [
+    { ...common, type: "large_object", success: false, status: "InvalidMimeType", oid: null },
+    { ...common, type: "file_system", filePath: "/srv/a" },
+    { ...common, type: "csv", claims: { user_id: "41", user_roles: ["boss"] }, lastResult: [1, null] },
+    { ...common, type: "excel", sheet: "First", rows: 2, lastResult: null, result: null },
+];
+export const id = (entry: Entry): number | null => typeof entry["oid"] === "number" ? entry["oid"] : null;
+"""
+"""Metadata as handlers of each kind give it."""
+
+
 @pytest.fixture(scope="module")
 def edition(made: Database) -> Edition:
     return read_edition(made, PLAIN)
@@ -394,6 +409,7 @@ def test_the_compiler_finds_nothing_to_object_to(
     """Types that stand apart and are not exported are global, so they are compiled by themselves."""
     for variant, settings in VARIANTS.items():
         write(tmp_path / ("apart" if variant == "types apart" else f"modules/{variant}"), settings)
+    (tmp_path / "modules" / "uploaded.ts").write_text(UPLOADED, encoding="utf-8")
     assert compile_strictly(tmp_path / "modules") == ""
     assert compile_strictly(tmp_path / "apart") == ""
 

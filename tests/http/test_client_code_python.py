@@ -194,6 +194,8 @@ def test_files_are_sent(api: ModuleType) -> None:
     with api.Client() as client:
         (told,) = client.import_manifest([("a.txt", b"hello")], note="x")
     assert (told["fileName"], told["size"], told["success"]) == ("a.txt", 5, True)
+    # A member beyond those of `UploadedFile`.
+    assert told["oid"] > 0
 
 
 def test_the_docstring_tells_what_the_comment_says(api: ModuleType) -> None:

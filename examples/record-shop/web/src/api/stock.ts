@@ -23,7 +23,7 @@ export interface IDeliverResponse {
     size: number;
     success: boolean;
     status: string;
-    [key: string]: string | number | boolean;
+    [key: string]: unknown;
 }
 
 export interface IStockResponse {
