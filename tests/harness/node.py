@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parents[2] / "build" / "node"
 PACKAGES = (
     *("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19"),
     *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13", "@modelcontextprotocol/sdk@1.32.2"),
+    "xlsx@0.18.5",
 )
 
 
@@ -108,10 +109,10 @@ def compile_strictly(folder: Path, *options: str) -> str:
     return done.stdout + done.stderr
 
 
-def run(script: Path) -> str:
+def run(script: Path, *arguments: str) -> str:
     """What a module prints. Raises with its output when it fails."""
     done = subprocess.run(
-        [node(), str(script)], cwd=script.parent, capture_output=True, text=True, check=False, timeout=60
+        [node(), str(script), *arguments], cwd=script.parent, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

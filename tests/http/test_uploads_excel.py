@@ -9,6 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openpyxl
@@ -17,6 +18,7 @@ import xlsxwriter
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
+from tests.harness.node import packages, run
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -336,31 +338,46 @@ OLD = (
 """A workbook of Excel 97, packed: the rows of `binary_workbook`, and moments in its fifth row."""
 
 
-def binary_workbook() -> bytes:
-    """An `.xlsb` with two rows ([MS-XLSB] 2.1.4: each record is a type, a size and data)."""
+def record(kind: int, data: bytes = b"") -> bytes:
+    """[MS-XLSB] 2.1.4: each record is a type, a size and data."""
+    return bytes((kind & 0x7F | 0x80, kind >> 7) if kind > 0x7F else (kind,)) + bytes((len(data),)) + data
 
-    def record(kind: int, data: bytes = b"") -> bytes:
-        return bytes((kind & 0x7F | 0x80, kind >> 7) if kind > 0x7F else (kind,)) + bytes((len(data),)) + data
 
-    def wide(text: str) -> bytes:
-        return struct.pack("<I", len(text)) + text.encode("utf-16-le")
+def wide(text: str) -> bytes:
+    return struct.pack("<I", len(text)) + text.encode("utf-16-le")
 
-    def row(number: int) -> bytes:
-        return record(0, struct.pack("<II", number, 0) + bytes(17))
 
-    def cell(kind: int, column: int, data: bytes) -> bytes:
-        return record(kind, struct.pack("<II", column, 0) + data)
+def row(number: int) -> bytes:
+    return record(0, struct.pack("<II", number, 0) + bytes(17))
 
+
+def cell(kind: int, column: int, data: bytes) -> bytes:
+    return record(kind, struct.pack("<II", column, 0) + data)
+
+
+def short_cell(kind: int, data: bytes = b"") -> bytes:
+    """In the column behind the cell before it."""
+    return record(kind, bytes(4) + data)
+
+
+TWO_ROWS = row(0) + cell(6, 0, wide("sku")) + cell(5, 1, struct.pack("<d", 1.5)) + cell(4, 2, b"\1")
+TWO_ROWS += row(2) + cell(6, 1, wide("é"))
+
+
+def binary_workbook(cells: bytes = TWO_ROWS, strings: tuple[str, ...] = ()) -> bytes:
+    """An `.xlsb` with these records of cells."""
     sheets = record(0x8F) + record(0x9C, struct.pack("<II", 0, 1) + wide("rId1") + wide("North")) + record(0x90)
     book = record(0x83) + record(0x99, bytes(8) + wide("")) + sheets + record(0x9D, bytes(26)) + record(0x84)
-    cells = row(0) + cell(6, 0, wide("sku")) + cell(5, 1, struct.pack("<d", 1.5)) + cell(4, 2, b"\1")
-    cells += row(2) + cell(6, 1, wide("é"))
     size = record(0x94, struct.pack("<IIII", 0, 2, 0, 2))
     sheet = record(0x81) + size + record(0x91) + cells + record(0x92) + record(0x82)
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as parts:
         parts.writestr("_rels/.rels", _relation("officeDocument", "xl/workbook.bin"))
         parts.writestr("xl/_rels/workbook.bin.rels", _relation("worksheet", "worksheets/sheet1.bin"))
+        if strings:
+            items = b"".join(record(19, b"\0" + wide(text)) for text in strings)
+            count = struct.pack("<II", len(strings), len(strings))
+            parts.writestr("xl/sharedStrings.bin", record(159, count) + items + record(160))
         parts.writestr("xl/workbook.bin", book)
         parts.writestr("xl/worksheets/sheet1.bin", sheet)
     return content.getvalue()
@@ -391,4 +408,79 @@ def test_workbooks_of_other_formats_are_read(
     wanted = [["sku", "1.5", "True"], [None, "é", None], *moments]
     assert database.fetch("select cells, about ->> 'rowIndex' from line order by number") == [
         (cells, str(index)) for cells, index in zip(wanted, (1, 3, 5), strict=False)
+    ]
+
+
+def test_cells_of_a_binary_workbook_without_a_column_are_read(service: Service, database: Database) -> None:
+    """[MS-XLSB] 2.4: BrtShortBlank, BrtShortRk, BrtShortError, BrtShortBool, BrtShortReal, BrtShortSt, BrtShortIsst."""
+    rich = b"\1" + wide("rich") + struct.pack("<IHH", 1, 0, 0)
+    cells = row(0) + cell(62, 0, rich) + short_cell(17, wide("sku")) + short_cell(18, struct.pack("<I", 1))
+    cells += row(1) + short_cell(13, struct.pack("<i", 7 << 2 | 2)) + short_cell(12) + short_cell(15, b"\1")
+    cells += cell(5, 4, struct.pack("<d", 1.5)) + short_cell(16, struct.pack("<d", 2.5)) + short_cell(14, b"\x07")
+    content = binary_workbook(cells, ("zero", "one"))
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", content, "q.xlsb")
+    assert (entry["status"], entry["rows"]) == ("Ok", 2)
+    assert database.fetch("select cells from line order by number") == [
+        (["rich", "sku", "one", None, None, None, None],),
+        (["7", None, "True", None, "1.5", "2.5", None],),
+    ]
+
+
+def test_a_binary_workbook_is_rewritten_in_pieces(service: Service, database: Database) -> None:
+    """Records of cells without a column, of more bytes than are read at once."""
+    one = wide("x" * 50)
+    cells = b"".join(row(number) + cell(6, 0, one) + short_cell(17, one) * 9 for number in range(1200))
+    assert len(cells) > 1_048_576
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", binary_workbook(cells), "q.xlsb")
+    assert (entry["status"], entry["rows"]) == ("Ok", 1200)
+    assert database.value("select count(*) from line, unnest(cells) as cell where cell = repeat('x', 50)") == 12_000
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        row(0) + short_cell(17, wide("a")) + b"\x11\x7f",
+        row(0) + record(62, bytes(4)),
+        row(0) + record(62, bytes(9) + b"\xff\0\0\0"),
+        row(0) + short_cell(17, wide("a")) * 16_385,
+        row(0) + short_cell(17, wide("a")) + cell(5, 2**31, struct.pack("<d", 1)),
+    ],
+    ids=["cut off", "no column", "no text", "too many columns", "a column that is none"],
+)
+def test_a_binary_workbook_that_cannot_be_rewritten_is_refused(
+    service: Service, database: Database, cells: bytes
+) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", binary_workbook(cells), "q.xlsb")
+    assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
+    assert database.value("select count(*) from line") == 0
+
+
+SHEETJS = """
+import { createRequire } from "node:module";
+const XLSX = createRequire(process.argv[2] + "/")("xlsx");
+const rows = [["sku", "count", "price", "ok", "day"], ["bell", 3, 1.25, true, new Date(2026, 2, 1)], ["é", -7, 1e100]];
+const book = XLSX.utils.book_new();
+XLSX.utils.book_append_sheet(book, XLSX.utils.aoa_to_sheet(rows), "North");
+console.log(XLSX.write(book, { bookType: "xlsb", type: "base64", bookSST: process.argv[3] === "shared" }));
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strings", ["inline", "shared"])
+def test_a_binary_workbook_of_sheetjs_is_read(
+    service: Service, database: Database, tmp_path: Path, strings: str
+) -> None:
+    script = tmp_path / "write.mjs"
+    script.write_text(SHEETJS, encoding="utf-8")
+    content = base64.b64decode(run(script, str(packages()), strings))
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", content, "q.xlsb")
+    assert (entry["sheet"], entry["rows"]) == ("North", 3)
+    assert database.fetch("select cells from line order by number") == [
+        (["sku", "count", "price", "ok", "day"],),
+        (["bell", "3", "1.25", "True", "2026-03-01"],),
+        (["é", "-7", "1E+100", None, None],),
     ]

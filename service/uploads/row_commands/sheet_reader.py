@@ -27,6 +27,7 @@ import orjson
 
 from rowcall.core.text.array_literal import quote
 from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name
+from rowcall.service.uploads.row_commands.binary_sheets import readable_workbook
 from rowcall.service.uploads.row_commands.sheet_xml import Row, Sheet, UnreadableError, column_number, shared_strings
 
 MEMORY = 1_073_741_824
@@ -89,7 +90,7 @@ def _workbook(file: BinaryIO) -> _Workbook | _OtherWorkbook:
         infos = parts.infolist()
     _check_parts(infos)
     if any(info.filename == "xl/workbook.bin" for info in infos):
-        return _OtherWorkbook(file)
+        return _OtherWorkbook(readable_workbook(file))
     return _Workbook(file)
 
 
