@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rowcall.core.binding.json_values import Reader
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
@@ -61,19 +62,22 @@ class _Slot:
     """The argument may be left out of the call."""
 
     @classmethod
-    def of(cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool) -> _Slot:
+    def of(
+        cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool, strict: StrictTypes | None
+    ) -> _Slot:
+        never_null = strict is not None and parameter.facts.never_null
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
         return cls(
             parameter,
-            Reader.of(parameter.api_name, parameter, timestamps_utc),
+            Reader.of(parameter.api_name, parameter, timestamps_utc, strict, never_null),
             default,
             parameter.has_default and parameter.attribute is None,
         )
 
 
 _Plain: TypeAlias = tuple[
-    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool], ...],
+    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool, "bytes | None", bool, bool], ...],
     str,
     bool,
     tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
@@ -117,17 +121,18 @@ class Binder:
         refusals: Refusals = FIELD,
         defaults: Mapping[int, str | None] = MappingProxyType({}),
         open_ended: bool = False,
+        strict: StrictTypes | None = None,
     ) -> None:
         """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing for; they
         win over the defaults of annotations. None for values that the service fills in afterwards. open_ended: keys
-        that name no parameter are somebody else's business."""
+        that name no parameter are somebody else's business. strict: JSON values have the documented types."""
         self._open_ended = open_ended
         self._transport = transport
         self._query_null = query_null
         self._timestamps_utc = timestamps_utc
         self._refusals = refusals
         self._slots = tuple(
-            _Slot.of(parameter, defaults.get(index, ABSENT), timestamps_utc)
+            _Slot.of(parameter, defaults.get(index, ABSENT), timestamps_utc, strict)
             for index, parameter in enumerate(parameters)
         )
         self._names = frozenset(parameter.api_name for parameter in parameters)
@@ -146,6 +151,9 @@ class Binder:
                 slot.default is not ABSENT or slot.parameter.attribute is not None,
                 None if slot.default is ABSENT else slot.default,
                 slot.parameter.path,
+                slot.reader.starts,
+                slot.reader.strict,
+                slot.reader.never_null,
             )
             for slot in self._slots
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter, NotConvertible, converter
+from rowcall.core.binding.strict_types import StrictTypes, integral
 from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.errors.binding_error import MOST_FAULTS, shown
@@ -40,12 +41,25 @@ class Reader:
     """Of a composite, in their order."""
     keys: Mapping[str, int] | None = None
     """Member of an object → index of the attribute."""
+    strict: bool = False
+    """Only values of the documented JSON types are taken."""
+    starts: bytes | None = None
+    """With `strict`: the first characters of these values; None: any."""
+    never_null: bool = False
+    """`null` is refused."""
 
     @classmethod
-    def of(cls, name: str, typed: EndpointParameter | Field, timestamps_utc: bool) -> Reader:
+    def of(
+        cls,
+        name: str,
+        typed: EndpointParameter | Field,
+        timestamps_utc: bool,
+        strict: StrictTypes | None = None,
+        never_null: bool = False,
+    ) -> Reader:
         kind, fields = typed.kind, typed.fields
         element = typed.type_text.removesuffix("[]")
-        inner = (cls.of(field.api_name, field, timestamps_utc) for field in fields)
+        inner = (cls.of(field.api_name, field, timestamps_utc, strict) for field in fields)
         return cls(
             name,
             kind,
@@ -55,6 +69,9 @@ class Reader:
             typed.delimiter,
             tuple(inner),
             _keys(fields),
+            strict is not None,
+            None if strict is None else strict.starts(typed),
+            never_null,
         )
 
     @property
@@ -65,10 +82,12 @@ class Reader:
     def read(self, raw: bytes) -> str | None:
         """None for NULL."""
         if raw == b"null":
+            if self.never_null:
+                raise unfit("null is not allowed", self.type_text)
             return None
         if not self.array:
             return self.read_element(raw)
-        if raw[:1] == b'"':
+        if raw[:1] == b'"' and not self.strict:
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
             raise unfit(f"{shown(raw)} is not an array", self.type_text)
@@ -114,6 +133,8 @@ class Reader:
         kind = self.kind
         if raw == b"null":
             return None
+        if self.starts is not None and raw[:1] not in self.starts:
+            raise unfit(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
         if raw[:1] == b'"':
             return self.convert_text(self._string(raw))
         if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
@@ -123,7 +144,8 @@ class Reader:
         if kind is ValueKind.NUMERIC and raw[:1] in _NUMBER_START and len(raw) <= MAX_NUMBER_LENGTH:
             return raw.decode()
         if kind in _NUMBERS and raw[:1] in _NUMBER_START:
-            return self.convert_text(raw.decode())
+            text = raw.decode()
+            return self.convert_text(integral(kind, text) if self.strict else text)
         raise unfit(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:

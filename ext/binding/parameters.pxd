@@ -21,6 +21,13 @@ cdef struct Slot:
     # Absent: NULL or a default is bound ("filled"), or the argument is left out ("optional"), or it is an error.
     bint filled
     bint optional
+    # First characters of the JSON values that are taken, or of elements; NULL: any.
+    const char *starts
+    Py_ssize_t starts_length
+    # Arrays are JSON arrays, and not texts.
+    bint strict
+    # null in JSON is refused.
+    bint never_null
 
 cdef class FastBinder:
     cdef Slot slots[MAX_PARAMETERS]
@@ -30,8 +37,9 @@ cdef class FastBinder:
     cdef bint utc
     cdef bint empty_is_null
     cdef bint word_is_null
-    # Keeps the names alive that the slots point into.
+    # Keep the bytes alive that the slots point into.
     cdef tuple names
+    cdef tuple starts
     # Bytes or None for each filled parameter.
     cdef tuple fillings
     # For each parameter two functions that convert a text, or a JSON value, of any form.

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-PlainParameter = tuple[str, str, bool, str, bool, bool, str | None, bool]
+PlainParameter = tuple[str, str, bool, str, bool, bool, str | None, bool, bytes | None, bool, bool]
 
 class FastBinder:
     """The hot twin of `core.binding.binding.Binder`; made with `FastBinder(*binder.plain)`."""
@@ -14,7 +14,9 @@ class FastBinder:
         groups: dict[bytes, dict[bytes, int]] | None = None,
     ) -> None:
         """`parameters`: for each one API name, `ValueKind` value, is it an array, delimiter of its elements, may it be
-        left out, is it bound when absent, with what, is it part of the path. converters: for each one what converts
+        left out, is it bound when absent, with what, is it part of the path, the first
+        characters of the JSON values it takes (None: any), are arrays written as JSON only, is null refused in JSON.
+        converters: for each one what converts
         texts, and JSON, of odd forms. groups: composites whose fields are parameters, by name and member."""
 
     def bind_query(

@@ -36,6 +36,7 @@ cdef class FastBinder:
         cdef Py_ssize_t index
         cdef Slot *slot
         cdef bytes name
+        cdef bytes starts
         self.count = len(parameters)
         self.utc = timestamps_utc
         self.empty_is_null = query_null == "EmptyString"
@@ -45,6 +46,7 @@ cdef class FastBinder:
         self.converters = converters
         self.groups = groups
         self.names = tuple([row[0].encode() for row in parameters])
+        self.starts = tuple([row[8] for row in parameters])
         self.fillings = tuple([None if row[6] is None else row[6].encode() for row in parameters])
         # Two parameters of one name would both get the value: rare enough to be left to the other binder.
         self.usable = self.count <= MAX_PARAMETERS and len(set(self.names)) == self.count
@@ -63,6 +65,11 @@ cdef class FastBinder:
             slot.empty_is_text = slot.kind == TEXT or slot.kind == JSON
             slot.optional = parameters[index][4]
             slot.filled = parameters[index][5]
+            starts = self.starts[index]
+            slot.starts = NULL if starts is None else <const char *>starts
+            slot.starts_length = 0 if starts is None else len(starts)
+            slot.strict = parameters[index][9]
+            slot.never_null = parameters[index][10]
             _enter(self.table, slot.name, slot.name_length, <unsigned char>index)
 
     def bind_query(self, str query not None, dict path_values=None):
@@ -290,10 +297,13 @@ cdef class FastBinder:
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
         """A valid JSON value, by what it begins with (reference 01, 6)."""
-        cdef Kind kind = self.slots[index].kind
+        cdef Slot *slot = &self.slots[index]
+        cdef Kind kind = slot.kind
         if text[0] == c"n":
-            return True
-        if self.slots[index].array:
+            return not slot.never_null
+        if slot.strict and not (text[0] == c"[" if slot.array else _starts(slot, text[0])):
+            return False
+        if slot.array:
             return self.place_json_array(index, text, end, values) or self.convert_json(index, text, end, values)
         if text[0] == c'"':
             if escaped:
@@ -327,6 +337,8 @@ cdef class FastBinder:
             element.length = stop - text
             if text[0] == c"n":
                 element.data = NULL
+            elif slot.strict and text[0] != c"[" and not _starts(slot, text[0]):
+                return False
             elif text[0] == c'"':
                 element.data = text + 1
                 element.length -= 2
@@ -472,6 +484,10 @@ cdef class FastBinder:
 
 cdef inline bint _is_number(char first) noexcept nogil:
     return first == c"-" or c"0" <= first <= c"9"
+
+
+cdef inline bint _starts(const Slot *slot, char first) noexcept nogil:
+    return slot.starts == NULL or memchr(slot.starts, first, slot.starts_length) != NULL
 
 
 cdef inline bint _fits(Kind kind, char first) noexcept nogil:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from rowcall.core.auth.options import LONGEST_SESSION
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.lost_identity import Surroundings
@@ -124,6 +125,13 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
     )
 
 
+def strict_types(settings: Settings) -> StrictTypes | None:
+    """None: JSON values of other types than the documented ones are converted."""
+    if not settings.flag("Service:StrictJsonTypes"):
+        return None
+    return StrictTypes(wide_as_text=settings.choice("Service:JsonNumbers").casefold() == "safe")
+
+
 def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[SwitchedOff]:
     """The capabilities that a comment may ask for and that would do nothing."""
     if not options.tables.keys:
@@ -208,6 +216,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         rules=validation_rules(settings),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
+        strict_types=strict_types(settings),
         camel_case=settings.flag("Service:CamelCaseNames"),
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
@@ -149,6 +150,7 @@ class WorkerOptions:
     retries: RetryStrategies = field(default_factory=RetryStrategies)
     resolve_nested: bool = True
     timestamps_utc: bool = True
+    strict_types: StrictTypes | None = None
     problem_types: bool = True
     explains_unauthorized: bool = False
     """A 401 says in its body what is wrong, and what would open the endpoint."""

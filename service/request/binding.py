@@ -43,6 +43,7 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
         services.options.timestamps_utc,
         refusals=endpoint.refusals,
         open_ended=endpoint.passes_through,
+        strict=services.options.strict_types,
     )
     fast = FastBinder(*binder.plain)
     path_values = _path_values(endpoint)

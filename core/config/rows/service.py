@@ -228,6 +228,13 @@ ROWS: tuple[Key, ...] = (
         "Another such header, with an id that is new each time the service starts and the same for all its workers.",
     ),
     flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
+    flag(
+        "Service:StrictJsonTypes",
+        False,
+        "Accept in JSON bodies only the types that OpenAPI documents, and answer 400 to others: strings for texts, "
+        "numbers for numbers (`1.0` and `1e3` are integers). With `ExactTypes`, null is refused where the database "
+        "proves that there is none. Off: values of other types are converted.",
+    ),
     section("Service:RoutineOptions", "Functions and procedures."),
     flag("Service:RoutineOptions:Enabled", True, "Serve functions and procedures."),
     text(

@@ -43,6 +43,7 @@ SETTINGS = (
     ("Service:OpenApiOptions:SpecVersion", "3.1"),
     ("Service:OpenApiOptions:DocumentTitle", "Bicycle couriers"),
     ("Service:ExactTypes", "true"),
+    ("Service:StrictJsonTypes", "true"),
     *_viewer(),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
     ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),

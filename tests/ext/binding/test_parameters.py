@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.core.binding.binding import Binder
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull
 from rowcall.core.errors.binding_error import BindingError
@@ -97,6 +98,7 @@ def binders(draw: st.DrawFn) -> Binder:
         draw(st.sampled_from(list(QueryNull))),
         draw(st.booleans()),
         defaults=defaults,
+        strict=draw(st.sampled_from([None, StrictTypes(), StrictTypes(wide_as_text=True)])),
     )
 
 

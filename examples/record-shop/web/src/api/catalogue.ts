@@ -39,7 +39,7 @@ export interface IAlbumsResponse {
 
 export interface IPriceInRequest {
     currency: string | null;
-    albumId: string | null;
+    albumId: number | null;
 }
 
 export interface IPriceInResponse {
@@ -135,6 +135,7 @@ export async function artistNames() : Promise<ApiResult<string[]>> {
 * HTTP GET /albums/{album_id}/price-in/{currency}
 * single
 * response_null_handling not_found
+* @param album_id type is int
 * param :rate rate shop.exchange_rate
 * 
 * @param request - request parameters
@@ -143,7 +144,7 @@ export async function artistNames() : Promise<ApiResult<string[]>> {
 export async function priceIn(
     request: IPriceInRequest
 ) : Promise<ApiResult<IPriceInResponse>> {
-    const response = await fetch(`${baseUrl}/albums/${encodeURIComponent(String(request.albumId))}/price-in/${encodeURIComponent(String(request.currency))}`, {
+    const response = await fetch(`${baseUrl}/albums/${request.albumId}/price-in/${encodeURIComponent(String(request.currency))}`, {
         method: "GET",
         headers: {
             "Content-Type": "application/json"

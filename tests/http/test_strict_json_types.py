@@ -1,0 +1,121 @@
+"""JSON bodies with `Service:StrictJsonTypes`: the types that OpenAPI documents, and no others (issue 31, point 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type part as (id int, label text);
+create table shelf (id int primary key, label text not null, width numeric, note text);
+insert into shelf values (1, 'a');
+comment on table shelf is 'HTTP';
+"""
+TYPES = (
+    "smallint", "int", "bigint", "numeric", "float8", "boolean", "text", "date", "uuid", "inet", "jsonb", "int[]",
+    "text[]", "part[]",
+)  # fmt: skip
+ROUTINES = "".join(
+    f"create function take_{number}(v {type}) returns text language sql as $$ select coalesce(v::text, 'NULL') $$;"
+    f"comment on function take_{number}({type}) is 'HTTP POST /take/{number}';"
+    for number, type in enumerate(TYPES)
+)
+STRICT = {"Service:StrictJsonTypes": "true", "Service:ExactTypes": "true", "Service:CrudSource:Enabled": "true"}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL + ROUTINES, STRICT)
+
+
+def path(type: str) -> str:
+    return f"/take/{TYPES.index(type)}"
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "seen"),
+    [
+        ("int", "7", "7"),
+        ("int", "-742.0", "-742"),
+        ("int", "1e3", "1000"),
+        ("int", "1.5e1", "15"),
+        ("int", "120e-1", "12"),
+        ("int", "0.000", "0"),
+        ("int", "-0.0", "0"),
+        ("int", "null", "NULL"),
+        ("smallint", "32767.0", "32767"),
+        ("bigint", "9223372036854775807.0", "9223372036854775807"),
+        ("numeric", "1.50", "1.50"),
+        ("float8", "1e3", "1000"),
+        ("boolean", "true", "true"),
+        ("text", '"a"', "a"),
+        ("date", '"2026-03-01"', "2026-03-01"),
+        ("inet", '"::1"', "::1/128"),
+        ("jsonb", "1", "1"),
+        ("jsonb", "[{}]", "[{}]"),
+        ("int[]", "[1.0,null,2]", "{1,NULL,2}"),
+        ("text[]", '["a",null]', "{a,NULL}"),
+        ("part[]", '[{"id":3.0,"label":"x"},null]', '{"(3,x)",NULL}'),
+    ],
+)
+def test_the_documented_types_are_taken(service: Service, type: str, value: str, seen: str) -> None:
+    assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "place", "reason"),
+    [
+        ("int", '"7"', "v", "'\"7\"' is not an integer"),
+        ("int", "1.5", "v", "'1.5' is not an integer"),
+        ("int", "15e-1", "v", "'15e-1' is not an integer"),
+        ("int", "1e10", "v", "is out of range for integer"),
+        ("int", "1e999999", "v", "is out of range for integer"),
+        ("bigint", "1e19", "v", "is out of range for bigint"),
+        ("numeric", '"1.5"', "v", "is not a number"),
+        ("boolean", '"true"', "v", "is not true or false"),
+        ("text", "7", "v", "'7' is not a text"),
+        ("text", "true", "v", "'true' is not a text"),
+        ("text", '{"a":1}', "v", "is not a text"),
+        ("text", "[]", "v", "'[]' is not a text"),
+        ("uuid", "7", "v", "is not a uuid"),
+        ("inet", "7", "v", "is not a value of this type"),
+        ("int[]", '"{1,2}"', "v", "is not an array"),
+        ("int[]", '[1,"2"]', "v[1]", "is not an integer"),
+        ("text[]", '["a",1]', "v[1]", "is not a text"),
+        ("part[]", '["(1,x)"]', "v[0]", "is not an object"),
+        ("part[]", '[{"label":1}]', "v[0].label", "is not a text"),
+    ],
+)
+def test_other_types_are_refused_with_their_place(
+    service: Service, type: str, value: str, place: str, reason: str
+) -> None:
+    [error] = problem(service.post(path(type), content=f'{{"v":{value}}}'.encode()), 400)["errors"]
+    assert error["path"] == place
+    assert reason in error["message"]
+
+
+def test_a_null_that_a_column_cannot_have_is_refused_before_the_statement_runs(service: Service) -> None:
+    for body in (b'{"id":9,"label":null}', b'{"id":null,"label":"x"}'):
+        [error] = problem(service.post("/api/shelf", content=body), 400)["errors"]
+        assert error["message"].endswith("null is not allowed")
+    assert service.post("/api/shelf", content=b'{"id":9,"label":"x","note":null}').status_code == 204
+    problem(service.request("PUT", "/api/shelf", content=b'{"id":2,"label":null}'), 400)
+
+
+def test_texts_of_queries_are_converted_as_without_the_key(service: Service) -> None:
+    assert [row["id"] for row in service.get("/api/shelf?id=1&label=a").json()] == [1]
+    problem(service.get("/api/shelf?id=1.0"), 400)
+
+
+def test_wide_numbers_that_are_documented_as_strings_are_taken_as_both(
+    database: Database, service: Service, serve: Serve
+) -> None:
+    """`service` loads the functions."""
+    safe = serve(database, settings={**STRICT, "Service:JsonNumbers": "Safe"})
+    for value in ('"7"', "7", "7.0"):
+        assert answer(safe.post(path("bigint"), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, "7")
+    problem(safe.post(path("int"), content=b'{"v":"7"}'), 400)
