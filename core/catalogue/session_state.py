@@ -89,7 +89,7 @@ def wire(statement: str, reach: Reach, *, day_first: bool) -> str | None:
 
 def is_tripped(sqlstate: str, position: str | None, context: str | None) -> bool:
     """The error is that of the wire, and so of a statement that has not run: everything else is further behind."""
-    return sqlstate == "22008" and context is None and (position or "99").isdigit() and int(position or "99") < 60
+    return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 
 
 def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
@@ -99,6 +99,10 @@ def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
 
 
 def still_as_judged(marks: str, reach: Reach) -> bool:
-    """marks: those of the objects of `reach`, read anew (`service.database.session.marks`)."""
-    found = dict(entry.split(" ", 1) for entry in marks.split(","))
-    return mark_of(found, found.pop("everywhere")) == reach.mark
+    """marks: those of the objects of `reach`, read anew (`service.database.session.marks`).
+
+    False also for a text that holds no marks: it comes from the server, and may have been damaged on its way.
+    """
+    found = dict(entry.partition(" ")[::2] for entry in marks.split(","))
+    everywhere = found.pop("everywhere", "")
+    return mark_of(found, everywhere) == reach.mark

@@ -85,6 +85,8 @@ cdef class Connection:
     cdef int _drain(self) except -1
     cdef int _result(self, PGresult *result) except -1
     cdef int _end_of_rows(self, Request request, PGresult *result) except -1
+    cdef int _read_tag(self, Request request, PGresult *result) noexcept
+    cdef bint _all_rows_arrived(self, Request request, PGresult *result) noexcept
     cdef int _look_at_command(self, PGresult *result) except -1
     cdef int _ask_for_rows(self, Request request) except -1
     cdef int _rows(self, Request request, PGresult *result) except -1

@@ -12,8 +12,8 @@ The code here decides nothing about retries, timeouts or lanes: it reports what 
 from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdlib cimport free, malloc
-from libc.string cimport strcmp
+from libc.stdlib cimport free, malloc, strtoll
+from libc.string cimport strcmp, strncmp
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer
@@ -471,6 +471,8 @@ cdef class Connection:
         request.seen_result = True
         if pq.ntuples(result) > 0:
             self._lose("libpq has not switched to giving rows as they arrive")
+        elif not self._all_rows_arrived(request, result):
+            self._lose(UNEXPECTED_RESULTS)
         elif request.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
             try:
                 # Also without rows: the columns may no longer be those of the endpoint.
@@ -479,6 +481,27 @@ cdef class Connection:
                 request.failure = error
         if request.script is not None and self.state != ConnectionState.CLOSED:
             self._end_of_part(request, result)
+        return 0
+
+    cdef bint _all_rows_arrived(self, Request request, PGresult *result) noexcept:
+        """Compare the number of rows with the command tag of a query, which ends in that number.
+
+        Other commands are not compared: `INSERT ... RETURNING` on a view counts what its rule has inserted.
+        """
+        cdef bint complete = True
+        self._read_tag(request, result)
+        if pq.resultStatus(result) == PGRES_TUPLES_OK and request.has_tag:
+            complete = request.announced_rows == request.received_rows
+        request.received_rows = 0
+        request.has_tag = False
+        return complete
+
+    cdef int _read_tag(self, Request request, PGresult *result) noexcept:
+        """libpq puts the command tag on the last result that has rows, or behind a full chunk on the empty one."""
+        cdef const char *tag = pq.cmdStatus(result)
+        if strncmp(tag, b"SELECT ", 7) == 0:
+            request.announced_rows = strtoll(tag + 7, NULL, 10)
+            request.has_tag = True
         return 0
 
     cdef int _end_of_part(self, Request request, PGresult *result) except -1:
@@ -525,6 +548,8 @@ cdef class Connection:
         cdef BodyWriter renderer = request.renderer
         cdef int row, count
         request.seen_result = True
+        request.received_rows += pq.ntuples(result)
+        self._read_tag(request, result)
         if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
                 or request.failure is not None or (request.first_row_only and request.rows > 0)):
             return 0
@@ -853,13 +878,17 @@ cdef class Connection:
 
     cpdef list late(self, double grace):
         """Requests whose own time, counted from their beginning, is over: those that wait behind others at once, and
-        the head `grace` seconds later, as the server minds its limit and its answer may be on the way."""
+        the head `grace` seconds later, as the server minds its limit and its answer may be on the way.
+
+        Within a transaction over several requests, each has its whole time from when it becomes the head."""
         cdef Request request
         cdef list found = []
         cdef double moment = now()
         if self.head is not None and self.head.timeout > 0 and self.head.failure is None \
-                and moment - self.head.began > self.head.timeout + grace:
+                and moment - (self.head.head_since if self.owned else self.head.began) > self.head.timeout + grace:
             found.append(self.head)
+        if self.owned:
+            return found
         for request in self.queue:
             if request.timeout > 0 and request.failure is None and moment - request.began > request.timeout:
                 found.append(request)

@@ -128,6 +128,11 @@ cdef class Request:
     cdef int parse
     cdef readonly RowPlan plan
     cdef readonly bint seen_result
+    # Rows of the present statement that have arrived, rendered or not.
+    cdef Py_ssize_t received_rows
+    # The number in its command tag.
+    cdef Py_ssize_t announced_rows
+    cdef bint has_tag
     cdef double head_since
     cdef long flush_mark
 

@@ -60,21 +60,27 @@ Rule = Callable[[bytes, bytes], "bytes | None"]
 """What is sent for one message (type, whole message); None cuts the connection."""
 
 
-class Mutations:
-    """A seeded `Rule` that leaves most messages alone."""
+ACTIONS = ("drop", "duplicate", "add before", "add behind", "truncate", "type", "length", "cut", "mutate")
 
-    def __init__(self, seed: int, share: float = 0.01) -> None:
+
+class Mutations:
+    """A seeded `Rule` that leaves most messages alone.
+
+    values: also changes bytes within messages. Nothing shows that a value has been changed, as the protocol has no
+    checksums.
+    """
+
+    def __init__(self, seed: int, share: float = 0.01, *, values: bool = True) -> None:
         self._random = random.Random(seed)
         self._share = share
+        self._actions = ACTIONS if values else ACTIONS[:-1]
         self.counts: Counter[str] = Counter()
 
     def __call__(self, kind: bytes, whole: bytes) -> bytes | None:
         draw = self._random
         if draw.random() >= self._share:
             return whole
-        name = draw.choice(
-            ("drop", "duplicate", "add before", "add behind", "truncate", "mutate", "type", "length", "cut")
-        )
+        name = draw.choice(self._actions)
         self.counts[name] += 1
         body = whole[5:]
         match name:

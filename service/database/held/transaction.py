@@ -142,7 +142,6 @@ class Transaction:
         request = Request(call.statement(exchange.mask), exchange.arguments)
         request.label = call.label
         request.first_row_only = call.single
-        request.timeout = self._seconds
         exchange.request = request
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
@@ -181,6 +180,9 @@ class Transaction:
         request.waiter = asyncio.get_running_loop().create_future()
         request.connection = connection
         request.hearer = self._hearer
+        # A lost answer would otherwise be waited for without end: the server's own limit, one for each statement of the
+        # segment, does not end that.
+        request.timeout = self._seconds * (1 + len(request.ahead or ()))
         if connection is None or not connection.submit(request):
             raise unavailable("the connection to the database was lost before the request took effect")
         return request

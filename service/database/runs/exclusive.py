@@ -21,7 +21,7 @@ from rowcall.service.database.lanes.shared import ElsewhereError, QueuedTooLongE
 from rowcall.service.database.runs.placement import Placement
 from rowcall.service.database.runs.settings import CallSettings, timeout_setting
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
-from rowcall.service.database.session.wires import Wires
+from rowcall.service.database.session.wires import PATIENCE, Wires
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Running
@@ -95,7 +95,7 @@ class ExclusiveRuns:
 
     async def _arm_and_run(self, call: Call, exchange: Exchange, request: Request, connection: Connection) -> None:
         try:
-            statement = await self._statement(call, exchange.mask, connection)
+            statement = await self._statement(call, request, exchange.mask, connection)
             self._run_with(call, exchange, request, connection, statement)
         except asyncio.CancelledError:
             request.refuse(Overload.stopping())
@@ -211,7 +211,7 @@ class ExclusiveRuns:
             # What was refused once because something has changed is not made to depend on that again.
             statement = request.statement
             if not tries.trips:
-                statement = await self._statement(call, exchange.mask, connection)
+                statement = await self._statement(call, request, exchange.mask, connection)
             if statement is not request.statement:
                 request = self.request(call, exchange, statement)
                 request.began = tries.began
@@ -273,13 +273,15 @@ class ExclusiveRuns:
                 return None
         return call.statement(mask)
 
-    async def _statement(self, call: Call, mask: int, connection: Connection) -> Statement:
-        """The same, prepared where it has to be."""
+    async def _statement(self, call: Call, request: Request, mask: int, connection: Connection) -> Statement:
+        """The same, prepared where it has to be: in half of the time that is left to the request, at most."""
         statement = self._ready(call, mask, connection)
         if statement is not None:
             return statement
         try:
-            ready = await self._wires.arm(call, mask, ALONE, connection)
+            left = _left_of(request)
+            seconds = min(PATIENCE, left / 2) if left > 0 else PATIENCE
+            ready = await self._wires.arm(call, mask, ALONE, connection, seconds)
         except BaseException:
             self._lane.release(connection)
             raise
@@ -343,7 +345,9 @@ class ExclusiveRuns:
         """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
         from committing (reference 08, 3), or end when it does. The reset behind it takes them back."""
         if call.session.reads_sequences:
-            connection.submit_all(Request(DISCARD_SEQUENCES, []), [DISCARD_SEQUENCES])
+            discard = Request(DISCARD_SEQUENCES, [])
+            discard.timeout = RESET_SECONDS
+            connection.submit_all(discard, [DISCARD_SEQUENCES])
         if call.wrapped:
             return
         try:
@@ -359,7 +363,8 @@ class ExclusiveRuns:
                 return
             statement, values = ahead[-1]
             request = Request(statement, values, ahead[:-1] or None)
-            request.timeout = RESET_SECONDS
+            limit = self._settings.limit(call, exchange)
+            request.timeout = min(RESET_SECONDS, limit) if limit > 0 else RESET_SECONDS
             request.waiter = waiter = self._loop.create_future()
             # A role shows in what the server reports of the session, and is no reason to give the connection up: it is
             # compared again behind the reset.

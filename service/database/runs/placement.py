@@ -166,6 +166,10 @@ class Placement:
         except psycopg.Error as error:
             log.debug("%s: no generic plan: %s", call.label, str(error).strip())
             return
+        except Exception as error:
+            # The plan is a text of the server, which may be damaged in any way; the call runs without it.
+            log.warning("%s: the generic plan could not be read: %r", call.label, error)
+            return
         if is_eligible(plan, names):
             call.generic.add(mask)
             self._generic.open_missing()

@@ -32,11 +32,17 @@ class Wires:
     """on_changed: something is no longer what it was when it was judged."""
 
     def __init__(self) -> None:
-        self._marks = Statement(next(numbers), MARKS.encode(), 2, Renderer(Codecs(), "scalar", False, False, []))
+        renderer = Renderer(Codecs(), "scalar", False, False, [])
+        self._marks = Statement(next(numbers), MARKS.encode(), 2, renderer, repeatable=True)
         self.on_changed: Callable[[], None] | None = None
 
-    async def arm(self, call: Call, mask: int, lane: int, connection: Connection) -> bool:
-        """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet."""
+    async def arm(
+        self, call: Call, mask: int, lane: int, connection: Connection, seconds: float = PATIENCE
+    ) -> bool:
+        """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet.
+
+        seconds: limit for the server's answer. If it passes, the connection is closed and takes no other request.
+        """
         statement = call.wired[lane].get(mask)
         if statement is not None and connection.knows(statement):
             return True
@@ -57,7 +63,7 @@ class Wires:
         )
         request.arms = statement
         request.label = call.label
-        request.timeout = PATIENCE
+        request.timeout = seconds
         request.waiter = waiter = asyncio.get_running_loop().create_future()
         if not connection.submit(request):
             return False
@@ -72,9 +78,12 @@ class Wires:
                 log.debug("%s: is not shared: %s", call.label, request.error.message)
                 call.harmless = False
             return False
+        if not request.finished:
+            connection.drain("the server has not answered while a statement was prepared")
+            return False
         if not request.succeeded or connection.state == ConnectionState.CLOSED:
             return False
-        if not still_as_judged(request.body.decode(), reach):
+        if not still_as_judged(request.body.decode("utf-8", "replace"), reach):
             log.info("%s: something that it uses has changed; its session is reset until that is read anew", call.label)
             call.harmless = False
             if self.on_changed is not None:

@@ -155,7 +155,13 @@ def test_a_mark_changes_with_each_definition() -> None:
     reach = World([root, helper], mark="m").of_function(1).reach
     assert (reach.functions, reach.relations) == ((1, 2), ())
     assert still_as_judged("everywhere m,f1 mark 1,f2 mark 2", reach)
-    for changed in ("everywhere n,f1 mark 1,f2 mark 2", "everywhere m,f1 mark 1,f2 mark 3", "everywhere m,f1 mark 1"):
+    for changed in (
+        "everywhere n,f1 mark 1,f2 mark 2",
+        "everywhere m,f1 mark 1,f2 mark 3",
+        "everywhere m,f1 mark 1",
+        "",
+        "f1",
+    ):
         assert not still_as_judged(changed, reach)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from rowcall.ext.driver.connection import ConnectionState
 from rowcall.ext.driver.request import Request
 from tests.ext.wire import connected, outcome, request, run, statement, until
 from tests.harness.database import Database
-from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule
+from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, message
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ ENDING: dict[str, Rule] = {
         READY, behind=ADDED["bind complete"] + ADDED["command complete"] + ADDED["ready"]
     ),
     "no Sync": lambda kind, whole: b"" if kind == READY else whole,
+    "surplus row": changed_at(
+        b"T", behind=message(b"D", struct.pack("!hi", 2, 1) + b"7" + struct.pack("!i", 4) + b"junk")
+    ),
+    "no rows": lambda kind, whole: b"" if kind == b"D" else whole,
+    "each row twice": lambda kind, whole: whole * 2 if kind == b"D" else whole,
     "error of libpq": changed_at(b"D", before=ADDED["a row of many columns"]),
     "error without SQLSTATE": changed_at(b"T", before=ADDED["an error without SQLSTATE"]),
 }

@@ -1,0 +1,21 @@
+"""Thirty seconds in front of a hostile PostgreSQL: no response lost or exchanged, no worker ended (issue 30)."""
+
+from __future__ import annotations
+
+import time
+
+from tests.harness.database import Database
+from tests.harness.effort import seed
+from tests.http.conftest import Serve
+from tests.http.hostile_database import attack
+
+SECONDS = 30.0
+
+
+def test_a_hostile_database_harms_no_caller(own_database: Database, serve_once: Serve) -> None:
+    begin = time.monotonic()
+
+    def goes_on(_done: int, values: bool) -> bool:
+        return time.monotonic() - begin < (SECONDS if values else SECONDS / 2)
+
+    attack(own_database, serve_once, seed("ROWCALL_TEST_HOSTILE_SEED"), 8, goes_on, share=0.01)

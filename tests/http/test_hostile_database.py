@@ -1,0 +1,97 @@
+"""A PostgreSQL whose messages are dropped, repeated, truncated, mutated: no response is lost or exchanged (issue 30).
+
+A client that waits no longer than it should is the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.effort import examples, seed
+from tests.harness.expect import problem
+from tests.harness.hostile_postgres import READY, HostilePostgres
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.hostile_database import SQL, attack, hostile_database, is_right
+
+UPLOAD = """
+create function hostile_upload(_meta json) returns int language sql as 'select 7';
+comment on function hostile_upload is 'HTTP POST /upload
+upload for large_object
+upload _meta as metadata';
+"""
+SECONDS = 9.0
+
+
+@pytest.fixture(scope="module")
+def hostile(database: Database, serve: Serve) -> Iterator[tuple[HostilePostgres, Service]]:
+    """A service of which each request has a connection of its own."""
+    with hostile_database(database) as (proxy, settings):
+        own = {
+            "ConnectionSettings:Pool:Sharing": "false",
+            "Service:CommandTimeout": "3s",
+            "Service:UploadOptions:Enabled": "true",
+        }
+        service = serve(database, SQL + UPLOAD, {**settings, **own})
+        yield proxy, service
+        service.stop()
+
+
+class Lost:
+    """A rule that drops the first message with `part` in it, and all behind it of the same segment."""
+
+    def __init__(self, part: bytes) -> None:
+        self._part = part
+        self._dropping = False
+        self.done = False
+
+    def __call__(self, kind: bytes, whole: bytes) -> bytes:
+        if not self.done and self._part in whole:
+            self._dropping = self.done = True
+        dropped, self._dropping = self._dropping, self._dropping and kind != READY
+        return b"" if dropped else whole
+
+
+def test_no_response_is_lost_or_exchanged(own_database: Database, serve_once: Serve) -> None:
+    """The short form of the drill in `tests/drills`."""
+    rounds = examples(64)
+    attack(
+        own_database, serve_once, seed("ROWCALL_TEST_HOSTILE_SEED"), 4, lambda done, _values: done < rounds, share=0.02
+    )
+
+
+def test_a_lost_reply_to_a_preparation_costs_part_of_the_time_limit(hostile: tuple[HostilePostgres, Service]) -> None:
+    proxy, service = hostile
+    lost = proxy.rule = Lost(b"everywhere ")
+    with service.new_client(timeout=SECONDS) as client:
+        for number in range(20):
+            is_right("/text", str(number), client.get(f"/text?n={number}"))
+    assert lost.done
+
+
+def test_a_damaged_reply_to_a_preparation_harms_no_request(hostile: tuple[HostilePostgres, Service]) -> None:
+    proxy, service = hostile
+    changed = []
+
+    def rule(_kind: bytes, whole: bytes) -> bytes:
+        if b"everywhere " in whole:
+            changed.append(whole)
+        return whole.replace(b"everywhere ", b"\xff,verywher ")
+
+    proxy.rule = rule
+    for number in range(20):
+        is_right("/rows", str(number), service.get(f"/rows?n={number}"))
+    assert changed
+
+
+def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePostgres, Service]) -> None:
+    proxy, service = hostile
+    lost = proxy.rule = Lost(b"COMMIT")
+    with service.new_client(timeout=SECONDS) as client:
+        failed = client.post("/upload", files={"file": ("a.txt", b"text", "text/plain")})
+        assert lost.done, failed.text
+        assert "it is not known whether it took effect" in problem(failed, 504)["detail"]
+        assert client.post("/upload", files={"file": ("a.txt", b"text", "text/plain")}).text == "7"
