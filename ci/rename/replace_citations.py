@@ -2,10 +2,10 @@
 
     python ci/rename/replace_citations.py ROOT
 
-Run it before `rename_terms.py`, as citations.txt names files by their paths of today. A line there is `CITATION → RULES`,
-for one file `PATH: CITATION → RULES`, and for the Nth occurrence in it `PATH: CITATION#N → RULES`. A citation
-may be broken over two lines. Lines of docstrings and comments that become longer than 120 characters are broken
-at spaces. Delete citations.txt and this file afterwards.
+Run it before `rename_terms.py`, as citations.txt names files by their paths of today. A line there is `CITATION →
+RULES`, for one file `PATH: CITATION → RULES`, and for the Nth occurrence in it `PATH: CITATION#N → RULES`. A citation
+may be broken over two lines. Lines of docstrings and comments that become longer than 120 characters are broken at
+spaces. Delete citations.txt and this file afterwards.
 """
 
 from __future__ import annotations
