@@ -1,7 +1,7 @@
-"""Values and the JSON they give: our own vectors, and those that lie beside the repository, where they do.
+"""Values and the JSON that stands for them: the project's own vectors and those of the reference.
 
 pg_type, sql: the type, and a statement whose column `v` has the value; pg_text: PostgreSQL's text of it; json (or
-`recommended`): what is to be told; context: the place; setup: statements that make the types; resolve_nested: whether
+`recommended`): the expected text; context: the place; setup: statements that make the types; resolve_nested: whether
 composites in composites are resolved, true by default.
 """
 
@@ -13,12 +13,11 @@ from typing import Any
 
 Vector = dict[str, Any]
 
-OWN = Path(__file__).parents[1] / "vectors" / "serialization.json"
-SHARED = Path("shared/reference/vectors-serialization.json")
+DATA = Path(__file__).parents[1] / "data"
 
 
 def vectors() -> list[Vector]:
-    own = json.loads(OWN.read_text())
-    found = [{**vector, "setup": own["types"]} for vector in own["vectors"]]
-    beside = next((parent / SHARED for parent in Path(__file__).parents if (parent / SHARED).is_file()), None)
-    return found + (json.loads(beside.read_text()) if beside else [])
+    """Return the project's own vectors and those of the reference, which bring no types of their own."""
+    own = json.loads((DATA / "serialization.json").read_text(encoding="utf-8"))
+    reference: list[Vector] = json.loads((DATA / "reference-serialization.json").read_text(encoding="utf-8"))
+    return [{**vector, "setup": own["types"]} for vector in own["vectors"]] + reference

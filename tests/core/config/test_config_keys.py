@@ -1,23 +1,15 @@
-"""The table knows every key of the established system, with its type and its default.
-
-The list is read where the shared reference texts are at hand, beside the repository or where ROWCALL_SHARED points.
-"""
+"""The table knows every key of NpgsqlRest, with its type and its default (`tests/data/config-keys.json`)."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rowcall.core.config import KEYS, Key, KeyType
 
-ROOTS = [Path(os.environ.get("ROWCALL_SHARED", "")), *Path(__file__).resolve().parents]
-FILES = [root / folder / "reference/config-keys.json" for root in ROOTS for folder in (".", "shared")]
-REFERENCE = next((file for file in FILES if file.is_file()), None)
+KEYS_FILE = Path(__file__).resolve().parents[2] / "data" / "config-keys.json"
 
 TYPES = {
     "string": {KeyType.TEXT, KeyType.INTERVAL},
@@ -59,15 +51,11 @@ MORE_CHOICES = {"Service:DefaultHttpMethod", "ValidationOptions:Rules:<name>:Typ
 
 
 def listed() -> list[dict[str, Any]]:
-    if REFERENCE is None:
-        return []
-    entries: list[dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    entries: list[dict[str, Any]] = json.loads(KEYS_FILE.read_text(encoding="utf-8"))
     return [{**entry, "path": entry["path"].replace("Kestrel", "HttpServer")} for entry in entries]
 
 
 ROWS = {key.path: key for key in KEYS}
-
-needs_reference = pytest.mark.skipif(REFERENCE is None, reason="the list of keys is not at hand")
 
 
 def plain(value: object) -> object:
@@ -75,7 +63,6 @@ def plain(value: object) -> object:
     return json.loads(json.dumps(value))
 
 
-@needs_reference
 def test_every_key_is_in_the_table() -> None:
     assert [entry["path"] for entry in listed() if entry["path"] not in ROWS] == []
 
@@ -93,7 +80,6 @@ def differences(entry: Mapping[str, Any], key: Key) -> list[str]:
     return found
 
 
-@needs_reference
 def test_every_key_has_its_type_default_nullability_and_choices() -> None:
     compared = {entry["path"]: differences(entry, ROWS[entry["path"]]) for entry in listed() if entry["path"] in ROWS}
     assert {path: found for path, found in compared.items() if found} == {}
