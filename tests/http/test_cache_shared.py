@@ -167,7 +167,8 @@ def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared:
         threads, answers = burst(instances, path, 6)
         assert {answer.result().status_code for answer in answers} == {504}
     threads.shutdown()
-    assert ask(instances[0], path).status_code == 200
+    # On a busy machine a call may reach the endpoint's own time limit although nothing is locked any more.
+    wait_until(lambda: ask(instances[0], path).status_code == 200, "the value is computed")
 
 
 def test_the_next_one_goes_on_when_a_client_leaves(instances: list[Service], prepared: Database) -> None:
