@@ -63,6 +63,8 @@ class Excel(Record):
     date_format: str = "yyyy-MM-dd"
     datetime_format: str = "yyyy-MM-dd HH:mm:ss"
     row_is_json: bool = False
+    max_cells: int = 10_000_000
+    """Of the sheets that are read, empty ones up to the last column of a sheet included."""
     row_command: str = "call process_excel_row($1,$2,$3,$4)"
 
 

@@ -484,3 +484,80 @@ def test_a_binary_workbook_of_sheetjs_is_read(
         (["bell", "3", "1.25", "True", "2026-03-01"],),
         (["é", "-7", "1E+100", None, None],),
     ]
+
+
+# --- how many cells ------------------------------------------------------------------------------------------------
+
+
+LAST_COLUMN = '<row><c r="XFD1"><v>1</v></c></row>'
+
+
+def sparse_workbook(rows: str, encoding: str = "utf-8") -> bytes:
+    """An `.xlsx` with these rows in its first sheet."""
+    markup = f"""<?xml version="1.0" encoding="{encoding}"?>
+<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>
+{rows}</sheetData></worksheet>"""
+    return _with_part("xl/worksheets/sheet1.xml", markup.encode(encoding))
+
+
+def old_workbook_with_far_cell() -> bytes:
+    """The first text of the `.xls`, a record LABELSST ([MS-XLS] 2.4.149), is moved to the last column of row 45,000."""
+    content = zlib.decompress(base64.b85decode(OLD))
+    at = content.index(struct.pack("<HHHH", 0xFD, 10, 2, 1)) + 4
+    return content[:at] + struct.pack("<HH", 44_999, 255) + content[at + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.xlsx", sparse_workbook(LAST_COLUMN + "<row/>" * 2999)),
+        ("q.xls", old_workbook_with_far_cell()),
+        ("q.xlsb", binary_workbook(TWO_ROWS + row(999) + cell(4, 16_383, b"\1"))),
+    ],
+    ids=["xlsx", "xls", "xlsb"],
+)
+def test_a_small_workbook_with_millions_of_cells_is_refused(
+    service: Service, database: Database, name: str, content: bytes
+) -> None:
+    database.execute("truncate line")
+    assert len(content) < 40_000
+    response = service.post("/api/up-first", files={"file": (name, content, XLSX)})
+    detail = problem(response, 413)["detail"]
+    assert detail.startswith(f"the workbook {name} is too large: it has more than 10000000 cells")
+    assert database.value("select count(*) from line") == 0
+
+
+@pytest.fixture(scope="module")
+def limited(service: Service, database: Database, serve: Serve) -> Service:
+    settings = {"Enabled": "true", "UploadHandlers:ExcelMaxCells": "50000"}
+    return serve(database, "", {f"Service:UploadOptions:{key}": value for key, value in settings.items()})
+
+
+def test_the_limit_of_cells_can_be_set(limited: Service) -> None:
+    (entry,) = upload(limited, "up-first", sparse_workbook(LAST_COLUMN * 3))
+    assert (entry["status"], entry["rows"]) == ("Ok", 3)
+    response = limited.post("/api/up-first", files={"file": ("q.xlsx", sparse_workbook(LAST_COLUMN * 4), XLSX)})
+    assert "more than 50000 cells" in problem(response, 413)["detail"]
+
+
+def test_cells_of_markup_in_utf16_are_counted_while_they_are_read(limited: Service, database: Database) -> None:
+    """Rows that have been processed are rolled back."""
+    database.execute("truncate line")
+    content = sparse_workbook(LAST_COLUMN * 4, "utf-16")
+    response = limited.post("/api/up-first", files={"file": ("q.xlsx", content, XLSX)})
+    assert "more than 50000 cells" in problem(response, 413)["detail"]
+    assert database.value("select count(*) from line") == 0
+
+
+def test_a_workbook_that_needs_too_much_memory_is_refused_with_the_reason(service: Service) -> None:
+    content = binary_workbook(TWO_ROWS + row(1_048_575) + cell(4, 16_383, b"\1"))
+    response = service.post("/api/up-first", files={"file": ("q.xlsb", content, XLSX)})
+    assert problem(response, 413)["detail"] == (
+        "the workbook q.xlsb is too large: reading it takes too much memory or time"
+    )
+
+
+def test_a_sheet_that_is_not_read_may_have_any_number_of_cells(service: Service) -> None:
+    content = sparse_workbook(LAST_COLUMN + "<row/>" * 2999)
+    (entry,) = upload(service, "up-sheet?sheet=South", content)
+    assert (entry["sheet"], entry["status"]) == ("South", "Ok")

@@ -109,6 +109,12 @@ ROWS: tuple[Key, ...] = (
     text(_H + "ExcelDateFormat", "yyyy-MM-dd", "How a date is written."),
     text(_H + "ExcelDateTimeFormat", "yyyy-MM-dd HH:mm:ss", "How a date with a time is written."),
     flag(_H + "ExcelRowDataAsJson", False, "Give a row as JSON by cell address, rather than as an array of texts."),
+    integer(
+        _H + "ExcelMaxCells",
+        10_000_000,
+        "Cells of a workbook in the sheets that are read, counting the empty ones of each row up to the sheet's last "
+        "column. A workbook with more is refused (413).",
+    ),
     text(_H + "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row."),
     flag(_H + "S3UploadEnabled", False, "Offer the handler that keeps a file in a bucket of S3, or of what speaks it."),
     text(_H + "S3Key", "s3", "Name by which it is asked for."),

@@ -36,9 +36,7 @@ class Wires:
         self._marks = Statement(next(numbers), MARKS.encode(), 2, renderer, repeatable=True)
         self.on_changed: Callable[[], None] | None = None
 
-    async def arm(
-        self, call: Call, mask: int, lane: int, connection: Connection, seconds: float = PATIENCE
-    ) -> bool:
+    async def arm(self, call: Call, mask: int, lane: int, connection: Connection, seconds: float = PATIENCE) -> bool:
         """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet.
 
         seconds: limit for the server's answer. If it passes, the connection is closed and takes no other request.

@@ -162,6 +162,7 @@ def _excel(settings: Settings) -> Excel:
         date_format=settings.text(_H + "ExcelDateFormat"),
         datetime_format=settings.text(_H + "ExcelDateTimeFormat"),
         row_is_json=settings.flag(_H + "ExcelRowDataAsJson"),
+        max_cells=settings.integer(_H + "ExcelMaxCells", minimum=1),
         row_command=settings.text(_H + "ExcelUploadRowCommand"),
     )
 

@@ -10,7 +10,8 @@ than 65,536 rows or are rare, are python-calamine's: it reads them quickly, and 
 
 The file is open on the descriptor that the options name. To the standard output go messages of JSON, the length of
 each on a line before it: `{"sheets": [...]}`, then for each sheet `{"sheet": name}` and `{"rows": [[index, cells],
-...]}`, at last `{"end": true}`; or `{"error": "..."}` for what cannot be read.
+...]}`, at last `{"end": true}`; or `{"error": "..."}` for what cannot be read, `{"too_large": "..."}` for what exceeds
+a limit.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ BEHIND = 10
 BATCH, BATCH_TEXT = 200, 65_536
 """Rows of one message, and their characters: not many more."""
 
+_ROW = re.compile(rb"<(?:\w+:)?row[\s/>]")
 _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 
@@ -54,7 +56,7 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
         out.flush()
 
     try:
-        workbook = _workbook(os.fdopen(options["file"], "rb", closefd=False))
+        workbook = _workbook(os.fdopen(options["file"], "rb", closefd=False), CellLimit(options["max_cells"]))
         names = _chosen(workbook.names, options)
         say({"sheets": names})
         formats = MomentFormats(options["time"], options["date"], options["datetime"])
@@ -66,7 +68,9 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
     except BrokenPipeError:
         return
     except MemoryError:
-        say({"error": "it needs more memory than a workbook may"})
+        say({"too_large": f"reading it needs more than {MEMORY} bytes of memory"})
+    except TooManyCellsError as error:
+        say({"too_large": str(error)})
     except Exception as error:
         say({"error": f"{type(error).__name__}: {error}"[:500]})
     else:
@@ -82,16 +86,42 @@ def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
     return [name for name in names if name.casefold() == wanted.casefold()]
 
 
-def _workbook(file: BinaryIO) -> _Workbook | _OtherWorkbook:
+class TooManyCellsError(Exception):
+    """The message says how many are allowed."""
+
+
+class CellLimit:
+    """Counts the cells of all sheets that are read. A row counts with its empty cells up to the sheet's last column,
+    as it is processed with them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = most
+
+    def check(self, count: int) -> None:
+        """Raise `TooManyCellsError` if `count` more cells exceed the limit."""
+        if count > self._left:
+            raise TooManyCellsError(
+                f"it has more than {self._most} cells, empty ones up to the last column included; split it, or delete "
+                "cells far away from the others"
+            )
+
+    def take(self, count: int) -> None:
+        """Count cells. Raise `TooManyCellsError` if they exceed the limit."""
+        self.check(count)
+        self._left -= count
+
+
+def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
     file.seek(0)
     if file.read(4) != b"PK\x03\x04":
-        return _OtherWorkbook(file)
+        return _OtherWorkbook(file, limit)
     with zipfile.ZipFile(file) as parts:
         infos = parts.infolist()
     _check_parts(infos)
     if any(info.filename == "xl/workbook.bin" for info in infos):
-        return _OtherWorkbook(readable_workbook(file))
-    return _Workbook(file)
+        return _OtherWorkbook(readable_workbook(file), limit)
+    return _Workbook(file, limit)
 
 
 def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
@@ -108,10 +138,11 @@ def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
 class _Workbook:
     """`.xlsx`, row by row."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, limit: CellLimit) -> None:
         from openpyxl.reader.excel import SHARED_STRINGS, ExcelReader
         from openpyxl.styles.stylesheet import apply_stylesheet
 
+        self._limit = limit
         reader = ExcelReader(file, read_only=True, data_only=True, keep_links=False)
         reader.read_manifest()
         reader.read_workbook()
@@ -137,28 +168,35 @@ class _Workbook:
         """All as wide as the sheet is, whatever it says of its own size."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
-        width = self._width(name)
+        height, width = self._size(name)
+        self._limit.check(height * width)
         with self._parts.open(self._sheets[name]) as source:
             for number, cells in sheet.rows(source):
+                # Counted again: the size is that of markup in ASCII, and expat reads UTF-16 too.
+                self._limit.take(max(width, len(cells)))
                 yield number, cells + [None] * (width - len(cells))
 
-    def _width(self, name: str) -> int:
+    def _size(self, name: str) -> tuple[int, int]:
+        """Rows that are present, and columns."""
         columns: set[bytes] = set()
+        height = 0
         with self._parts.open(self._sheets[name]) as source:
             rest = b""
             while piece := source.read(1_048_576):
                 text = rest + piece
                 columns.update(_CELL.findall(text))
+                height += len(_ROW.findall(text)) - len(_ROW.findall(rest))
                 rest = text[-200:]
-        return max((column_number(letters.decode()) for letters in columns), default=0)
+        return height, max((column_number(letters.decode()) for letters in columns), default=0)
 
 
 class _OtherWorkbook:
     """`.xls` and `.xlsb`."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, limit: CellLimit) -> None:
         from python_calamine import CalamineWorkbook
 
+        self._limit = limit
         file.seek(0)
         self._workbook = CalamineWorkbook.from_filelike(file)
 
@@ -168,6 +206,7 @@ class _OtherWorkbook:
 
     def rows(self, name: str) -> Iterator[Row]:
         sheet = self._workbook.get_sheet_by_name(name)
+        self._limit.take(sheet.total_height * sheet.total_width)
         for number, row in enumerate(sheet.to_python(skip_empty_area=False), 1):
             yield number, list(row)
 

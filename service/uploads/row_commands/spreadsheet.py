@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
+from asyncio.subprocess import Process
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
+from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
 from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
 from rowcall.core.uploads.options import Common, Excel
@@ -27,6 +30,8 @@ SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 AHEAD = 131_072
 """Bytes that are taken from the reader before somebody wants them: half of those that asyncio keeps."""
 SAVEPOINT = "rowcall_workbook"
+EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
+"""Exit codes of a reader that got no more memory (python-calamine aborts then) or no more processor time."""
 
 
 class Spreadsheet:
@@ -57,6 +62,7 @@ class Spreadsheet:
             "date": settings.text("date_format", options.date_format) or options.date_format,
             "datetime": settings.text("datetime_format", options.datetime_format) or options.datetime_format,
             "json": as_json,
+            "max_cells": options.max_cells,
         }
 
     async def check(self, file: File) -> tuple[Status, File]:
@@ -66,19 +72,24 @@ class Spreadsheet:
         return status, file
 
     async def store(self, file: File) -> list[Entry]:
-        """The directory of a packed workbook is at its end, so the file has to be there as a whole."""
+        """The directory of a packed workbook is at its end, so the file has to be there as a whole.
+
+        Raises:
+            Problem: 413 for a workbook that exceeds a limit.
+        """
         stored = self._turn.cleanup.enter_context(await set_aside(file))
         await self._turn.transaction.command(f"savepoint {SAVEPOINT}")
-        async with _reader(stored, self._options) as says:
-            entries = await self._read(says, stored)
+        async with _reader(stored, self._options) as process:
+            entries = await self._read(process, stored)
         if entries is None:
             await self._turn.transaction.command(f"rollback to savepoint {SAVEPOINT}")
             raise FormatError(stored.file())
         await self._turn.transaction.command(f"release savepoint {SAVEPOINT}")
         return entries
 
-    async def _read(self, says: asyncio.StreamReader, stored: Stored) -> list[Entry] | None:
-        """None: it cannot be read, at once or from somewhere on."""
+    async def _read(self, process: Process, stored: Stored) -> list[Entry] | None:
+        """None: it cannot be read, at once or from somewhere on. Raises `Problem` 413."""
+        says = cast(asyncio.StreamReader, process.stdout)
         entries: list[Entry] = []
         sheet: _Sheet | None = None
         while True:
@@ -94,6 +105,10 @@ class Spreadsheet:
                 sheet = self._sheet(stored, message["sheet"])
             elif "end" in message:
                 return entries
+            elif "too_large" in message:
+                raise Problem(413, f"the workbook {stored.name} is too large: {message['too_large']}")
+            elif not message and await process.wait() in EXHAUSTED:
+                raise Problem(413, f"the workbook {stored.name} is too large: reading it takes too much memory or time")
             elif "sheets" not in message:
                 return None
 
@@ -155,7 +170,7 @@ async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignor
         limit=AHEAD,
     )
     try:
-        yield process.stdout
+        yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -13,7 +13,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, WINDOWS_EPOCH
 
 from rowcall.core.uploads.cell_text import Cell
-from rowcall.service.uploads.row_commands.sheet_reader import _Workbook
+from rowcall.service.uploads.row_commands.sheet_reader import CellLimit, _Workbook
 from rowcall.service.uploads.row_commands.sheet_xml import (
     MOST_COLUMNS,
     Sheet,
@@ -130,7 +130,7 @@ def test_a_workbook_is_read_as_openpyxl_reads_it() -> None:
             sheet.write_formula(21, 3, "=A1", None, "text")
             sheet.write_formula(21, 4, "=A1", None, True)
             sheet.write_blank(22, 30, None, bold)
-    ours = _Workbook(content)
+    ours = _Workbook(content, CellLimit(1_000_000))
     theirs = load_workbook(content, read_only=True, data_only=True)
     assert ours.names == ["A", "B"]
     for name in ours.names:
@@ -146,7 +146,7 @@ def test_a_sheet_of_charts_has_no_rows() -> None:
     with xlsxwriter.Workbook(content) as book:
         book.add_chartsheet("Chart")
         book.add_worksheet("A")
-    assert _Workbook(content).names == ["A"]
+    assert _Workbook(content, CellLimit(1_000_000)).names == ["A"]
 
 
 def test_a_row_far_down_costs_nothing() -> None:
@@ -157,4 +157,4 @@ def test_a_row_far_down_costs_nothing() -> None:
     with zipfile.ZipFile(content) as old, zipfile.ZipFile(changed, "w") as new:
         for part in old.namelist():
             new.writestr(part, old.read(part).replace(b'<row r="1"', b'<row r="2000000000"'))
-    assert list(_Workbook(changed).rows("Sheet1")) == [(2_000_000_000, ["a"])]
+    assert list(_Workbook(changed, CellLimit(1_000_000)).rows("Sheet1")) == [(2_000_000_000, ["a"])]
