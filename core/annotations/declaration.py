@@ -117,7 +117,7 @@ class Draft:
     block: bool = False
     """Inside a `for` block."""
     refused: bool = False
-    """A line was meant to say who is let in, and does not."""
+    """A line was meant to protect the endpoint, and does not."""
     meant_http: bool = False
     """A line was meant to make an endpoint of it, and does not."""
     muted: bool = False
@@ -159,6 +159,11 @@ class Draft:
         wanted = word.lower()
         exact = (name for name in names if name.lower() == wanted)
         return next(exact, None) or next((name for name in names if api_name(name).lower() == wanted), None)
+
+    @property
+    def parameter_words(self) -> frozenset[str]:
+        """Database names of the parameters and their names in requests."""
+        return frozenset(word for name in self.parameters for word in (name, api_name(name)))
 
     def options(self, defaults: Options) -> Options:
         """The defaults with everything that the comment changed."""

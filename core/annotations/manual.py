@@ -27,10 +27,10 @@ in [Endpoints](endpoints.md).
 - A line that is no annotation is prose, for people. The log warns of lines that look like misspelt annotations, such as
   `@parm`, and of a comment that begins with `GET /x` and has no `HTTP`.
 - An argument that does not fit leaves the endpoint as it was and is logged as a warning, once.
-- An annotation that protects an endpoint and names something that does not exist (a parameter, a column, a rule, a
-  policy, an upload handler) leaves the endpoint out, and the log says what exists. A sentence that begins with the same
-  word is prose: it has an article or a preposition, ends with a period, or begins with a capital letter and names
-  nothing.
+- An annotation that protects an endpoint leaves the endpoint out if it is misspelt, has a value that does not fit, or
+  names something that does not exist (a parameter, a column, a rule, a policy, an upload handler); the log says why. A
+  sentence that begins with the same word is prose: it has an article or a preposition, ends with a period, or begins
+  with a capital letter and names nothing.
 - Where the column `=` has a mark, `word = value` means the same; flags then take `true` or `false`.
 - Annotations marked with ○ are understood and checked, but nothing acts on them yet. The log says so at the start.
 

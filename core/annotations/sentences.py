@@ -40,7 +40,7 @@ def reads_as_sentence(line: Line, words: Sequence[str], names: Collection[str]) 
 
     words: those of the line that stand where names are expected. names: everything that could be named there.
     """
-    if line.text.startswith("@"):
+    if line.text.startswith("@") or "_" in line.keyword:
         return False
     unknown = unknown_words(words, names)
     if line.text.endswith(_ENDS) or any(word.lower() in FUNCTION_WORDS or not _is_name(word) for word in unknown):

@@ -13,7 +13,15 @@ from rowcall.core.annotations.declaration import HIDDEN, SAYS_NO, SAYS_YES, Anno
 from rowcall.core.annotations.rows.exposure import TAGS, is_route, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
-from rowcall.core.building.near_misses import ACCESS, near_miss, nearest, surplus
+from rowcall.core.building.near_misses import (
+    ACCESS,
+    PROTECTIVE,
+    misspelt_protection,
+    near_miss,
+    nearest,
+    protects,
+    surplus,
+)
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -45,6 +53,7 @@ def _read_line(line: Line, draft: Draft) -> None:
         annotation = _apply(line, draft)
     except BadValueError as error:
         draft.warn(line, str(error))
+        draft.refused |= protects(line, draft.parameter_words)
         return
     if annotation is None:
         _read_prose(line, draft)
@@ -64,7 +73,7 @@ def _read_prose(line: Line, draft: Draft) -> None:
     if draft.muted:
         # The block is about other objects, and what would be an annotation there is not recognized as one here.
         return
-    meant = near_miss(line)
+    meant = near_miss(line, draft.parameter_words)
     if meant is not None and draft.of_extension and not meant.guards:
         draft.prose.append(line.text)
     elif meant is not None:
@@ -109,6 +118,10 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
             plain = key if value.lower() in SAYS_YES or not value else f"{key} {value}"
             remedy = "take the line away" if value.lower() in SAYS_NO else f"write `{plain}`"
             draft.warn(line, f"{key} = … is a custom parameter and no annotation; {remedy}")
+            draft.refused |= annotation.name in PROTECTIVE and value.lower() not in SAYS_NO
+        elif annotation is None and (meant := misspelt_protection(key)) is not None:
+            draft.warn(line, f"{key} = … is a custom parameter and no annotation; did you mean {meant!r}?")
+            draft.refused = True
         return CUSTOM
     _hide(line, annotation, key)
     decoded = unescaped(draft, line, value)

@@ -166,7 +166,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
-        message = "no endpoint is made of it, as a line of its comment was meant to say who is let in and does not"
+        message = "no endpoint is made of it, as a line of its comment was meant to protect it and does not"
         return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (

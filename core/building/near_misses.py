@@ -1,11 +1,12 @@
 """Comment lines that look like annotations and are none, or say more than their annotation takes.
 
-Nothing here changes what a line does. A line that would have changed who is let in leaves the endpoint out: served
-without what was meant, it would be open to the wrong people.
+Nothing here changes what a line does. A line that would have protected the endpoint leaves it out: served
+without what was meant, it would be open to the wrong people, or pass on plain values.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from rowcall.core.annotations import BY_WORD
 from rowcall.core.annotations.declaration import Annotation, Line
 from rowcall.core.annotations.edit_distance import edit_distance
 from rowcall.core.annotations.rows.exposure import METHODS
-from rowcall.core.annotations.sentences import FUNCTION_WORDS
+from rowcall.core.annotations.sentences import FUNCTION_WORDS, reads_as_sentence
 
 ACCESS = frozenset(
     {"authorize", "allow_anonymous", "login", "basic_auth", "internal", "disabled", "security_sensitive"}
@@ -25,6 +26,8 @@ _OPENING = "allow_anonymous"
 _SENTENCE = 5
 """A line of so many words is prose, unless its first word can be nothing else than an annotation."""
 _LONG = 6
+_HASH_OF = " is hash of "
+_KEYWORD_END = re.compile("[:=]")
 
 
 def is_access_word(word: str) -> bool:
@@ -32,9 +35,33 @@ def is_access_word(word: str) -> bool:
     return annotation is not None and annotation.name in ACCESS
 
 
+_NAMES_THINGS = frozenset(
+    [
+        "basic_auth_command",
+        "basic_auth_realm",
+        "check_command",
+        "check_format",
+        "check_image",
+        "check_text",
+        "decrypt",
+        "encrypt",
+        "excluded_mime_types",
+        "included_mime_types",
+        "parameter_hash",
+        "rate_limiter",
+        "sse_scope",
+        "validate",
+    ]
+)
+"""Names of annotations that protect and take words: names of parameters or columns, or a text."""
+PROTECTIVE = (
+    _NAMES_THINGS
+    | (ACCESS - {_OPENING, "login"})
+    | {"cors", "refuse_impersonation", "role_from_claim", "user_context", "user_parameters"}
+)
+"""Names of annotations without which more callers are let in or are believed more, or values reach further."""
+
 _TAKES_WORDS = frozenset({"authorize", "basic_auth"})
-_CLOSING = frozenset({"disabled", "internal", "user_parameters", *_TAKES_WORDS})
-"""Names of annotations without which more callers are let in, or are believed more."""
 _ENGLISH = frozenset(
     [
         "authored",
@@ -48,6 +75,23 @@ _ENGLISH = frozenset(
         "intervals",
         "internals",
         "external",
+        "encrypts",
+        "decrypts",
+        "project",
+        "projects",
+        "projected",
+        "protects",
+        "protest",
+        "protested",
+        "validates",
+        "validated",
+        "validations",
+        "real",
+        "realms",
+        "core",
+        "cars",
+        "corps",
+        "cords",
     ]
 )
 
@@ -61,8 +105,8 @@ class NearMiss:
     """What was meant makes an endpoint of the object."""
 
 
-def near_miss(line: Line) -> NearMiss | None:
-    """For a line that is prose: what it was most likely meant to be."""
+def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | None:
+    """For a line that is prose: what it was most likely meant to be. names: those of parameters."""
     if not line.words:
         return None
     annotation = BY_WORD.get(line.keyword)
@@ -70,7 +114,8 @@ def near_miss(line: Line) -> NearMiss | None:
         needs = not annotation.fits(len(line.words)) or _lacks_sign(line, annotation)
         if not needs or annotation.in_files or len(line.words) >= _SENTENCE:
             return None
-        return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`")
+        guards = protects(line, names)
+        return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`", guards)
     word = line.keyword.rstrip(":=")
     if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
         return None
@@ -80,7 +125,7 @@ def near_miss(line: Line) -> NearMiss | None:
     if BY_WORD[known].secret:
         line.hide(line.words[0])
     message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
-    return NearMiss(message, _guards(line, word, BY_WORD[known].name), known == "http" and _names_route(line))
+    return NearMiss(message, _guards(line, word, known, names), known == "http" and _names_route(line))
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
@@ -89,13 +134,50 @@ def _lacks_sign(line: Line, annotation: Annotation) -> bool:
     return full and annotation.apply is None and annotation.assignable
 
 
-def _guards(line: Line, word: str, meant: str) -> bool:
+def protects(line: Line, names: frozenset[str]) -> bool:
+    """Return whether the first word of a line is an annotation that protects, and the line is no sentence.
+
+    names: those of parameters.
+    """
+    annotation = BY_WORD.get(_KEYWORD_END.split(line.keyword, maxsplit=1)[0])
+    if annotation is None or annotation.name not in PROTECTIVE:
+        return False
+    return line.split_at("=") is not None or not _is_sentence(line, names)
+
+
+def misspelt_protection(key: str) -> str | None:
+    """For the key of a custom parameter: the annotation that protects and that was most likely meant."""
+    known = nearest(key.lower())
+    return known if known is not None and _is_misspelt(key.lower(), known) else None
+
+
+def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
     """A sentence that begins with such a word stays prose: annotations are written small, without articles."""
-    if meant not in _CLOSING or word in _ENGLISH or line.words[0][0].isupper() or line.text.endswith("."):
+    meant = BY_WORD[known].name
+    if meant == "param":
+        return _HASH_OF in line.text.lower()
+    if not _is_misspelt(word, known):
+        return False
+    if meant in _NAMES_THINGS:
+        return not _is_sentence(line, names)
+    if line.words[0][0].isupper() or line.text.endswith("."):
         return False
     if meant not in _TAKES_WORDS:
         return len(line.words) == 1
     return not any(one.lower() in FUNCTION_WORDS or one.lower() in ("and", "or") for one in line.arguments)
+
+
+def _is_sentence(line: Line, names: frozenset[str]) -> bool:
+    """`using` belongs to the syntax of `validate`."""
+    return reads_as_sentence(line, [word for word in line.arguments if word.lower() != "using"], names)
+
+
+def _is_misspelt(word: str, known: str) -> bool:
+    """Return whether a word is a misspelt annotation that protects, and no other word of English."""
+    meant = BY_WORD[known].name
+    if meant not in PROTECTIVE or word in _ENGLISH:
+        return False
+    return meant not in _NAMES_THINGS or "_" in word or edit_distance(word, known, 1) <= 1
 
 
 def _names_route(line: Line) -> bool:
@@ -107,7 +189,7 @@ def _can_be_meant(line: Line) -> bool:
     if len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1):
         return True
     # No sentence begins with an `@`, and in none a placeholder is the second word (`parm :id is number default 5`).
-    return line.text.startswith("@") or line.arguments[0].startswith((":", "$"))
+    return line.text.startswith("@") or line.arguments[0].startswith((":", "$")) or _HASH_OF in line.text.lower()
 
 
 @lru_cache(maxsize=4096)

@@ -188,7 +188,7 @@ framing|Content-Length: 5|Content-Length is set by the service itself
 """
 
 
-PROTECTIVE = {"validate", "validate_rule"}
+PROTECTIVE = {"validate", "validate_rule", "validate_none", "sse_scope"}
 """Cases whose line protects the endpoint, which is left out therefore."""
 
 

@@ -176,6 +176,7 @@ CASES: list[Exchange] = [
     ("GET /api/seal-and?a=x&b=y", "200T sealed|sealed"),
     ("GET /api/seal-prose?a=x&b=y", "200T plain x|plain y"),
     ("GET /api/wrong-column?id=1", "404 "),
+    ("GET /api/wrong-word?a=x", "404 "),
     ("GET /api/seal-encrypt?a=x", "200T sealed|null"),
     ("GET /api/seal-encrypt?a=&b=", "200T sealed|sealed"),
     ("GET /api/seal-encrypt?a=%D0%B6%00", "400"),

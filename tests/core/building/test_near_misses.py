@@ -51,6 +51,21 @@ def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
         "disabeld",
         "user_parametrs",
         "basic_auht bo secret",
+        "encrpt _n",
+        "encrpt pin",
+        "Encrypet _n",
+        "@decyrpt pin, card_no",
+        "paramter_hash _n",
+        "rate_limter fast",
+        "role_from_clam",
+        "user_contxt",
+        "sensitve",
+        "validte _n using required",
+        "parm _h is hash of _n",
+        "rate_limter = fast",
+        "paramter_hash = _n",
+        "user_parameter = true",
+        "chek_text = true",
     ],
 )
 def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None:
@@ -72,6 +87,18 @@ def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None
         "external id",
         "Authored by Kim",
         "timout 5s",
+        "project list",
+        "product codes",
+        "Project n",
+        "Encrypts values",
+        "encrypts the values",
+        "Validates _n",
+        "validated input",
+        "Sensible defaults",
+        "parm _n is number",
+        "colour = blue",
+        "project = north",
+        "core = 4",
     ],
 )
 def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
@@ -93,6 +120,54 @@ def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
 def test_prose_stays_prose(line: str) -> None:
     draft = read(line)
     assert (draft.prose, draft.diagnostics) == ([line], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "validate _n required",
+        "validate _n required please",
+        "@validate n",
+        "parameter_hash",
+        "rate_limiter",
+        "cors maybe",
+        "encrypt = _n",
+        "decrypt = maybe",
+        "user_parameters = yes",
+        "role_from_claim = role",
+        "sse_scope nobody",
+        "check_text = maybe",
+        "encrypt: _n",
+        "encrypted: yes",
+        "rate_limiter: fast",
+        "authorize = boss",
+        "sensitive = true",
+        "validate = _n",
+    ],
+)
+def test_a_bad_value_of_what_protects_an_endpoint_leaves_it_out(line: str) -> None:
+    draft = read(f"HTTP\n{line}")
+    assert draft.refused
+    assert draft.diagnostics[0].line == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Validate the input against the schema.",
+        "Validate input first",
+        "validation of input",
+        "validate: see the wiki",
+        "Encrypted: yes",
+        "Protected: by the firewall",
+        "internal = false",
+        "authorize = off",
+        "encrypt = false",
+        "check_text = {_n}",
+    ],
+)
+def test_sentences_and_switches_that_are_off_leave_no_endpoint_out(line: str) -> None:
+    assert not read(f"HTTP\n{line}").refused
 
 
 @pytest.mark.parametrize("line", ["authorize: boss", "Allow_Anonymous: true", "login: yes", "internal: true"])
@@ -136,7 +211,7 @@ def test_headers_of_http_are_no_annotations(name: str) -> None:
         ("allow_anonymous for guests", True),
         ("single customer view", False),
         ("param _n defualt 3", False),
-        ("validate _n required", False),
+        ("validate _n required", True),
         ("timeout 5s or more", False),
         ("timeout", False),
     ],
