@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line, assigned_flag, flag
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, assigned_flag, flag
 from rowcall.core.endpoint.capabilities import Impersonation
 
 
@@ -19,6 +19,8 @@ def _refuse_impersonation(draft: Draft, line: Line) -> None:
 
 
 def _parameter_hash(draft: Draft, line: Line) -> None:
+    if len(line.arguments) > 1:
+        raise BadValueError(f"one parameter is expected; write a line `{line.keyword} <parameter>` for each")
     _assign_parameter_hash(draft, line.arguments[0])
 
 
@@ -105,7 +107,7 @@ ANNOTATIONS = (
         name="parameter_hash",
         aliases=("parameter_hash", "param_hash"),
         syntax="parameter_hash <parameter>",
-        description="Replaces the value of a parameter, a password, by its hash.",
+        description="Replaces the value of a parameter, a password, by its hash. One parameter in each line.",
         apply=_parameter_hash,
         assign=_assign_parameter_hash,
         minimum_words=2,

@@ -18,10 +18,11 @@ COLUMNS = (column("id"), column("card_no", 25), column("row"))
     [
         ("parameter_hash _password", True),
         ("parameter_hash pasword", False),
+        ("parameter_hash password\nparam_hash _note", True),
     ],
 )
 def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
-    made = routine(parameter("_password", 25), comment=f"HTTP POST\n{line}")
+    made = routine(parameter("_password", 25), parameter("_note", 25), comment=f"HTTP POST\n{line}")
     built = build_endpoint(made, catalog(made), EVERYTHING)
     assert (built.endpoint is not None) == served
     told = [one.message for one in built.diagnostics if one.left_out]
@@ -107,3 +108,12 @@ def test_names_are_those_of_the_database_or_of_requests(line: str) -> None:
     built = build_endpoint(made, catalog(made), EVERYTHING)
     assert built.endpoint is not None
     assert built.diagnostics == ()
+
+
+@pytest.mark.parametrize("line", ["parameter_hash _password, _note", "Param_hash _password and more"])
+def test_several_words_behind_parameter_hash_leave_the_endpoint_out(line: str) -> None:
+    made = routine(parameter("_password", 25), parameter("_note", 25), comment=f"HTTP POST\n{line}")
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert built.endpoint is None
+    expected = f"one parameter is expected; write a line `{line.split()[0].lower()} <parameter>` for each"
+    assert (built.diagnostics[0].message, built.diagnostics[0].line) == (expected, line)
