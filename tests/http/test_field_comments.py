@@ -176,7 +176,7 @@ CASES: list[Exchange] = [
     ("GET /s43", "401 Unauthorized"),
     ("GET /s44", "200T s44"),
     ("GET /s45", "200T s45"),
-    ("GET /s46", "200T s46"),
+    ("GET /s46", "404 "),
     ("POST /1", "200T s47"),
     ("POST /api/s48", "404 "),
     ("GET /p01/7", "200T 7|none"),
