@@ -116,7 +116,7 @@ CASES: dict[str, Case] = {
     "as metadata converted": Case("upload files as metadata", (TEXT,), told(lo(TEXT)),
                                   head="HTTP POST"),
     "converted": Case("", (TEXT,), told(lo(TEXT)), head="HTTP POST|param files is upload metadata"),
-    "no parameter": Case("upload other as metadata", (TEXT,), "200E", head="HTTP POST"),
+    "no parameter": Case("upload other as metadata", (TEXT,), "200 null", head="HTTP POST"),
     "only HTTP": Case("upload", (TEXT,), told(lo(TEXT)), head=f"HTTP|{META}"),
     "put": Case("upload", (TEXT,), told(lo(TEXT)), head=f"HTTP PUT|{META}"),
     "body parameter": Case("upload|param_type body_json", (TEXT,), "200T x", query="a=x",
