@@ -34,7 +34,7 @@ timeout 1s';
 comment on function of_free() is 'HTTP GET';
 comment on function maybe_wait(int, int) is 'HTTP GET';
 comment on function echo(int) is 'HTTP GET';
-create function echo_hurried(_id int) returns int language sql stable as 'select _id';
+create function echo_hurried(_id int) returns int language sql stable as 'select _id from free';
 comment on function echo_hurried(int) is 'HTTP GET
 timeout 100ms';
 """
@@ -116,13 +116,14 @@ def test_whoever_stands_behind_a_query_without_a_client_is_served(own_database: 
     assert answer(one_shared.get("/api/echo?id=7")) == (200, TEXT, "7")
 
 
-def test_a_safe_call_whose_limit_passes_behind_another_one_runs_again_alone(
+def test_a_call_with_a_short_limit_is_served_beside_a_query_that_waits(
     own_database: Database, one_shared: Service
 ) -> None:
-    """Its limit is shorter than the time after which calls behind a slow one are sent elsewhere."""
+    """Wherever it runs, its limit is not used up by the query that waits for a lock."""
     promote(one_shared, "/api/echo-hurried?id=1")
     with own_database.locked(LOCK), one_shared.connect() as slow, one_shared.connect() as behind:
         slow.sendall(f"GET /api/maybe-wait?id=1&lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        wait_until(own_database.waiting, "the query waits")
         behind.sendall(b"GET /api/echo-hurried?id=5 HTTP/1.1\r\nHost: x\r\n\r\n")
         response = behind.recv(4096)
         assert response.startswith(b"HTTP/1.1 200"), response
