@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from tests.harness.service import Service
-from tests.http.test_openapi_tried import couriers, shop, try_out
+from pathlib import Path
+
+from tests.http.test_openapi_tried import SIGNED_IN, Application, couriers, shop, try_out
 
 __all__ = ["couriers", "shop"]
 
 
-def test_the_demo_is_as_it_says(couriers: Service) -> None:
-    assert try_out(couriers, 40) == []
+@SIGNED_IN
+def test_the_demo_fits_its_document(couriers: Application, signed_in: bool, tmp_path: Path) -> None:
+    try_out(couriers, "3.1", tmp_path, signed_in=signed_in, count=40)
 
 
-def test_the_record_shop_is_as_it_says(shop: Service) -> None:
-    assert try_out(shop, 40) == []
+@SIGNED_IN
+def test_the_record_shop_fits_its_document(shop: Application, signed_in: bool, tmp_path: Path) -> None:
+    try_out(shop, "3.1", tmp_path, signed_in=signed_in, count=40)
