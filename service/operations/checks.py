@@ -87,12 +87,18 @@ def database_check(name: str, connector: Connector, within: float) -> Asked:
     return Asked(name, Status.UNHEALTHY, ask, (psycopg.Error,))
 
 
-def redis_check(name: str, address: RedisAddress, failing: Status) -> Asked:
-    """On a connection of its own, for the same reason."""
+def redis_check(name: str, address: RedisAddress, failing: Status, fallen_back: Callable[[], str | None]) -> Asked:
+    """On a connection of its own, for the same reason.
+
+    fallen_back: returns why the service does without this Redis although it may answer, or None.
+    """
     # Redis's client is only for those who use it.
     from rowcall.service.store.redis_connection import FAILURES, open_client
 
     async def ask() -> None:
         await (await open_client(address, "rowcall-checks")).aclose()
+        reason = fallen_back()
+        if reason is not None:
+            raise ConnectionError(reason)
 
     return Asked(name, failing, ask, FAILURES)

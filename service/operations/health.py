@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import parse_qsl
 
 from rowcall.core.cache.options import Place
@@ -36,7 +36,7 @@ _STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
     """Method, path and steps of each."""
     database = tuple(_database(options, services))
-    redis = tuple(_redis(options, services.options))
+    redis = tuple(_redis(options, services))
     # Without Redis requests are served all the same: it is no reason to take this host away, unless that is said.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
@@ -59,15 +59,22 @@ def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
         yield Check(asked, options.within)
 
 
-def _redis(options: HealthOptions, worker: WorkerOptions) -> Iterator[Check]:
+def _redis(options: HealthOptions, services: Services) -> Iterator[Check]:
     """One for each Redis that some capability uses."""
     if options.redis_check is None:
         return
     failing = Status.UNHEALTHY if options.needs_redis else Status.DEGRADED
-    places = _redis_addresses(worker)
+    places = _redis_addresses(services.options)
+    cache = services.options.cache.redis
     for number, address in enumerate(places, 1):
         name = options.redis_check if len(places) == 1 else f"{options.redis_check}-{number}"
-        yield Check(redis_check(name, address, failing), options.within)
+        is_cache = bool(cache) and address in _parsed((cache,))
+        fallen_back = services.answers.fallen_back if is_cache else _never
+        yield Check(redis_check(name, address, failing, fallen_back), options.within)
+
+
+def _never() -> str | None:
+    return None
 
 
 def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
@@ -77,7 +84,13 @@ def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
         cache.redis if cached else None,
         limits.redis if limits.enabled else None,
         events.redis if events.way is Way.REDIS else None,
+        worker.passkeys.redis if worker.passkeys is not None else None,
     )
+    return _parsed(texts)
+
+
+def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
+    """Each address once, without those that cannot be read."""
     found: dict[RedisAddress, None] = {}
     for text in filter(None, texts):
         try:

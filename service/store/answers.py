@@ -45,6 +45,7 @@ class AnswerStores:
         self._pruning: asyncio.TimerHandle | None = None
         self._forgetting: set[asyncio.Future[None]] = set()
         self._retired = False
+        self._fallen_back = False
         self._common: set[Place] = set()
         """Where forgetting reaches other hosts, too."""
 
@@ -72,6 +73,14 @@ class AnswerStores:
         self._retired = True
         if self._memory is not None:
             self._memory.retire()
+
+    def fallen_back(self) -> str | None:
+        """Return why responses are cached in memory although Redis is configured, or None."""
+        if self._fallen_back:
+            return (
+                "responses are cached in memory until the service is restarted, as Redis was not reached at the start"
+            )
+        return None
 
     def expect_heard(self, place: Place) -> None:
         """Raises `Problem` 503 where forgetting would not reach the process that serves by now."""
@@ -133,6 +142,7 @@ class AnswerStores:
                 await link.close()
             why = reason or "it could not be when the first worker began"
             log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, why)
+            self._fallen_back = True
             return None
         if reason is not None:
             log.warning("Redis at %s is gone, requests go on without it: %s", address, reason)

@@ -28,15 +28,24 @@ closed meanwhile."""
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What redis-py and its callers raise for a reply of another form than the command has."""
 
+MASTER = frozenset(("master", "primary"))
+"""Roles of a server that takes writes."""
+
+
+class ReplicaError(ConnectionError):
+    """The server takes no writes."""
+
+
 Client = Any
 """redis-py's classes for the three kinds have no common base with these commands."""
 
 
 async def open_client(address: RedisAddress, purpose: str, patience: float | None = None) -> Client:
-    """A client that has been answered. purpose: what the server calls the connection unless `name` says it. patience:
-    seconds for which an answer is waited for; None: as long as it takes.
+    """Return a client of the first host that answers and is no replica. purpose: what the server calls the connection
+    unless `name` says it. patience: seconds for which an answer is waited for; None: as long as it takes.
 
     Raises:
+        ReplicaError: hosts that answer are replicas.
         OSError, RedisError, TimeoutError: nobody answers, or who does lets nobody in.
     """
     failure: BaseException | None = None
@@ -46,7 +55,8 @@ async def open_client(address: RedisAddress, purpose: str, patience: float | Non
             async with asyncio.timeout(address.connect_timeout + 1):
                 return await _opened(address, host, _options(address, purpose, patience))
         except FAILURES as error:
-            failure = error
+            # That a host is a replica says more than that another one cannot be reached.
+            failure = failure if isinstance(failure, ReplicaError) else error
         except MALFORMED as error:
             failure = ConnectionError(f"a malformed reply: {error}")
     raise failure or ConnectionError("no host is named")
@@ -56,14 +66,23 @@ async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[st
     client = _single(address, host, options) if address.service is None else await _master(address, options)
     try:
         await client.ping()
-        if address.service is None and await _mode(client) == "cluster":
-            await client.aclose()
-            client = RedisCluster(startup_nodes=[ClusterNode(*one) for one in address.hosts], **options)
-            await client.initialize()
+        if address.service is None:
+            mode, role = await _mode_and_role(client)
+            if mode == "cluster":
+                await client.aclose()
+                client = RedisCluster(startup_nodes=[ClusterNode(*one) for one in address.hosts], **options)
+                await client.initialize()
+            else:
+                _check_role(host, role)
     except BaseException:
         await client.aclose()
         raise
     return client
+
+
+def _check_role(host: tuple[str, int], role: str) -> None:
+    if role not in MASTER:
+        raise ReplicaError(f"{host[0]}:{host[1]} is a replica, and a master is needed")
 
 
 def is_cluster(client: Client) -> bool:
@@ -146,15 +165,23 @@ def _watchers(address: RedisAddress, own: dict[str, Any]) -> Any:
     return cast("Any", Sentinel)(list(address.hosts), sentinel_kwargs=own)
 
 
-async def _mode(client: Client) -> str:
-    """`standalone` or `cluster`. HELLO is for everybody; INFO, which old servers need, is not."""
+async def _mode_and_role(client: Client) -> tuple[str, str]:
+    """Return `standalone` or `cluster`, and `master`, `replica` or `slave`.
+
+    HELLO (Redis 6) has both, and a user needs `+@connection` for it. INFO is for older servers. A user who may send
+    neither is taken to be at a master: if it is none, it refuses the first write.
+    """
     try:
-        told = await client.execute_command("HELLO")
+        reply = await client.execute_command("HELLO")
     except ResponseError:
-        return str((await client.info("server")).get("redis_mode", "standalone"))
-    pairs = told.items() if isinstance(told, dict) else zip(told[::2], told[1::2], strict=True)
-    found = {_text(name): value for name, value in pairs}
-    return _text(found.get("mode", "standalone"))
+        try:
+            info = await client.info()
+        except ResponseError:
+            return "standalone", "master"
+        return str(info.get("redis_mode", "standalone")), str(info.get("role", "master"))
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    fields = {_text(name): value for name, value in pairs}
+    return _text(fields.get("mode", "standalone")), _text(fields.get("role", "master"))
 
 
 def _text(value: object) -> str:

@@ -32,7 +32,7 @@ PING = 0.3
 """Seconds between questions whether Redis still answers a listener."""
 SILENT = 3.0
 """Seconds without an answer after which a listener connects anew."""
-_PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
+PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
 
 Hear = Callable[[bytes], Awaitable[None] | None]
 
@@ -80,7 +80,7 @@ class RedisLink:
         client = await open_client(self._address, "rowcall")
         try:
             # A user whom Redis lets in and who may do nothing is better told of now.
-            await client.eval(_PROBE, 1, b"rowcall:probe")
+            await client.eval(PROBE, 1, b"rowcall:probe")
         except BaseException:
             await client.aclose()
             raise

