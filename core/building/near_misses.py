@@ -175,7 +175,7 @@ def _is_sentence(line: Line, names: frozenset[str]) -> bool:
 def _is_misspelt(word: str, known: str) -> bool:
     """Return whether a word is a misspelt annotation that protects, and no other word of English."""
     meant = BY_WORD[known].name
-    if meant not in PROTECTIVE or word in _ENGLISH:
+    if meant not in PROTECTIVE or meant == "cors" or word in _ENGLISH:
         return False
     return meant not in _NAMES_THINGS or "_" in word or edit_distance(word, known, 1) <= 1
 

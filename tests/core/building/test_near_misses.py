@@ -99,6 +99,7 @@ def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None
         "colour = blue",
         "project = north",
         "core = 4",
+        "cores = 4",
     ],
 )
 def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
