@@ -148,7 +148,10 @@ def protects(line: Line, names: frozenset[str]) -> bool:
 def misspelt_protection(key: str) -> str | None:
     """For the key of a custom parameter: the annotation that protects and that was most likely meant."""
     known = nearest(key.lower())
-    return known if known is not None and _is_misspelt(key.lower(), known) else None
+    # Settings of uploads may have the key of a configured handler in front: `fs_check_image = false`.
+    if known is None or BY_WORD[known].name.startswith(("check_", "included_", "excluded_")):
+        return None
+    return known if _is_misspelt(key.lower(), known) else None
 
 
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:

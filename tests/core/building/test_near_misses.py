@@ -65,7 +65,6 @@ def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
         "rate_limter = fast",
         "paramter_hash = _n",
         "user_parameter = true",
-        "chek_text = true",
     ],
 )
 def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None:
@@ -100,6 +99,7 @@ def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None
         "project = north",
         "core = 4",
         "cores = 4",
+        "fs_check_image = false",
     ],
 )
 def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
