@@ -59,24 +59,25 @@ class CsvRows:
     def _text(self, piece: bytes, *, ended: bool) -> str:
         state = self._decoder.getstate()
         try:
-            text = self._decoder.decode(piece, ended)
-        except UnicodeDecodeError as error:
-            # `error.object` begins with what the decoder still held of the pieces before.
-            before = len(error.object) - len(piece)
-            place = self._decoded - before + error.start + 1
-            self._decoder.setstate(state)
-            valid = self._without_mark(self._decoder.decode(piece[: max(0, error.start - before)]))
-            # An error of an earlier line comes first.
-            self._rows(valid, ended=False)
-            if self._held.endswith("\r"):
-                self._row(self._held[:-1])
-            byte = error.object[error.start]
-            encoding = self._form.encoding or "utf-8"
-            raise InvalidByteError(
-                self.lines + 1, f"byte {place} of the file (0x{byte:02x}) is not valid {encoding}"
-            ) from None
+            try:
+                text = self._decoder.decode(piece, ended)
+            except UnicodeDecodeError as error:
+                # `error.object` begins with what the decoder still held of the pieces before.
+                before = len(error.object) - len(piece)
+                place = self._decoded - before + error.start + 1
+                self._decoder.setstate(state)
+                valid = self._without_mark(self._decoder.decode(piece[: max(0, error.start - before)]))
+                # An error of an earlier line comes first.
+                self._rows(valid, ended=False)
+                if self._held.endswith("\r"):
+                    self._row(self._held[:-1])
+                byte = error.object[error.start]
+                encoding = self._form.encoding or "utf-8"
+                raise InvalidByteError(
+                    self.lines + 1, f"byte {place} of the file (0x{byte:02x}) is not valid {encoding}"
+                ) from None
         except UnicodeError:
-            # Raised by the codec utf-16.
+            # Raised by the codec utf-16. It reports an invalid character ahead of a missing byte order mark.
             why = "it does not begin with a byte order mark; utf-16le and utf-16be need none"
             raise InvalidByteError(1, why) from None
         self._decoded += len(piece)

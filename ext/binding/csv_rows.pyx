@@ -106,15 +106,16 @@ cdef class CsvRows:
         cdef bytes text
         state = self.decoder.getstate()
         try:
-            text = self.decoder.decode(piece, ended).encode()
-        except UnicodeDecodeError as error:
-            # `error.object` begins with what the decoder still held of the pieces before.
-            before = len(error.object) - PyBytes_GET_SIZE(piece)
-            self.decoder.setstate(state)
-            valid = self.decoder.decode(piece[: max(0, error.start - before)]).encode()
-            self._refuse(valid, self.decoded - before + error.start, error)
+            try:
+                text = self.decoder.decode(piece, ended).encode()
+            except UnicodeDecodeError as error:
+                # `error.object` begins with what the decoder still held of the pieces before.
+                before = len(error.object) - PyBytes_GET_SIZE(piece)
+                self.decoder.setstate(state)
+                valid = self.decoder.decode(piece[: max(0, error.start - before)]).encode()
+                self._refuse(valid, self.decoded - before + error.start, error)
         except UnicodeError:
-            # Raised by the codec utf-16.
+            # Raised by the codec utf-16. It reports an invalid character ahead of a missing byte order mark.
             raise EncodingError(1, "it does not begin with a byte order mark; utf-16le and utf-16be need none") from None
         self.decoded += PyBytes_GET_SIZE(piece)
         return text
