@@ -1,6 +1,6 @@
 """The command `rowcall`: finds out what is asked for and hands over to `service.command`.
 
-Exit codes follow reference 06, 2.2. Nothing is imported before it is needed: a switch has to answer at once.
+Exit codes follow command-2. Nothing is imported before it is needed: a switch has to answer at once.
 """
 
 from __future__ import annotations

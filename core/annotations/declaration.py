@@ -31,7 +31,7 @@ HIDDEN = "***"
 
 
 class Line:
-    """One comment line, trimmed, as annotations look at it (reference 01, 5.1)."""
+    """One comment line, trimmed, as annotations look at it (comments-2)."""
 
     __slots__ = ("_bare", "keyword", "shown", "text", "words")
 
@@ -63,7 +63,7 @@ class Line:
         return " ".join(self.arguments)
 
     def split_at(self, separator: str) -> tuple[str, str] | None:
-        """Both sides of the first `separator`, if the left one is a single name (reference 01, 5.1 rule 5)."""
+        """Both sides of the first `separator`, if the left one is a single name (comments-2 rule 5)."""
         left, found, right = self._bare.partition(separator)
         if not found or not _is_name(left := left.strip()):
             return None
@@ -220,7 +220,7 @@ class Annotation:
     in_effect: bool = True
     """False: understood and checked, but what it asks for does not exist yet; using it gives one warning."""
     everywhere: bool = False
-    """Counts in muted blocks too (reference 01, 5.2: plugins see every line)."""
+    """Counts in muted blocks too (comments-10: plugins see every line)."""
     colon_names: bool = False
     """A first argument such as `:id` is a name, where any other line with a colon behind a word would be a header."""
     in_files: bool = False
@@ -248,7 +248,7 @@ def flag(option: str) -> Apply:
 
 
 def assigned_flag(option: str) -> Assign:
-    """Effect of `flag = true|false`; any other text changes nothing (reference 01, 5.4), which is told."""
+    """Effect of `flag = true|false`; any other text changes nothing (comments-18), which is told."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.set(**{option: true_or_false(value)})
@@ -265,7 +265,7 @@ def true_or_false(value: str) -> bool:
 
 
 def switch(value: str) -> bool:
-    """Meaning of a switch in the form `key = value` (reference 01, 5.5 rule 3).
+    """Meaning of a switch in the form `key = value` (comments-20).
 
     Raises:
         BadValueError: the word is neither on nor off.

@@ -1,4 +1,4 @@
-"""The catalogue as plain data, for programs: what `rowcall --annotations` prints (reference 06, 2.8)."""
+"""The catalogue as plain data, for programs: what `rowcall --annotations` prints (command-8)."""
 
 from __future__ import annotations
 

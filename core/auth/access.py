@@ -1,4 +1,4 @@
-"""Who may call an endpoint (spec 5.4, design 1)."""
+"""Who may call an endpoint (access-1 to access-4, access-1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What antiforgery is told: where its tokens travel, and whether they are asked for (reference 04, 15)."""
+"""What antiforgery is told: where its tokens travel, and whether they are asked for (browsers-6 to browsers-10)."""
 
 from __future__ import annotations
 

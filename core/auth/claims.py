@@ -1,4 +1,4 @@
-"""Claims: what is known about a signed-in caller, and the forms in which routines get it (reference 04, 10)."""
+"""Claims: what is known about a signed-in caller, and the forms in which routines get it (access-12 to access-14)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Grouped = str | list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class IdentityClaims:
-    """The claim types that say who somebody is and what they may do (spec 5.2)."""
+    """The claim types that say who somebody is and what they may do (sign-in-6, sign-in-17)."""
 
     user_id: str = "user_id"
     user_name: str = "user_name"
@@ -41,7 +41,7 @@ class IdentityClaims:
 
 
 def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
-    """Values by type, in the order of first appearance (reference 04, 10.1).
+    """Values by type, in the order of first appearance (access-12).
 
     Roles are always a list, without empty ones; no role at all is no entry. Of other types, one value is a text and an
     empty one NULL; several are a list, unless the first is empty.
@@ -73,7 +73,7 @@ def _add_repeated(groups: dict[str, Grouped], kind: str, value: str) -> None:
 
 
 def claims_json(groups: dict[str, Grouped]) -> bytes:
-    """`{"user_id":"41","user_roles":["boss"],"depot":null}` (reference 04, 10.4)."""
+    """`{"user_id":"41","user_roles":["boss"],"depot":null}` (access-13)."""
     return orjson.dumps(groups)
 
 

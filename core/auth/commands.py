@@ -22,7 +22,7 @@ def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tup
     """The SQL with its `$n` numbered without gaps, and which value each of them now takes, from 1.
 
     A gap would be a parameter of which PostgreSQL cannot tell the type; how often a value occurs does not matter
-    (reference 04, pitfall 18). types: of the values, by their numbers in `sql`; the others are text. An empty one, and
+    (sign-in-21, uploads-21). types: of the values, by their numbers in `sql`; the others are text. An empty one, and
     None for all of them: PostgreSQL infers it, which it cannot for `concat($1)`.
     """
     used: dict[int, int] = {}

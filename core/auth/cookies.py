@@ -1,4 +1,4 @@
-"""Cookies: reading one from a request, writing one that carries a session (RFC 6265, reference 04, 5.1)."""
+"""Cookies: reading one from a request, writing one that carries a session (RFC 6265, sign-in-27, sign-in-28)."""
 
 from __future__ import annotations
 

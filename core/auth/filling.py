@@ -1,7 +1,7 @@
 """Parameters that the service fills itself: from claims, from the client's address, with hashes.
 
 Matching is by the name in the database: mapped names exactly, those of address and claims JSON in any case
-(reference 04, 10.2).
+(access-14 to access-16).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collectio
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
-    """What cannot work and is left out (reference 04, 23), and hashes of what is no parameter."""
+    """What cannot work and is left out (sign-in-5, passkeys-3), and hashes of what is no parameter."""
     identity = endpoint.routine.identity
     for filled in (*filled_parameters(endpoint, mapping), *_composites(endpoint, mapping)):
         parameter = filled.parameter

@@ -1,4 +1,4 @@
-"""The row of a login routine: special columns, and claims from all others (spec 5.3, reference 04, 3)."""
+"""The row of a login routine: special columns, and claims from all others (sign-in-14 to sign-in-18)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
 
 
 def claims_of(cell: Cell) -> Iterator[Claim]:
-    """One claim for a scalar and for NULL, one for each element of an array (reference 04, 3.1)."""
+    """One claim for a scalar and for NULL, one for each element of an array (sign-in-17)."""
     if cell.text is None:
         yield cell.name, ""
     elif cell.is_array:
@@ -112,7 +112,7 @@ def _status(cell: Cell | None) -> int | None:
 
 
 def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
-    """The row as a JSON object, without the hash (reference 04, 3.4)."""
+    """The row as a JSON object, without the hash (sign-in-22)."""
     shown = (cell for cell in cells if cell.name.lower() != options.hash.lower())
     return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in shown) + "}"
 

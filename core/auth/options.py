@@ -1,4 +1,4 @@
-"""What the configuration says about sign-in, claims and access; plain data for workers (reference 04, 1)."""
+"""What the configuration says about sign-in, claims and access; plain data for workers (sign-in-1 to sign-in-8)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ClaimMapping:
 
 @dataclass(frozen=True, slots=True)
 class BasicOptions:
-    """HTTP Basic for every endpoint, and the defaults of those that ask for it themselves (reference 04, 9)."""
+    """HTTP Basic for every endpoint, and the defaults of those that ask for it themselves (access-6 to access-9)."""
 
     enabled: bool = False
     realm: str | None = None

@@ -1,4 +1,5 @@
-"""What the configuration says about passkeys, and what a command's row means; plain data (reference 04, 12)."""
+"""What the configuration says about passkeys, and what a command's row means; plain data (passkeys-1 to
+passkeys-10)."""
 
 from __future__ import annotations
 

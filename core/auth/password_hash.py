@@ -1,4 +1,4 @@
-"""The built-in password hasher: PBKDF2-HMAC-SHA256 in the storage format of the field (reference 04, 4).
+"""The built-in password hasher: PBKDF2-HMAC-SHA256 in the storage format of the field (sign-in-24).
 
 `base64(salt ‖ key)`, 64 characters without a prefix, stands for 600,000 rounds. Other work factors say themselves what
 they are: `$pbkdf2-sha256$i=1000000$…`. Hashing takes a tenth of a second of a processor: never call this on an

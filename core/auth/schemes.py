@@ -1,4 +1,4 @@
-"""The ways in which a session travels, as configured: several at once, each with a name (reference 04, 2)."""
+"""The ways in which a session travels, as configured: several at once, each with a name (sign-in-9 to sign-in-13)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Schemes:
     jwts: tuple[JwtScheme, ...] = ()
     default: str | None = None
     main_jwt: str | None = None
-    """Name of the main JWT scheme, which wins over the default (reference 04, 3.4)."""
+    """Name of the main JWT scheme, which wins over the default (sign-in-22)."""
     api_keys: bool = False
     """Programs may send keys, whatever the schemes are."""
 
@@ -88,7 +88,7 @@ class Schemes:
         yield from self.jwts
 
     def named(self, name: str) -> Scheme | None:
-        """Names compare exactly, those of JWT schemes in any case (reference 04, 3.4)."""
+        """Names compare exactly, those of JWT schemes in any case (sign-in-22)."""
         exact = next((scheme for scheme in self.all() if scheme.name == name), None)
         return exact or next((scheme for scheme in self.jwts if scheme.name.lower() == name.lower()), None)
 

@@ -1,4 +1,4 @@
-"""From a request to the arguments of a call: the rules, one after another (reference 01, 6 and 7).
+"""From a request to the arguments of a call: the rules, one after another (binding-3 to binding-26).
 
 A `Binder` is made once for each endpoint and is pure. It is the judge: its hot twin
 `ext.binding.parameters.FastBinder` gives the same result or none at all, and then this one decides. Values leave as
@@ -166,7 +166,7 @@ class Binder:
         return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Binds from where the endpoint's transport says; the other one is not looked at (reference 01, 7.4)."""
+        """Binds from where the endpoint's transport says; the other one is not looked at (binding-3)."""
         if self._transport is Transport.BODY:
             return self.bind_body(body, path_values)
         return self.bind_query(query, path_values)
@@ -227,7 +227,7 @@ class Binder:
         return self._or_default(slot, request)
 
     def _or_default(self, slot: _Slot, request: _Values) -> _Value:
-        """What stands for a value that was not sent (reference 01, 7.1)."""
+        """What stands for a value that was not sent (binding-13, binding-14)."""
         if slot.default is not ABSENT:
             return slot.default
         if slot.optional:
@@ -315,7 +315,7 @@ class Binder:
             raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
-        """Query, path and raw body values (reference 01, 7.2 and 7.3)."""
+        """Query, path and raw body values (binding-15 to binding-18)."""
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
                 raise unfit(f"takes one value, and has {len(texts)}", slot.parameter.type_text)

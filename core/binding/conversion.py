@@ -1,4 +1,4 @@
-"""Request text → the text PostgreSQL is sent, or the reason why not (reference 01, 6).
+"""Request text → the text PostgreSQL is sent, or the reason why not (binding-7 to binding-12).
 
 Only what is cheap to judge and must have a status of its own is judged here; every other type goes verbatim and the
 server casts. One function for each `ValueKind`, in one table.

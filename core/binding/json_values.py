@@ -1,4 +1,4 @@
-"""A JSON value, as it is written in a request → the text that PostgreSQL reads (reference 01, 6, JSON specifics).
+"""A JSON value, as it is written in a request → the text that PostgreSQL reads (binding-10, JSON specifics).
 
 Objects become record literals where the type is a composite, at any depth, and arrays become array literals. Numbers
 are never parsed, so that every digit arrives. Everything that is wrong with a value is found, not the first thing only.

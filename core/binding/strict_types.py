@@ -1,6 +1,6 @@
 """Which JSON values a parameter takes with `Service:StrictJsonTypes`: those that OpenAPI documents for it.
 
-Without it, JSON values are converted as texts are: a number for a text, `"7"` for an integer (reference 01, 6).
+Without it, JSON values are converted as texts are: a number for a text, `"7"` for an integer (binding-7 to binding-12).
 """
 
 from __future__ import annotations

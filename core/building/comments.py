@@ -1,4 +1,4 @@
-"""Comment text → lines → annotations applied to a draft (reference 01, 5.1).
+"""Comment text → lines → annotations applied to a draft (comments-1 to comments-6).
 
 Any text is a valid comment: what is no annotation is prose, what is a wrong annotation is a diagnostic. Nothing raises.
 """

@@ -1,4 +1,4 @@
-"""An endpoint as plain data, for programs: one entry of `rowcall --endpoints` (reference 06, 2.9)."""
+"""An endpoint as plain data, for programs: one entry of `rowcall --endpoints` (command-9)."""
 
 from __future__ import annotations
 

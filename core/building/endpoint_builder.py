@@ -68,7 +68,7 @@ _NO_TOOL = Tool()
 
 
 class CommentsMode(enum.Enum):
-    """Which objects become endpoints (spec 2.12)."""
+    """Which objects become endpoints (discovery-15)."""
 
     ONLY_ANNOTATED = "OnlyAnnotated"
     PARSE_ALL = "ParseAll"
@@ -209,7 +209,7 @@ def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[
 
 
 def default_method(routine: Routine) -> str:
-    """GET for what only reads: by volatility, or by a `get` in the name (spec 4.1 rule 1)."""
+    """GET for what only reads: by volatility, or by a `get` in the name (routing-5)."""
     name = routine.name.lower()
     reads = routine.volatility is not Volatility.VOLATILE
     named_get = name.startswith("get_") or "_get_" in name or name.endswith("_get")
@@ -306,7 +306,7 @@ def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options
 
 
 def _signing_routine(routine: Routine, draft: Draft) -> Routine:
-    """Of a file that signs in or out, the first statement alone is run (reference 03, 6)."""
+    """Of a file that signs in or out, the first statement alone is run (sql-files-31)."""
     source = routine.source
     if not isinstance(source, FileSource) or not source.several:
         return routine
@@ -339,7 +339,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
     draft.diagnostics += upload.noticed(draft.name, draft.used)
     options = upload.options
-    # Raw text has no way to nest (reference 02, 9).
+    # Raw text has no way to nest (rendering-38).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
     draft.diagnostics += chosen_diagnostics(routine, options, whole)

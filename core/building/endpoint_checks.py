@@ -1,4 +1,4 @@
-"""What is wrong with an endpoint once comment and routine are put together (reference 01, 9).
+"""What is wrong with an endpoint once comment and routine are put together (comments-7, comments-8).
 
 A check is a function from endpoint and used annotations to diagnostics. `CHECKS` holds those of every endpoint, and
 `OF_ANNOTATIONS` those that have nothing to say unless an annotation was used: 22,000 endpoints use few of them.

@@ -35,7 +35,7 @@ NOBODY_LOOKED = KnownNames()
 
 
 def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """What each name that means nothing leads to (reference 01, 5.4; a cache profile: spec 2.3).
+    """What each name that means nothing leads to (comments-16; a cache profile: caching-38).
 
     `used`: annotation → the line it was written in.
     """

@@ -1,4 +1,4 @@
-"""Endpoint → the outgoing requests that its parameters and its comment ask for (reference 05, 2.5 and 4.4)."""
+"""Endpoint → the outgoing requests that its parameters and its comment ask for (outbound-9, proxies-9, proxies-10)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 
 def without_proxies(options: Options) -> Options:
-    """Where `ProxyOptions:Enabled` is false, the endpoint is the routine (reference 05, 4.1)."""
+    """Where `ProxyOptions:Enabled` is false, the endpoint is the routine (proxies-1)."""
     return replace(options, proxy=None, proxy_out=None)
 
 

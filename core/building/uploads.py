@@ -1,4 +1,4 @@
-"""What an endpoint becomes that takes files, under a given configuration (reference 05, 5.2)."""
+"""What an endpoint becomes that takes files, under a given configuration (uploads-6)."""
 
 from __future__ import annotations
 

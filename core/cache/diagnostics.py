@@ -82,6 +82,6 @@ def _is_told_otherwise(endpoint: Endpoint) -> bool:
 
 
 def unused_profiles(options: CacheOptions, endpoints: Iterable[Endpoint]) -> list[str]:
-    """Names of registered profiles that no endpoint uses (spec 2.3)."""
+    """Names of registered profiles that no endpoint uses (caching-37)."""
     used = {one.options.caching.profile for one in endpoints if one.options.caching is not None}
     return [one.name for one in options.profiles if one.name not in used]

@@ -11,7 +11,7 @@ _NULL = 1
 
 
 class Entry(NamedTuple):
-    """What a routine gave, rendered. Headers and status are made anew for each request (reference 05, 1.4)."""
+    """What a routine gave, rendered. Headers and status are made anew for each request (caching-17)."""
 
     body: bytes
     rows: int

@@ -11,5 +11,5 @@ def characters(key: bytes) -> int:
 
 
 def hashed(key: bytes) -> bytes:
-    """SHA-256 as 64 upper-case hex digits (reference 05, 1.3)."""
+    """SHA-256 as 64 upper-case hex digits (caching-13)."""
     return hashlib.sha256(key).hexdigest().upper().encode()

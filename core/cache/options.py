@@ -1,4 +1,4 @@
-"""What the configuration says about answers that are kept (spec 2.1 to 2.3)."""
+"""What the configuration says about answers that are kept (caching-1 to 2.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Place(enum.Enum):
-    """Where answers are kept (spec 2.1, `Type`)."""
+    """Where answers are kept (caching-1, `Type`)."""
 
     MEMORY = "Memory"
     """In the store of the host, for all workers."""
@@ -18,7 +18,7 @@ class Place(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One `When` rule (spec 2.3)."""
+    """One `When` rule (caching-34 to caching-36)."""
 
     parameter: str
     values: tuple[str | None, ...]
@@ -32,7 +32,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`CacheOptions:Profiles:<name>` (spec 2.2)."""
+    """`CacheOptions:Profiles:<name>` (caching-6, caching-33)."""
 
     name: str
     place: Place

@@ -1,6 +1,6 @@
 """Endpoint and configuration → how its answers are kept: what tells them apart, how long they live, which never are.
 
-Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is silent there.
+Rules of caching-1 to caching-38, and of caching-7 to 1.4 and 1.9 for what is silent there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rowcall.core.tables.routines import TableOperation
 class CachePlan:
     place: Place
     prefix: bytes
-    """Begins every key: profile, endpoint and routine (spec 2.1 rule 1)."""
+    """Begins every key: profile, endpoint and routine (caching-8)."""
     parameters: int
     """Mask of those that tell answers apart."""
     seconds: float | None
@@ -46,11 +46,11 @@ class CachePlan:
     """Characters of the prefix that are no part of that length: neither profile nor routine."""
     everything: bool = False
     """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
-    does (reference 05, 4.4)."""
+    does (caching-19)."""
     stale: Stale | None = None
     """How long an answer is of use after its lifetime. None: not at all."""
     per_user: bool = False
-    """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
+    """Claims travel in session variables, so they are part of the key (caching-12)."""
     before: tuple[BeforeValue, ...] = ()
     """What the commands in front of every routine are given of the request: tenants may be told apart by it."""
 
@@ -96,7 +96,7 @@ def cache_plan(
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
     """With its values as requests' are read, too: of a timestamp or an array the database gets another text than was
-    sent, and the rule is about what was sent (reference 05, 1.9)."""
+    sent, and the rule is about what was sent (caching-36)."""
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
     return replace(rule, values=tuple(dict.fromkeys((*rule.values, *read))))
@@ -115,7 +115,7 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
-    """Comment, profile, and for want of both what a hybrid cache says (reference 05, 1.2)."""
+    """Comment, profile, and for want of both what a hybrid cache says (caching-7)."""
     if own is not None or profile.seconds is not None:
         return profile.seconds if own is None else own
     hybrid = options.hybrid
@@ -125,7 +125,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
 
 
 def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
-    """Whether results of this kind ever are (reference 05, 1.4)."""
+    """Whether results of this kind ever are (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
@@ -161,7 +161,7 @@ def is_set(endpoint: Endpoint) -> bool:
 
 
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
-    """The list of `cached`, else that of the profile, else all (spec 2.1 rule 2)."""
+    """The list of `cached`, else that of the profile, else all (caching-9)."""
     caching = endpoint.options.caching
     # What another service fills is asked for again each time, and is what the answer is made of.
     every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)
@@ -214,7 +214,7 @@ def _version(endpoint: Endpoint) -> str:
 
 
 def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
-    """Rules of its profile that mean nothing on this endpoint (spec 2.3)."""
+    """Rules of its profile that mean nothing on this endpoint (caching-37)."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or caching.profile is None:
         return
@@ -233,10 +233,10 @@ _SAFE_METHODS = frozenset({"GET", "QUERY"})
 
 
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
-    """The endpoints that forget an answer of this one (spec 4.6, reference 05, 1.10): its path and the suffix, and the
+    """The endpoints that forget an answer of this one (caching-39): its path and the suffix, and the
     same without its last segment where that may be left out.
 
-    Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
+    Whoever asks for a cache has one, also where results of the kind are never kept (caching-39): it finds none.
 
     Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
     changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.

@@ -1,4 +1,4 @@
-"""Where Redis is, as the configuration writes it: the field's list of options, or a URL (reference 05, 1.7)."""
+"""Where Redis is, as the configuration writes it: the field's list of options, or a URL (caching-28)."""
 
 from __future__ import annotations
 

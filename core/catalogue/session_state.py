@@ -1,7 +1,7 @@
 """What a routine may leave in its session for whoever comes next, and how to see that this is still true.
 
 Worked out at discovery (`core.sqlfile.session_reach`) from everything the routine can reach. A session in which nothing
-can be left needs no reset, and may be shared; what could not be proven counts as leaving everything (design 1).
+can be left needs no reset, and may be shared; what could not be proven counts as leaving everything (driver-19).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowcall.core.data.record import Record
 
 
 class Trace(enum.Enum):
-    """What outlives a transaction in a session (reference 08, 6)."""
+    """What outlives a transaction in a session (driver-19)."""
 
     SETTINGS = "settings"
     """Parameters, the role included."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 class Transport(enum.Enum):
-    """Where request values travel (reference 01, 4.5)."""
+    """Where request values travel (binding-1, binding-2)."""
 
     QUERY = "query_string"
     BODY = "body_json"
@@ -64,5 +64,5 @@ class Source(Protocol):
         above it.
 
         Raises:
-            core.endpoint.call.UncallableError: these values make no statement (reference 01, 1 step 13).
+            core.endpoint.call.UncallableError: these values make no statement (execution-3).
         """

@@ -1,4 +1,4 @@
-"""Parameters that the service fills itself, which descriptions of an endpoint leave out (reference 07, 9.2)."""
+"""Parameters that the service fills itself, which descriptions of an endpoint leave out (clients-15)."""
 
 from __future__ import annotations
 

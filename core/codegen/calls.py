@@ -1,5 +1,5 @@
 """One endpoint → a call as clients in Dart and Python make it: what is given, where it goes, what comes back
-(reference 07, 9 to 13)."""
+(clients-14 to clients-23)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
-    """Of a file with several statements (reference 07, 13)."""
+    """Of a file with several statements (clients-23)."""
     fields = []
     for part in endpoint.shape.parts:
         if part.key is not None:

@@ -1,4 +1,4 @@
-"""The comment above a generated function (reference 07, 14)."""
+"""The comment above a generated function (clients-24)."""
 
 from __future__ import annotations
 

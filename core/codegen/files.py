@@ -1,4 +1,4 @@
-"""Endpoints → the files of a client, as texts (reference 07, 4 to 6 and 16)."""
+"""Endpoints → the files of a client, as texts (clients-5 to clients-10, clients-26)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def client_files(
     Raises:
         NoPlaceError: several files, one path.
     """
-    # Types that are not exported are global: what two files call alike would be one (reference 07, D15).
+    # Types that are not exported are global: what two files call alike would be one (clients-8).
     taken: set[str] | None = set() if options.types and options.type_file and not options.export_types else None
     for name, members in modules(endpoints, options, said, file_name):
         path = _path(options, name)

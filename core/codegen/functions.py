@@ -1,4 +1,4 @@
-"""One endpoint → what generated code has to know of it: request, result, address (reference 07, 9 to 12)."""
+"""One endpoint → what generated code has to know of it: request, result, address (clients-14 to clients-22)."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def _row(
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
-    """Of a file with several statements (reference 07, 13)."""
+    """Of a file with several statements (clients-23)."""
     members = []
     for part in endpoint.shape.parts:
         if part.key is not None:

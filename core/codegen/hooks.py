@@ -1,4 +1,4 @@
-"""TanStack Query hooks over generated functions (reference 07, 16)."""
+"""TanStack Query hooks over generated functions (clients-26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in generated code (reference 07, 7)."""
+"""Names in generated code (clients-11, clients-12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What generated clients look like: what every language has, and what TypeScript adds (spec 2.6, reference 07, 2)."""
+"""What generated clients look like: what every language has, and what TypeScript adds (clients-1 to clients-3,
+clients-1 to clients-3)."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ class ClientCodeOptions(ClientOptions):
 
 @dataclass(frozen=True, slots=True)
 class DartOptions(ClientOptions):
-    """Dart (reference 07, 19)."""
+    """Dart (clients-28, clients-29)."""
 
     models_file: bool = False
     error_name: str = "ApiError"

@@ -1,4 +1,4 @@
-"""Which endpoints stand in which file of a client, in which order, under which name (reference 07, 4 and 5)."""
+"""Which endpoints stand in which file of a client, in which order, under which name (clients-5 to clients-8)."""
 
 from __future__ import annotations
 

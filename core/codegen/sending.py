@@ -1,4 +1,4 @@
-"""What a request consists of, what of it travels where, and what comes back as it is (reference 07, 9.2 and 11)."""
+"""What a request consists of, what of it travels where, and what comes back as it is (clients-15, clients-19)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def gives_bytes(endpoint: Endpoint) -> bool:
 
 
 def asks_in_query(endpoint: Endpoint) -> bool:
-    """Query strings are made for it, or would be but for what clients leave out (reference 07, 6 and 20)."""
+    """Query strings are made for it, or would be but for what clients leave out (clients-9, clients-10)."""
     travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 

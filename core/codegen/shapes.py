@@ -1,7 +1,7 @@
 """Values of requests and answers without a language: what clients in Dart and Python make their types of.
 
 What a value is in JSON decides: composites are objects; domains and enums within arrays and composites are texts, and
-so is `money` (reference 07, 8 and 9.5).
+so is `money` (clients-13, clients-17).
 """
 
 from __future__ import annotations

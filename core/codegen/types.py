@@ -1,4 +1,4 @@
-"""Types of PostgreSQL as types of TypeScript, and the interfaces of one file (reference 07, 8 and 9)."""
+"""Types of PostgreSQL as types of TypeScript, and the interfaces of one file (clients-13 to clients-17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of generated TypeScript or JavaScript as text (reference 07, 10 to 15)."""
+"""A function of generated TypeScript or JavaScript as text (clients-18 to clients-25)."""
 
 from __future__ import annotations
 

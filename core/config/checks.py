@@ -1,7 +1,7 @@
 """What can be said about a whole configuration before anything reads it: values of the wrong type, keys without effect.
 
-Values are read when they are needed, so a mistake in a capability that is switched off harms nobody (reference 06,
-1.2). That is why each mistake knows whether its section is in use.
+Values are read when they are needed, so a mistake in a capability that is switched off harms nobody (configuration-12).
+That is why each mistake knows whether its section is in use.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LENIENT = {
     "TestRunner:PerTestTimeout",
     "ValidationOptions:Rules:<name>:Type",
 }
-"""Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips what it belongs to
-(reference 01, 10 and 13)."""
+"""Any word is accepted there: it means the default (configuration-16), or skips what it belongs to
+(execution-7, execution-20)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The `.env` file: `NAME=value` lines that fill gaps in the process environment (reference 06, 1.3)."""
+"""The `.env` file: `NAME=value` lines that fill gaps in the process environment (configuration-9)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     """Lay environment keys (if switched on) and command-line `overrides` over `files`.
 
     `environment` already holds what the `.env` file added. `Config:AddEnvironmentVariables` and
-    `Config:ParseEnvironmentVariables` are read from the files only (reference 06, 1.1).
+    `Config:ParseEnvironmentVariables` are read from the files only (configuration-2).
     """
     from_files = Settings(files, environment)
     arguments = _canonical(merge_all(_override(path, text) for path, text in overrides))
@@ -101,7 +101,7 @@ def _canonical(root: Section) -> Section:
 
 @cache
 def _random_tokens() -> Mapping[str, str]:
-    """`{rnd1}` to `{rnd10}` and `{rndN_1}` to `{rndN_9}`: random letters, fixed for the process (reference 06, 1.2)."""
+    """`{rnd1}` to `{rnd10}` and `{rndN_1}` to `{rndN_9}`: random letters, fixed for the process (configuration-8)."""
     tokens = {}
     for length in range(1, 11):
         for suffix in ("", *(f"_{index}" for index in range(1, 10))):

@@ -1,4 +1,4 @@
-"""`{NAME}`, `{!NAME}` and `{!NAME:fallback}` in configuration values (reference 06, 1.2).
+"""`{NAME}`, `{!NAME}` and `{!NAME:fallback}` in configuration values (configuration-6, configuration-7).
 
 Resolution happens when a value is read, not when it is loaded: a required variable that only a disabled feature
 mentions must not stop the start.

@@ -1,4 +1,4 @@
-"""JSON as people write it into configuration files: comments, trailing commas, a byte order mark (reference 06, 1.1).
+"""JSON as people write it into configuration files: comments, trailing commas, a byte order mark (configuration-3).
 
 A key may be a path, `"Service:UrlPathPrefix"`, as on the command line.
 

@@ -39,7 +39,7 @@ class Settings:
     """What placeholders are replaced from; NoSubstitution when `Config:ParseEnvironmentVariables` is off."""
 
     def text(self, path: str) -> str:
-        """A text that is never null: null and an empty text give the default (reference 06, 1.4)."""
+        """A text that is never null: null and an empty text give the default (configuration-10, configuration-11)."""
         value = self.text_or_none(path)
         if value and value.strip():
             return value
@@ -101,7 +101,7 @@ class Settings:
         return value
 
     def seconds_or_none(self, path: str) -> float | None:
-        """A duration in seconds (spec 2.4). Null and empty text give None where the key may be null."""
+        """A duration in seconds (comments-29). Null and empty text give None where the key may be null."""
         key = _row(path, KeyType.INTERVAL)
         value = self._given(path)
         if value is None:
@@ -176,7 +176,8 @@ class Settings:
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Names with what stands in for them: a list of names has None for each, a map says it (reference 06, 1.4)."""
+        """Names with what stands in for them: a list of names has None for each, a map says it (configuration-10,
+        configuration-11)."""
         _row(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):

@@ -1,6 +1,7 @@
 """Configuration as a tree of texts, each of which knows where it was written.
 
-Everything is text until a typed read asks for more (reference 06, 1.1). Keys ignore case everywhere; an array is a
+Everything is text until a typed read asks for more (configuration-4, configuration-5). Keys ignore case everywhere; an
+array is a
 section whose keys are its indexes, which is what makes "arrays merge by index" the same rule as "objects merge deeply".
 """
 
@@ -54,7 +55,8 @@ class Section:
         return None if child is None else child.node
 
     def __iter__(self) -> Iterator[Child]:
-        """Children in sorted order: numbers first, by value, then names without regard to case (reference 06, 1.1)."""
+        """Children in sorted order: numbers first, by value, then names without regard to case (configuration-4,
+        configuration-5)."""
         return iter(sorted(self.children.values(), key=lambda child: _sort_key(child.name)))
 
 

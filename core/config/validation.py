@@ -1,4 +1,4 @@
-"""Unknown keys, and the known key that was probably meant (reference 06, 1.5)."""
+"""Unknown keys, and the known key that was probably meant (configuration-14, configuration-15)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RENAMED = {
     "auth:jwtexpireminutes": ("Auth:JwtExpire", "60 minutes"),
     "auth:jwtrefreshexpiredays": ("Auth:JwtRefreshExpire", "7 days"),
 }
-"""Keys of earlier days by case-folded path: what they are called now, and a value to give (reference 06, 1.6)."""
+"""Keys of earlier days by case-folded path: what they are called now, and a value to give (configuration-17)."""
 
 
 @dataclass(frozen=True, slots=True)

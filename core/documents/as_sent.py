@@ -3,7 +3,7 @@ same: what is written here is what the service sends.
 
 With `Service:JsonNumbers` set to `Safe`, `bigint` and `numeric` travel as texts: clients that read numbers as IEEE
 doubles lose what is beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites
-are texts as well (reference 02, 4.3).
+are texts as well (rendering-20, rendering-21).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of example requests, as editors send them: `.http` (reference 03, 11)."""
+"""Files of example requests, as editors send them: `.http` (documents-1, documents-2)."""
 
 from __future__ import annotations
 

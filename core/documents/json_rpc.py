@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC 2.0, as the Model Context Protocol sends them (reference 03, 12.2)."""
+"""Messages of JSON-RPC 2.0, as the Model Context Protocol sends them (mcp-5, mcp-6)."""
 
 from __future__ import annotations
 

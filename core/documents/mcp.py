@@ -1,4 +1,4 @@
-"""What the server of the Model Context Protocol says about itself and to whom (reference 03, 12)."""
+"""What the server of the Model Context Protocol says about itself and to whom (mcp-1 to mcp-7, mcp-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document (reference 03, 13): endpoints in, one JSON object out."""
+"""The OpenAPI document (documents-4 to documents-8): endpoints in, one JSON object out."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ FORGOTTEN: Schema = {
     "properties": {"invalidated": {"type": "boolean"}},
     "required": ["invalidated"],
 }
-"""What an endpoint answers that forgets a kept answer (spec 4.6)."""
+"""What an endpoint answers that forgets a kept answer (caching-40)."""
 
 
 def is_closed(endpoint: Endpoint) -> bool:
@@ -211,7 +211,7 @@ def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
 def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]]:
     """Alternatives, of which one suffices; an empty list for operations that are open to everybody.
 
-    HTTP Basic stands alone: its user is the caller, whatever else the request has (reference 04, 9).
+    HTTP Basic stands alone: its user is the caller, whatever else the request has (access-11).
     """
     basic = endpoint.options.basic_auth
     if options.basic or (basic is not None and basic.enabled):

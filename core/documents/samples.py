@@ -1,5 +1,5 @@
-"""Values to try in examples of requests: those that a comment shows (`openapi example`), and made ones (reference 03,
-11)."""
+"""Values to try in examples of requests: those that a comment shows (`openapi example`), and made ones
+(documents-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of PostgreSQL as JSON Schema (reference 03, 12.1 and 13)."""
+"""Types of PostgreSQL as JSON Schema (documents-8, mcp-4)."""
 
 from __future__ import annotations
 

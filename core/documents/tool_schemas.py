@@ -1,4 +1,4 @@
-"""Tools as the function-calling interfaces of language models take them, and llms.txt (reference 03, 14).
+"""Tools as the function-calling interfaces of language models take them, and llms.txt (documents-9, documents-10).
 
 Tools in, texts out: the same texts for the same tools, in the order of their names.
 """

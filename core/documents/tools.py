@@ -1,4 +1,4 @@
-"""Endpoints as tools of language models (reference 03, 12.1): endpoints in, tool objects and requests out."""
+"""Endpoints as tools of language models (documents-8, mcp-4): endpoints in, tool objects and requests out."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def _has_empty_text(endpoint: Endpoint, types: Types) -> bool:
 
 
 def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
-    """Values of the path go there, the others into a JSON body or into the query string (reference 03, 12.2).
+    """Values of the path go there, the others into a JSON body or into the query string (mcp-7).
 
     Raises `Problem` for what cannot be written in an address.
     """

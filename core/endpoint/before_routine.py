@@ -1,4 +1,4 @@
-"""Commands that run before every routine, in its transaction (reference 01, 13)."""
+"""Commands that run before every routine, in its transaction (execution-20, execution-21)."""
 
 from __future__ import annotations
 

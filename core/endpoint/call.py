@@ -17,7 +17,7 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 
 class UncallableError(Exception):
-    """No SQL notation can leave out exactly these arguments; the request cannot be served (reference 01, 1 step 13)."""
+    """No SQL notation can leave out exactly these arguments; the request cannot be served (execution-3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _slots(endpoint: Endpoint, present: int) -> Iterator[_Slot]:
 
 
 def _value(slots: list[_Slot]) -> str | None:
-    """SQL of one argument. A composite is always sent, as a row of NULLs if need be (reference 01, 2.4)."""
+    """SQL of one argument. A composite is always sent, as a row of NULLs if need be (binding-4)."""
     composite = slots[0].parameter.composite
     if composite is None:
         return slots[0].sql

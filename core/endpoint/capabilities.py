@@ -28,7 +28,7 @@ class Stale(Record):
 
 @dataclass(frozen=True, slots=True)
 class Caching(Record):
-    """`cached`, `cache_expires`, `cache_profile`, `cache_stale` (spec 2.1, reference 05, 1.2)."""
+    """`cached`, `cache_expires`, `cache_profile`, `cache_stale` (caching-4 to caching-7)."""
 
     enabled: bool = False
     """`cached` was written. A profile implies caching too."""
@@ -48,7 +48,7 @@ class Caching(Record):
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth(Record):
-    """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (reference 04, 9)."""
+    """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (access-6)."""
 
     enabled: bool = False
     users: tuple[tuple[str, str], ...] = ()
@@ -60,7 +60,7 @@ class BasicAuth(Record):
 
 @dataclass(frozen=True, slots=True)
 class Encryption(Record):
-    """`encrypt`, `decrypt` (spec 4.3 rule 1)."""
+    """`encrypt`, `decrypt` (protection-8, protection-10)."""
 
     all_parameters: bool = False
     parameters: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Encryption(Record):
 
 @dataclass(frozen=True, slots=True)
 class Forwarding(Record):
-    """`proxy` or `proxy_out` (reference 05, 4.2)."""
+    """`proxy` or `proxy_out` (proxies-3)."""
 
     method: str | None = None
     """None: that of the request."""
@@ -96,7 +96,7 @@ class Reading(Record):
 
 @dataclass(frozen=True, slots=True)
 class Upload(Record):
-    """`upload` and the settings of its handlers (reference 05, 5)."""
+    """`upload` and the settings of its handlers (uploads-3 to uploads-6)."""
 
     enabled: bool = False
     handlers: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Upload(Record):
     """How much has arrived is published, as the endpoint's notices are."""
 
     def setting(self, handler: str, name: str) -> str | None:
-        """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""
+        """Value for one handler. The word without a handler in front wins (uploads-4)."""
         settings = dict(self.settings)
         return settings.get(name, settings.get(f"{handler}_{name}"))
 
@@ -143,7 +143,7 @@ class Audience(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Events(Record):
-    """Server-sent events (reference 05, 6.2)."""
+    """Server-sent events (events-1 to events-3)."""
 
     publish: bool = False
     subscribe: bool = False
@@ -166,7 +166,7 @@ class Events(Record):
 
 @dataclass(frozen=True, slots=True)
 class ClientCode(Record):
-    """What generated client code does with an endpoint (reference 07, 3). None: not said."""
+    """What generated client code does with an endpoint (clients-4). None: not said."""
 
     enabled: bool | None = None
     module: str | None = None
@@ -181,7 +181,7 @@ class ClientCode(Record):
 
 @dataclass(frozen=True, slots=True)
 class Tool(Record):
-    """`mcp`: the endpoint as a tool of language models (reference 03, 12)."""
+    """`mcp`: the endpoint as a tool of language models (mcp-1, mcp-2)."""
 
     enabled: bool = False
     name: str | None = None
@@ -193,7 +193,7 @@ class Tool(Record):
 
 @dataclass(frozen=True, slots=True)
 class Document(Record):
-    """`openapi`: the endpoint in the OpenAPI document (reference 03, 13)."""
+    """`openapi`: the endpoint in the OpenAPI document (documents-5)."""
 
     hidden: bool = False
     tags: tuple[str, ...] = ()

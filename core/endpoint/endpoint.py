@@ -31,7 +31,7 @@ from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
-    """`TextResponseNullHandling`: what a NULL text result becomes (spec 2.12)."""
+    """`TextResponseNullHandling`: what a NULL text result becomes (rendering-15)."""
 
     EMPTY_STRING = "EmptyString"
     NULL_LITERAL = "NullLiteral"
@@ -40,7 +40,7 @@ class NullText(enum.Enum):
 
 
 class QueryNull(enum.Enum):
-    """`QueryStringNullHandling` (spec 2.12)."""
+    """`QueryStringNullHandling` (binding-17)."""
 
     IGNORE = "Ignore"
     EMPTY_STRING = "EmptyString"
@@ -48,7 +48,7 @@ class QueryNull(enum.Enum):
 
 
 class HeadersMode(enum.Enum):
-    """`RequestHeadersMode`: how a routine learns of the request's headers (reference 01, 7.6)."""
+    """`RequestHeadersMode`: how a routine learns of the request's headers (binding-22)."""
 
     IGNORE = "Ignore"
     CONTEXT = "Context"
@@ -58,17 +58,17 @@ class HeadersMode(enum.Enum):
 
 
 class ResultPath(enum.Enum):
-    """How a result is rendered, decided from the catalogue and never from values (reference 02, 1)."""
+    """How a result is rendered, decided from the catalogue and never from values (rendering-4)."""
 
     VOID = "void"
     SCALAR = "scalar"
     ROWS = "rows"
     OBJECT = "object"
-    """Of several statements: one object with a key for each (reference 03, 5)."""
+    """Of several statements: one object with a key for each (sql-files-23)."""
 
 
 class ValueKind(enum.Enum):
-    """How the text of a request value is checked before it is sent (reference 01, 6)."""
+    """How the text of a request value is checked before it is sent (binding-7 to binding-12)."""
 
     SMALLINT = "smallint"
     INTEGER = "integer"
@@ -195,7 +195,7 @@ class ResultColumn(Record):
 
 @dataclass(frozen=True, slots=True)
 class ResultShape(Record):
-    """Return shape matrix of reference 02, section 2."""
+    """Return shape matrix of rendering-9 to rendering-13."""
 
     path: ResultPath
     is_set: bool
@@ -207,7 +207,7 @@ class ResultShape(Record):
     content_type: str = "application/json"
     blank_is_null: bool = False
     """Composite columns are nested: one stands for its fields as columns, so that its values are told as in columns,
-    and it is null as a whole when all its fields are (reference 02, 4.2)."""
+    and it is null as a whole when all its fields are (rendering-19)."""
     parts: tuple[ResultPart, ...] = ()
     """Object path: one for each statement."""
     first_only: bool = False
@@ -288,11 +288,11 @@ class Options(Record):
     nested: bool = False
     """Composite columns as nested objects instead of being expanded in place."""
     expressions: tuple[tuple[str, str], ...] = ()
-    """Resolved parameters: database name → SQL expression, verbatim, in comment order (spec 4.5 rule 4)."""
+    """Resolved parameters: database name → SQL expression, verbatim, in comment order (execution-17)."""
     custom: tuple[tuple[str, str], ...] = ()
     """Custom parameters (`key = value`) that no annotation claimed, without the `@`; a repeated key overwrote."""
     table_format: str | None = None
-    """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
+    """Key of a table format, or text with `{parameter}` that gives one for each request (formats-1)."""
     excel_file_name: str | None = None
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -314,19 +314,19 @@ class Options(Record):
     allow_unfiltered: bool = False
     """On a table: a delete may name no column, and then removes every row."""
     login: bool = False
-    """The first row that the routine gives signs its caller in (spec 5.3). Nobody is kept from it."""
+    """The first row that the routine gives signs its caller in (sign-in-14). Nobody is kept from it."""
     logout: bool = False
     impersonation: Impersonation | None = None
     """The row of a login is that of somebody else, as whom its caller acts from then on, or that of himself again; or
     whoever acts as another is refused."""
     user_parameters: bool = False
-    """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
+    """Parameters named in the configuration are filled from claims (access-14)."""
     user_context: bool = False
-    """Claims are written to session variables (spec 5.5 rule 2)."""
+    """Claims are written to session variables (access-17)."""
     role_from_claim: bool = False
     """Runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
-    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
+    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (sign-in-26)."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
     entity_tag: bool = False
@@ -399,7 +399,7 @@ class Endpoint(Record):
 
     @property
     def passes_through(self) -> bool:
-        """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
+        """The answer of another service is the answer; the routine does not run (proxies-9)."""
         return self.options.proxy is not None and not self.outgoing.replies
 
     @property
@@ -461,7 +461,7 @@ class Endpoint(Record):
 
     @property
     def transport(self) -> Transport:
-        """With a raw body, the other values can only travel in the query string (reference 01, 4.5)."""
+        """With a raw body, the other values can only travel in the query string (binding-2)."""
         return self.options.transport if self.raw_body is None else Transport.QUERY
 
     @property

@@ -38,7 +38,7 @@ class HeaderSection:
     content_type: str | None
     """None: the default of the result."""
     fields: tuple[tuple[str, str], ...]
-    """Names in lower case; a repeated name is a field of its own each time (spec 4.2 rule 3)."""
+    """Names in lower case; a repeated name is a field of its own each time (comments-21)."""
 
 
 @dataclass(frozen=True, slots=True)

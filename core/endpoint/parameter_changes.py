@@ -1,4 +1,4 @@
-"""What `param` lines do to parameters: rename, read as another type, give a default (reference 01, 5.7).
+"""What `param` lines do to parameters: rename, read as another type, give a default (comments-22 to comments-25).
 
 The comment is read before the parameters are taken apart, so a line becomes a `ParameterChange`, and the changes are
 made here in the order of the lines: a later one knows a parameter by the name that an earlier one gave it.

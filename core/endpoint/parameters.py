@@ -119,7 +119,7 @@ class Naming:
 
 
 def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> tuple[EndpointParameter, ...]:
-    """All request parameters of a routine, a composite one replaced by its fields (reference 01, 2.4).
+    """All request parameters of a routine, a composite one replaced by its fields (binding-4).
 
     Behind a `source` there is no argument list that could take fields: a composite stays one value.
     """
@@ -211,7 +211,7 @@ def _fields(
 
 
 def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[str]) -> tuple[EndpointParameter, ...]:
-    """Mark the parameters that the path supplies: by API name, then database name, in any case (spec 4.1 rule 3).
+    """Mark the parameters that the path supplies: by API name, then database name, in any case (routing-13).
 
     A segment that names no parameter stays a wildcard.
     """

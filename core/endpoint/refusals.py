@@ -13,7 +13,7 @@ ABSENT_STATUSES = (404, 400, 422)
 @dataclass(frozen=True, slots=True)
 class Refusals:
     absent: int = 404
-    """Status for names that are missing or unknown (reference 01, 7.8)."""
+    """Status for names that are missing or unknown (binding-25, binding-26)."""
     strangers_pass: bool = False
     """Names of the query that are none of the endpoint's are left alone."""
     lenient: bool = False

@@ -1,4 +1,4 @@
-"""Resolved parameters: SQL in a comment → a statement and the parameters it needs (spec 4.5 rule 4, reference 05, 3).
+"""Resolved parameters: SQL in a comment → a statement and the parameters it needs (execution-17 to execution-19).
 
 Every `{name}` becomes a `$n` of its own, so that a value of a request is never part of the SQL text. Within quotes and
 comments it stays what it is.

@@ -1,4 +1,4 @@
-"""What a routine returns → how it is selected and rendered: the return shape matrix (reference 02, section 2).
+"""What a routine returns → how it is selected and rendered: the return shape matrix (rendering-9 to rendering-13).
 
 Decided from the catalogue alone. The same routine answers in the same shape for every value it returns.
 """
@@ -49,7 +49,7 @@ def result_shape(
     resolve_nested: bool = True,
 ) -> ResultShape:
     """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
-    objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, reference 02, 4.3)."""
+    objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, rendering-20, rendering-21)."""
     kind, oid, columns = routine.kind, routine.return_type_oid, routine.columns
     name = routine.name if nested and len(columns) == 1 else ""
     returned = _Returned(kind, oid, routine.returns_set, routine.returns_composite, Same(columns), name)
@@ -88,7 +88,7 @@ def _shape(
 def _is_bare(routine: _Returned, returned: TypeInfo | None, nested: bool) -> bool:
     """One value without a name on the wire: a plain scalar, `setof scalar`, one OUT scalar, an anonymous record.
 
-    `returns table(x text)` keeps its name although it has one column (reference 02, pitfall 2).
+    `returns table(x text)` keeps its name although it has one column (rendering-10).
     """
     if not routine.columns:
         return True
@@ -181,7 +181,7 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
         content_type = JSON
     elif _is_built_in(info, "bytea"):
         content_type = BYTES
-    # Objects are for columns: an array of composites that is all there is has their texts (reference 02, 2).
+    # Objects are for columns: an array of composites that is all there is has their texts (rendering-11).
     cast = "::text[]" if _holds_composites(info, types) else ""
     wire = (cast_type(cast) or wire_type(oid, types),)
     return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, wire=wire)

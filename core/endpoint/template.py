@@ -1,4 +1,4 @@
-"""Values of annotations with `{placeholders}`: taken apart once, filled for each request (reference 01, 5.8).
+"""Values of annotations with `{placeholders}`: taken apart once, filled for each request (comments-26, comments-27).
 
 `{name}` is the value of a parameter, by its database name, its name in requests or as an attribute of a composite, in
 any case; empty for NULL and where the request has none. `{!name}` is the same, `{!name:other}` gives `other` instead.
@@ -53,7 +53,7 @@ def parse_template(text: str, names: Mapping[str, int], staying: Container[int] 
 
 
 def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
-    """Those that a file only defines: a request that leaves one out leaves its placeholder (reference 03, 3.4)."""
+    """Those that a file only defines: a request that leaves one out leaves its placeholder (sql-files-18)."""
     return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
 
 
@@ -76,7 +76,7 @@ def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mappi
 
 
 def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, str | None]) -> str:
-    """The text with variables of the environment filled in, once and for all (reference 01, 5.8).
+    """The text with variables of the environment filled in, once and for all (comments-28).
 
     `variables` has their names in lower case; None: it has no value, which `{!name:other}` gives another text for. A
     parameter of the same name wins.

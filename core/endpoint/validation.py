@@ -1,4 +1,4 @@
-"""Rules for request values: what a rule checks, and what a refused caller is told (reference 01, 10).
+"""Rules for request values: what a rule checks, and what a refused caller is told (execution-6 to execution-10).
 
 A rule looks at the text of a value as the request has it; NULL is None. The database is not asked.
 """

@@ -37,7 +37,7 @@ class Fault:
 
 
 class BindingError(Exception):
-    """The request cannot be bound. `status` follows reference 01, 7.8; `detail` is for the caller."""
+    """The request cannot be bound. `status` follows binding-25, binding-26; `detail` is for the caller."""
 
     def __init__(
         self, status: int, detail: str, parameter: str | None = None, faults: Sequence[Fault] | None = None

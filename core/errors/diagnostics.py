@@ -17,7 +17,7 @@ class Diagnostic:
     message: str
     """What is wrong, and what to do or what happens instead."""
     fatal: bool = False
-    """The service must not start like this (spec 2.3); at a later reading the object is left out."""
+    """The service must not start like this (caching-38); at a later reading the object is left out."""
 
     told: bool = False
     """Nothing is wrong, but it should be known: told once at Information."""

@@ -93,7 +93,7 @@ class ErrorMapping:
         )
 
     def out_of_time(self) -> Problem:
-        """Without a detail, where the configuration gives none (reference 01, 11.1)."""
+        """Without a detail, where the configuration gives none (errors-11)."""
         return Problem(self.status, self.detail, title=self.title, type_url=self.type_url)
 
 
@@ -130,7 +130,7 @@ still no fault of the service: never 500 (issue 14.11)."""
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """SQLSTATE → HTTP (reference 01, 11.2).
+    """SQLSTATE → HTTP (errors-6 to errors-8).
 
     timeout: what becomes of a command that had no more time, whatever the policy says of 57014.
     """

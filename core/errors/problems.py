@@ -2,7 +2,7 @@
 
 Errors are raised where they are noticed and become a response in one place (`service.handler.steps`). Bodies are
 `application/problem+json` (RFC 9457) with the members `type`, `title`, `status`, `detail`; never empty, never with a
-secret or SQL text in them (design 1).
+secret or SQL text in them (errors-5).
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class Problem(Exception):
         self.headers = headers
         self.others = others
         self.code = code
-        """Stands in `type`, where a script looks for it whatever is done with links (reference 04, pitfall 27)."""
+        """Stands in `type`, where a script looks for it whatever is done with links (errors-3)."""
         self.logged = False
         """The log has it already, with more than the client is told."""
 
     def members(self, *, with_type: bool = True) -> dict[str, object]:
-        """The members of the body in their order; absent ones left out (reference 01, 11.1)."""
+        """The members of the body in their order; absent ones left out (errors-1)."""
         members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
         if self.code is not None:

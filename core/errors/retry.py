@@ -1,4 +1,4 @@
-"""Which failed commands run again, and after what pauses (reference 01, 12).
+"""Which failed commands run again, and after what pauses (execution-11 to execution-14).
 
 Only data: whether a command that failed may run again without having run twice is for `service.database` to know.
 """

@@ -1,4 +1,4 @@
-"""One event: what a notice becomes, and who may see it (reference 05, 6.5)."""
+"""One event: what a notice becomes, and who may see it (events-11 to events-13)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Publication:
     roles: tuple[str, ...]
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
-        """What a notice becomes. The words of its HINT come before the endpoint's own (reference 05, 6.5 rule 2).
+        """What a notice becomes. The words of its HINT come before the endpoint's own (events-11 to events-13 rule 2).
 
         Raises:
             HintError: its first word is no audience.

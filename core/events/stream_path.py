@@ -1,4 +1,4 @@
-"""Where the events of an endpoint are subscribed to (reference 05, 6.2)."""
+"""Where the events of an endpoint are subscribed to (events-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of an event stream (HTML standard, 9.2; reference 05, 6.4)."""
+"""The text of an event stream (HTML standard, 9.2; events-8, events-9)."""
 
 from __future__ import annotations
 

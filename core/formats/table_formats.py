@@ -75,7 +75,7 @@ _OTHER_ANSWERS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON objec
 
 
 def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
-    """What keeps `table_format` and its companions from having an effect (reference 02, 11.1)."""
+    """What keeps `table_format` and its companions from having an effect (formats-2)."""
     keys = formats.keys
     if not keys:
         return

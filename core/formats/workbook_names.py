@@ -14,7 +14,7 @@ _NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
 
 
 def file_name(text: str, routine: str) -> str:
-    """`text`, or the routine's name where that is empty, with `.xlsx` behind it (reference 02, 11.3)."""
+    """`text`, or the routine's name where that is empty, with `.xlsx` behind it (formats-8)."""
     name = _CONTROL.sub("", text).strip() or routine.strip('"')
     name = re.sub(r"[/\\]", "_", name)
     return name if name.lower().endswith(".xlsx") else name + ".xlsx"

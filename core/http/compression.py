@@ -1,4 +1,4 @@
-"""Which answers are compressed, and how: by media type and by what the client accepts (reference 06, 5)."""
+"""Which answers are compressed, and how: by media type and by what the client accepts (server-11 to server-13)."""
 
 from __future__ import annotations
 

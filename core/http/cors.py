@@ -1,4 +1,5 @@
-"""Calls from pages of other origins: what a browser is told about them (Fetch standard 3.2, reference 04, 16)."""
+"""Calls from pages of other origins: what a browser is told about them (Fetch standard 3.2, browsers-3 to
+browsers-5)."""
 
 from __future__ import annotations
 

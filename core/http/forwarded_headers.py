@@ -1,6 +1,7 @@
 """Who the client is behind proxies: address, scheme and host of the request as the first proxy saw it.
 
-Only what a trusted proxy has said counts, walked from the nearest one outwards (spec 2.10, reference 04, 20). What is
+Only what a trusted proxy has said counts, walked from the nearest one outwards (server-6 to server-8, server-10,
+server-6 to server-10). What is
 left of the headers beyond that is the client's own word and is never used.
 """
 
@@ -30,7 +31,7 @@ _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """Which forwarded headers count (spec 2.10)."""
+    """Which forwarded headers count (server-6 to server-8, server-10)."""
 
     enabled: bool = False
     limit: int | None = 1
@@ -104,7 +105,7 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
 
 def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
     """The fields of a request as those see them who stand behind the proxies: entries that count have moved to where
-    they belong, and what stood there before is in `X-Original-*` (reference 04, 20 rule 3).
+    they belong, and what stood there before is in `X-Original-*` (server-9).
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]

@@ -1,4 +1,4 @@
-"""Which of the routines behind one route a request means (reference 01, 8). Pure: keys in, index out."""
+"""Which of the routines behind one route a request means (routing-16 to routing-19). Pure: keys in, index out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values put into pages as they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (reference 06, 6).
+"""Values put into pages as they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (static-files-5 and 6).
 
 Only names that are known are replaced, so the braces of scripts and styles survive. A value is a JSON text, so that it
 can stand in a script and in an attribute with single quotes: `<`, `>`, `&` and `'` are escaped in it, because a name

@@ -1,4 +1,4 @@
-"""Method and path → the route that the path meets (reference 01, 4.2).
+"""Method and path → the route that the path meets (routing-8).
 
 A path without parameters is found by two dict lookups and answered with a `Match` made in advance; what has parameters
 is found in a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does

@@ -1,4 +1,4 @@
-"""Which endpoints have a route, and which of them share one (reference 01, 4.2); what is wrong with the others.
+"""Which endpoints have a route, and which of them share one (routing-8 to routing-10); what is wrong with the others.
 
 How a path finds its route: `core.http.router`. Which of several overloads is meant: `core.http.overloads`.
 """
@@ -25,7 +25,7 @@ class RouteError(ValueError):
 
 
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
-    """Routes of all endpoints that are not internal, or of those too (reference 01, 14). Of two ambiguous templates the
+    """Routes of all endpoints that are not internal, or of those too (routing-20). Of two ambiguous templates the
     later one is left out, and so is an operation whose route another operation on the same table has: what was asked
     for would not be told apart.
 
@@ -231,7 +231,7 @@ def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
 
 
 def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-    """Endpoints of different connections on one route: hardly meant as overloads (reference 01, 4.2)."""
+    """Endpoints of different connections on one route: hardly meant as overloads (routing-10)."""
     for earlier, later in pairwise(candidates):
         here, there = later.options.connection, earlier.options.connection
         if (here or "").casefold() != (there or "").casefold():
@@ -258,7 +258,7 @@ def check_path(endpoint: Endpoint) -> None:
 
 
 def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
-    """Parameter segments of the path that belong to no parameter: they take any text (reference 01, 7.7)."""
+    """Parameter segments of the path that belong to no parameter: they take any text (routing-14)."""
     bound = {parameter.segment for parameter in endpoint.parameters if parameter.path}
     return (name for _, name in parameters_of(endpoint.path) if name not in bound)
 
@@ -291,7 +291,7 @@ def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
 
 
 def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
-    """Overloads among routines, or among files, are meant; other shared routes hardly are (reference 01, 4.2)."""
+    """Overloads among routines, or among files, are meant; other shared routes hardly are (routing-10)."""
     if type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
         message = f"{later.name} is also that of {first.routine.identity}, which answers where only it fits"
     else:

@@ -1,4 +1,4 @@
-"""What the configuration says about limits (reference 04, 17)."""
+"""What the configuration says about limits (limits-1 to limits-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How well the service is, and how that is told (spec 2.8 and 4.6, reference 06, 9)."""
+"""How well the service is, and how that is told (caching-39 to caching-41, operations-3 to operations-6, operations-3
+to operations-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statistics of the database: the four reports, their SQL and their two forms (spec 2.7, reference 06, 10)."""
+"""Statistics of the database: the four reports, their SQL and their two forms (operations-6 to operations-8,
+operations-6 to operations-8)."""
 
 from __future__ import annotations
 

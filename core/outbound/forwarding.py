@@ -1,5 +1,5 @@
 """A request and an answer on their way through a proxy: which headers go on, what is added to query and body
-(reference 05, 4.3 and 4.4)."""
+(proxies-5 to proxies-7, proxies-13)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ClientOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class TypeOptions(Record):
-    """`HttpClientOptions`: names of the attributes that receive the parts of an answer (reference 05, 2.1)."""
+    """`HttpClientOptions`: names of the attributes that receive the parts of an answer (outbound-1)."""
 
     enabled: bool = False
     status_code: str = "status_code"
@@ -59,7 +59,7 @@ class TypeOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProxyOptions(Record):
-    """`ProxyOptions` (reference 05, 4.1). Header names in lower case."""
+    """`ProxyOptions` (proxies-1, proxies-2). Header names in lower case."""
 
     enabled: bool = False
     host: str | None = None

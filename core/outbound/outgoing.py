@@ -10,7 +10,7 @@ from rowcall.core.outbound.request_definition import RequestDefinition
 
 @dataclass(frozen=True, slots=True)
 class TypeCall(Record):
-    """One request of a composite type; all parameters of that type share it (reference 05, 2.5)."""
+    """One request of a composite type; all parameters of that type share it (outbound-9)."""
 
     name: str
     """Of the type, for messages."""
@@ -27,7 +27,7 @@ class TypeCall(Record):
 class Outgoing(Record):
     calls: tuple[TypeCall, ...] = ()
     replies: tuple[tuple[int, str], ...] = ()
-    """Parameters that receive the answer of the service behind a proxy (reference 05, 4.4)."""
+    """Parameters that receive the answer of the service behind a proxy (proxies-10)."""
 
     @property
     def filled(self) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""An answer from elsewhere as the values that a routine receives (reference 05, 2.5 and 4.4)."""
+"""An answer from elsewhere as the values that a routine receives (outbound-10, proxies-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comment of a composite type that describes an outgoing request (spec 4.5, reference 05, 2.3): text → one record.
+"""The comment of a composite type that describes an outgoing request (outbound-4 to outbound-7): text → one record.
 
     timeout 2s
     @retry_delay 200ms, 1s on 429, 503

@@ -1,7 +1,7 @@
 """The keys that protect sessions and columns, as data: which one protects, which ones still open, when the next is due.
 
 The newest active key protects; every known one opens, expired ones too, so that a rotation ends nobody's session
-(spec 2.11, reference 04, 13). Pure: the time is handed in, in seconds since 1970.
+(protection-2). Pure: the time is handed in, in seconds since 1970.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What statements do to the automatic method of a file, and to transactions: judged by their words alone.
 
-Statements of a file run as if each were sent alone, so that what one has done stays when a later one fails (reference
-03, 5). They still travel together wherever nobody could tell: those that only read join the next one that writes, and
+Statements of a file run as if each were sent alone, so that what one has done stays when a later one fails
+(sql-files-27). They still travel together wherever nobody could tell: those that only read join the next one that
+writes, and
 what stands between BEGIN and COMMIT is one transaction anyway.
 """
 
@@ -157,7 +158,7 @@ def is_hidden(statement: RawStatement) -> bool:
 
 
 def automatic_method(statements: Sequence[RawStatement]) -> str:
-    """By the strongest change that is mentioned anywhere (reference 03, 1.3)."""
+    """By the strongest change that is mentioned anywhere (sql-files-7)."""
     if any(statement.do_block for statement in statements):
         return "POST"
     words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}

@@ -1,4 +1,4 @@
-"""The parameters of a file, and its statements with `$1 … $n` of their own (reference 03, 3.1).
+"""The parameters of a file, and its statements with `$1 … $n` of their own (sql-files-14 to sql-files-16).
 
 A statement is prepared alone, so its parameters are numbered alone: one that uses only `$2` of the file gets `$1`.
 """

@@ -68,7 +68,7 @@ def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
-    """Some comment line begins with `http`, or with one of `keywords` (reference 03, 1.2).
+    """Some comment line begins with `http`, or with one of `keywords` (sql-files-5).
 
     Decided before anything else: a script that is no endpoint may be as broken as it likes.
     """

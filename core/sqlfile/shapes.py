@@ -1,4 +1,5 @@
-"""What a file answers with (reference 03, 4 and 5): rows of its one statement, or an object with a key for each."""
+"""What a file answers with (sql-files-21 to sql-files-28): rows of its one statement, or an object with a key for
+each."""
 
 from __future__ import annotations
 

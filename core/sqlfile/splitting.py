@@ -1,4 +1,4 @@
-"""A file → its statements and its comments (reference 03, 2).
+"""A file → its statements and its comments (sql-files-9 to sql-files-12).
 
 Statements end where psql ends them: at a semicolon outside of parentheses and of the body of a `BEGIN ATOMIC` function.
 Comments are taken out of a statement by blanks of the same length, so every place in a statement's text is a place in

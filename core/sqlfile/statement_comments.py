@@ -1,4 +1,4 @@
-"""What the comments of a file say about single statements and about parameter types (reference 03, 2.2 and 3).
+"""What the comments of a file say about single statements and about parameter types (sql-files-12 to sql-files-20).
 
 Everything else in them is the business of the ordinary annotations (`core.building.comments`). Lines that count here
 are *claimed*: to the ordinary annotations they are neither headers nor prose.

@@ -1,4 +1,4 @@
-"""The operations that a table can be exposed with, as data (reference 01, 15)."""
+"""The operations that a table can be exposed with, as data (tables-3, tables-12)."""
 
 from __future__ import annotations
 

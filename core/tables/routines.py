@@ -1,4 +1,4 @@
-"""Table → what can be done to it over HTTP, one `Routine` for each operation (reference 01, 15).
+"""Table → what can be done to it over HTTP, one `Routine` for each operation (tables-3 to tables-5).
 
 Which operations there are follows from the table and from what the connected role may do. Their SQL is the business
 of `core.tables.statements`.
@@ -99,7 +99,7 @@ def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator
 
 
 def _is_possible(operation: Operation, table: Table) -> bool:
-    """Whether the table and the privileges of the role allow it (reference 01, 15)."""
+    """Whether the table and the privileges of the role allow it (tables-4)."""
     readable = any(column.readable for column in table.columns)
     if operation.returning and (not readable or table.silent & _BITS.get(operation.command, 0)):
         return False

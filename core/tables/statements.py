@@ -1,6 +1,6 @@
 """The statements of table operations: names quoted, values as parameters.
 
-An update that names a part of the key changes all rows that fit it (reference 01, 15). A delete that names no column
+An update that names a part of the key changes all rows that fit it (tables-7). A delete that names no column
 would remove every row, so it is written only for an endpoint annotated `allow_unfiltered` (issue 5).
 """
 
@@ -107,7 +107,7 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
 
 
 def _on_conflict(conflict: Conflict | None, table: Table) -> str:
-    """A conflict changes all columns but the key, those that were not given to their defaults (reference 01, 15).
+    """A conflict changes all columns but the key, those that were not given to their defaults (tables-9).
 
     Without such columns there is nothing to change.
     """

@@ -1,4 +1,4 @@
-"""Which endpoints tests have called, and which of the ways through them nobody has gone (reference 03, 8.4)."""
+"""Which endpoints tests have called, and which of the ways through them nobody has gone (testing-12)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _NO_ASSERTIONS = "(no assertions)"
 
 
 def junit(results: Sequence[FileResult], name: str, seconds: float) -> str:
-    """One suite, a case for each assertion (reference 03, 8.4)."""
+    """One suite, a case for each assertion (testing-11)."""
     cases = [case for result in results for case in _cases(result)]
     suite = ElementTree.Element(
         "testsuite",

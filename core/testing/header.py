@@ -1,4 +1,4 @@
-"""What the head of a test file asks for: `-- @setup`, `-- @tag` and so on (reference 03, 8.2)."""
+"""What the head of a test file asks for: `-- @setup`, `-- @tag` and so on (testing-5)."""
 
 from __future__ import annotations
 

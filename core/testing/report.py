@@ -1,4 +1,4 @@
-"""The outcome of a run as lines for people (reference 03, 8.4)."""
+"""The outcome of a run as lines for people (testing-11)."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class HttpBlock:
     target: str
     """Path with query."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Of a name that is written twice only the last one (reference 03, 8.3)."""
+    """Of a name that is written twice only the last one (testing-7)."""
     claims: tuple[tuple[str, str], ...] = ()
     table: str | None = None
     """Name for the response table."""

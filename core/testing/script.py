@@ -1,4 +1,4 @@
-"""A test file → its steps (reference 03, 8.2): statements, requests, includes, in the order of the file.
+"""A test file → its steps (testing-4, testing-6): statements, requests, includes, in the order of the file.
 
 Never fails: what is broken in a block becomes a step of its own that says so, with its line.
 """

@@ -1,4 +1,4 @@
-"""Which test files run: by name and by tag (reference 03, 8.1)."""
+"""Which test files run: by name and by tag (testing-2, testing-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from files that have changed while tests are watched (reference 03, 9)."""
+"""What follows from files that have changed while tests are watched (testing-14, testing-15)."""
 
 from __future__ import annotations
 

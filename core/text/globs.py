@@ -1,4 +1,4 @@
-"""Patterns for files: one small language for everything that names files by pattern (reference 03, 1.1).
+"""Patterns for files: one small language for everything that names files by pattern (sql-files-3).
 
 `*` is any text, slashes too, unless the pattern has a `**` somewhere: then `*` stays within a folder and `**` does not,
 and `**/` is also no folder at all. `?` is any one character. Case does not matter, and the whole path has to fit.

@@ -1,4 +1,4 @@
-"""Durations as people write them in configuration and comments (spec 2.4): `5 seconds`, `1.5h`, `00:00:01`.
+"""Durations as people write them in configuration and comments (comments-29): `5 seconds`, `1.5h`, `00:00:01`.
 
 Text that is no duration gives None: what that means (a default, a warning, a stopped start) is for the caller to say.
 """
@@ -25,7 +25,7 @@ LONGEST = 64
 
 
 def parse_interval(text: str) -> float | None:
-    """Return the seconds of `text`, or None when it is no duration (spec 2.4, reference 01, 5.10).
+    """Return the seconds of `text`, or None when it is no duration (comments-29, comments-29).
 
     One non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A bare number is
     seconds.

@@ -41,7 +41,7 @@ def body_members(body: bytes) -> list[tuple[str, bytes]]:
 def members(body: bytes) -> list[tuple[str, bytes]]:
     """Members of the one object that `body` holds: key, and the value as it is written.
 
-    An empty body is an empty object (reference 01, 7.4). Raises `JsonTextError` for anything else that is not one
+    An empty body is an empty object (binding-19). Raises `JsonTextError` for anything else that is not one
     JSON object in UTF-8, and for a key that is there twice.
     """
     if not body.strip(b" \t\n\r"):

@@ -29,7 +29,7 @@ def quote_qualified(schema: str, name: str) -> str:
 
 
 def camel_case(name: str) -> str:
-    """Join the pieces between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (reference 01, 4.3).
+    """Join the pieces between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3).
 
     For names that never pass through identifier quoting; see `api_name` for the others.
     """
@@ -46,7 +46,7 @@ def api_name(name: str, camel: bool = True) -> str:
     """The key of a parameter or column in requests and responses.
 
     Clients know a name that PostgreSQL has to quote by its own spelling: `"MyCol"` stays `MyCol`, because the first
-    character of its quoted form is the quote (reference 02, 5). Names quoted only for being keywords are lower case
+    character of its quoted form is the quote (rendering-23). Names quoted only for being keywords are lower case
     anyway, so both ways lead to the same text and no keyword list is needed.
     """
     if not camel:
@@ -58,7 +58,7 @@ def api_name(name: str, camel: bool = True) -> str:
 
 
 def nested_name(name: str, camel: bool = True) -> str:
-    """Key of a field inside a composite value: `MyCol`, kept where it names a column, is `myCol` (reference 02, 5)."""
+    """Key of a field inside a composite value: `MyCol`, kept where it names a column, is `myCol` (rendering-23)."""
     return camel_case(name) if camel else name.strip('"')
 
 
@@ -77,7 +77,7 @@ def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
 
 
 def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool = True) -> str:
-    """Generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (reference 01, 4.1).
+    """Generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (routing-1).
 
     `prefix`: None is the default one, an empty text none. Without `kebab` case and underscores survive, and a trailing
     slash stands at the end.

@@ -1,4 +1,4 @@
-"""Dates and times of requests → texts that mean the same to every PostgreSQL session (reference 01, 6).
+"""Dates and times of requests → texts that mean the same to every PostgreSQL session (binding-8).
 
 A text without offset means UTC. What has no zone in PostgreSQL (`timestamp`, `date`, `time`) gets the UTC clock of a
 text with offset. The result is always ISO, so the session's DateStyle and TimeZone cannot change its meaning; fraction

@@ -1,1 +1,1 @@
-"""Uploaded files as plain data: options, checks, names, and what is told about each file (reference 05, 5)."""
+"""Uploaded files as plain data: options, checks, names, and what is told about each file (uploads-1 to uploads-25)."""

@@ -1,4 +1,4 @@
-"""Values of spreadsheet cells → texts (reference 05, 5.4)."""
+"""Values of spreadsheet cells → texts (uploads-19)."""
 
 from __future__ import annotations
 

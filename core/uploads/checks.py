@@ -1,4 +1,4 @@
-"""Is a file what a handler takes? Its content type and its first bytes decide (reference 05, 5.3)."""
+"""Is a file what a handler takes? Its content type and its first bytes decide (uploads-11, uploads-12)."""
 
 from __future__ import annotations
 

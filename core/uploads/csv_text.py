@@ -1,4 +1,4 @@
-"""One line of a CSV file → its cells, and the cells as the text of a `text[]` (reference 05, 5.4).
+"""One line of a CSV file → its cells, and the cells as the text of a `text[]` (uploads-17).
 
 The slow and obvious twin of `ext.csv_rows`: a line is a row, cells are separated by any of several characters, may
 stand in quotes, and are trimmed.

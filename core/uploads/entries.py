@@ -1,4 +1,4 @@
-"""What is told about an uploaded file: to the routine as metadata, and to row commands (reference 05, 5.4).
+"""What is told about an uploaded file: to the routine as metadata, and to row commands (uploads-14).
 
 The order of the members is part of what users know.
 """

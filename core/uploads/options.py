@@ -1,4 +1,4 @@
-"""`Service:UploadOptions`: what the configuration says about uploads and about each handler (reference 05, 5.1)."""
+"""`Service:UploadOptions`: what the configuration says about uploads and about each handler (uploads-1, uploads-2)."""
 
 from __future__ import annotations
 

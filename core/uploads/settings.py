@@ -1,4 +1,4 @@
-"""Settings of upload handlers in a comment: taken apart once, filled for each request (reference 05, 5.1)."""
+"""Settings of upload handlers in a comment: taken apart once, filled for each request (uploads-3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClimbingPathError(ValueError):
 class HandlerSettings:
     """The words of a comment for one handler, with their values for one request.
 
-    What cannot be read is as if it were not there (reference 05, 5.1).
+    What cannot be read is as if it were not there (uploads-4).
     """
 
     texts: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (reference 05, 5.4).
+"""Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (uploads-17).
 
 The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
 what is wrong with it. `nested` puts such texts into one array more, `columns` makes arrays of the cells that they have at

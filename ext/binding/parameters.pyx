@@ -285,7 +285,7 @@ cdef class FastBinder:
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
-        """A value of query or path, with their rules for NULL (reference 01, 7.3)."""
+        """A value of query or path, with their rules for NULL (binding-17, binding-18)."""
         cdef Slot *slot = &self.slots[index]
         if slot.array:
             return False
@@ -296,7 +296,7 @@ cdef class FastBinder:
         return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
-        """A valid JSON value, by what it begins with (reference 01, 6)."""
+        """A valid JSON value, by what it begins with (binding-10)."""
         cdef Slot *slot = &self.slots[index]
         cdef Kind kind = slot.kind
         if text[0] == c"n":
@@ -366,7 +366,7 @@ cdef class FastBinder:
         return self.close_array(index, values)
 
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
-        """One more value of an array in the query; the rules for NULL hold for each (reference 01, 7.3)."""
+        """One more value of an array in the query; the rules for NULL hold for each (binding-17, binding-18)."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef Text element

@@ -1,4 +1,4 @@
-"""Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in reference 08.
+"""Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in docs/internals/driver.md.
 
 A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds
 when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
@@ -74,12 +74,12 @@ cdef enum:
     SENT_UNASKED = 8000
     # Bytes of the messages around a statement's text, values and name, with some to spare.
     MESSAGE_BYTES = 96
-    # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
+    # A prepared statement with its plan costs the server about 70 kB (docs/internals/driver.md, 8.3).
     MAX_PREPARED = 500
     CHUNK_ROWS = 64
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
-# changed the session for whoever comes next (reference 08, 6). search_path is reported from PostgreSQL 18 on.
+# changed the session for whoever comes next (driver-18). search_path is reported from PostgreSQL 18 on.
 cdef tuple WATCHED = (
     b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
     b"search_path",
@@ -515,7 +515,7 @@ cdef class Connection:
             except Exception as error:
                 request.failure = error
                 self._discard(request)
-        # Each statement has the whole time that one may take (reference 03, 5).
+        # Each statement has the whole time that one may take (sql-files-28).
         cdef double ended = now()
         request.seconds += ended - request.head_since
         request.head_since = ended
@@ -812,7 +812,7 @@ cdef class Connection:
             self._hear(self.head.hearer, severity, result)
         if self.on_notice is None:
             return 0
-        # The head owns what arrives. Exact enough for logging (reference 08, 7).
+        # The head owns what arrives. Exact enough for logging (docs/internals/driver.md, 7).
         label = None if self.head is None else self.head.label
         owner = None if self.head is None else self.head.owner
         message = error_field(result, c"M") or ""
@@ -941,7 +941,7 @@ cdef class Connection:
         return 0
 
     cdef int _lose(self, str reason) except -1:
-        """Closes and finishes every request in flight with what is known about it (reference 08, 5.3)."""
+        """Closes and finishes every request in flight with what is known about it (driver-24)."""
         cdef Request request
         cdef list lost = []
         cdef bint behind_fatal = False

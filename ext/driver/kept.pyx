@@ -3,7 +3,7 @@ that nobody else waits for. Whatever else comes of it is for the steps that are 
 
 The key of an answer says whose answer it is, and for which values. Each part says what it is and where it ends, so that
 no text a client sends can look like the border of two parts: absent, NULL and an empty text are three keys, and so are
-`ab`, `c` and `a`, `bc` (reference 05, 1.3).
+`ab`, `c` and `a`, `bc` (caching-10).
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

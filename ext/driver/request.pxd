@@ -22,7 +22,7 @@ cpdef enum RequestState:
 
 
 cpdef enum Loss:
-    """What is known about a request whose connection died (reference 08, 5.3)."""
+    """What is known about a request whose connection died (driver-24)."""
     NOT_LOST
     NOT_STARTED  # never ran: may be repeated whatever it is
     ROLLED_BACK  # ran, and the server said that it ended it: functions may be repeated

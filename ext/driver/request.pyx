@@ -58,7 +58,7 @@ cdef class Statement:
     """What an endpoint runs for one choice of present parameters. Prepared once on each connection, when first used.
 
     `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
-    old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
+    old one (driver-27). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
 
     `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
     (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
@@ -159,7 +159,7 @@ cdef class Request:
     alone: runs on a connection of its own in the hands of the driver, and whoever is told by `on_done` has to judge it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
     `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
-    can be taken for that of the request before (reference 08, 7).
+    can be taken for that of the request before (driver-17).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.

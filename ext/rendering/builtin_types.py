@@ -107,5 +107,5 @@ DELIMITERS: Final[dict[int, str]] = {1020: ";"}
 BYTEA: Final = 17
 
 QUOTED_RAW: Final = frozenset((18, 19, 25, 114, 142, 1042, 1043, 1082, 1114, 1184, 1790, 3802, 4072))
-"""What raw results with a separator put in quotes (reference 02, 9): "char", name, text, json, xml, char, varchar,
+"""What raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml, char, varchar,
 date, timestamp, timestamptz, refcursor, jsonb, jsonpath."""

@@ -1,7 +1,7 @@
 """How a type is told in JSON: a graph of small C structs, one for each type, built from the catalogue.
 
 A value is told differently as a column, as an element of an array and as a field of a composite (an anonymous record
-is an array in the first only; reference 02, 7 and 8.5). So each codec carries one kind for each place, and the renderer
+is an array in the first only; rendering-35). So each codec carries one kind for each place, and the renderer
 needs no further rule.
 """
 

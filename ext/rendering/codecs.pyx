@@ -27,7 +27,7 @@ cdef class Codecs:
     """How every type of one catalogue is rendered.
 
     With `resolve_nested` off only one level of composites is parsed; what is composite inside it stays PostgreSQL
-    text in a JSON string (reference 02, 4.3).
+    text in a JSON string (rendering-20, rendering-21).
     """
 
     def __init__(self, resolve_nested: bool = True) -> None:
@@ -51,7 +51,7 @@ cdef class Codecs:
         self._define(oid, ("array", element_oid, ord(delimiter)))
 
     def define_domain(self, oid: int, base_oid: int) -> None:
-        """Define a domain: its base type as a column, text inside arrays and composites (reference 02, 7.2). Timestamps
+        """Define a domain: its base type as a column, text inside arrays and composites (rendering-28). Timestamps
         are readable everywhere."""
         self._define(oid, ("domain", base_oid))
 

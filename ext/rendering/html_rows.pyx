@@ -1,4 +1,4 @@
-"""Rows as an HTML table: the server's text of each value, with four characters escaped (reference 02, 11.2)."""
+"""Rows as an HTML table: the server's text of each value, with four characters escaped (formats-4)."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer

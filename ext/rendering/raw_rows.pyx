@@ -1,4 +1,5 @@
-"""Raw results: the text of the server with nothing around it but what the comment asks for (reference 02, 9 and 10).
+"""Raw results: the text of the server with nothing around it but what the comment asks for (rendering-36 to
+rendering-39).
 
 Quotes follow from a column's type and never from a value, so each plan knows before the first row which columns have
 them. They make sense only between separators: without one nothing is quoted.
@@ -93,7 +94,7 @@ cdef class BytesRenderer(BodyWriter):
 cdef void write_values(
     RawPlan plan, Buffer out, const PGresult *result, int row, const char *separator, Py_ssize_t separator_length,
 ) noexcept nogil:
-    """NULL prints as empty text does (reference 02, 9); a failed append is the caller's to notice."""
+    """NULL prints as empty text does (rendering-36); a failed append is the caller's to notice."""
     cdef int index
     for index in range(plan.count):
         if index > 0:

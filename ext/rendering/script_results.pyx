@@ -1,4 +1,5 @@
-"""One object for several statements: each adds its key and either its rows or what it has affected (reference 03, 5)."""
+"""One object for several statements: each adds its key and either its rows or what it has affected (sql-files-23,
+sql-files-24)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport strlen, strncmp

@@ -1,4 +1,4 @@
-"""Rows as the rows of a worksheet: typed cells straight from the server's text (reference 02, 11.3).
+"""Rows as the rows of a worksheet: typed cells straight from the server's text (formats-6, formats-7).
 
 Strings stand in the cells themselves and not in a table of shared strings, so that nothing of a row has to be kept
 once it is written. The rest of the file, which does not depend on the rows, is put around it elsewhere.

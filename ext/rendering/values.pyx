@@ -1,4 +1,5 @@
-"""PostgreSQL's text of one value, re-punctuated as JSON without decoding it (reference 02, 7 and 8).
+"""PostgreSQL's text of one value, re-punctuated as JSON without decoding it (rendering-25 to rendering-29, rendering-31
+to rendering-35).
 
 Decoding is strictly layered: one level of quoting is undone completely, then the inner text is read by the next
 level's rule. Each depth has its own scratch room, and a part without escapes is read where it stands.
@@ -133,7 +134,7 @@ cdef int render_container(
     return out.append_string(text, end - text)
 
 
-# ---- arrays: reference 02, 8.1
+# ---- arrays: rendering-31
 
 cdef bint render_array(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
@@ -213,7 +214,7 @@ cdef const char *render_element(
     if element.text == NULL:
         out.append(b"null", 4)
         return text
-    # In two and more dimensions composites stay tuple strings (reference 02, 7.3).
+    # In two and more dimensions composites stay tuple strings (rendering-29, rendering-30).
     if dimension > 1 and kind == COMPOSITE:
         kind = TEXT
     render(codec.element, kind, out, scratch, element.text, element.end, depth + 1)
@@ -241,7 +242,7 @@ cdef inline bint is_array_syntax(char byte) noexcept nogil:
     return byte == c'}' or byte == c'{' or byte == c'"' or byte == c'\\'
 
 
-# ---- tuples: reference 02, 8.2
+# ---- tuples: rendering-32
 
 cdef bint render_composite(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth,

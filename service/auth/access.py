@@ -1,4 +1,5 @@
-"""Authenticate and authorize: the first two steps of an endpoint that is not open to everybody (spec 5.4, design 1)."""
+"""Authenticate and authorize: the first two steps of an endpoint that is not open to everybody (access-1 to access-4,
+execution-2)."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def needs_identity(endpoint: Endpoint) -> bool:
 
 
 def is_closed(endpoint: Endpoint) -> bool:
-    """Only for signed-in callers. A login is open whatever its comment says (reference 04, 3)."""
+    """Only for signed-in callers. A login is open whatever its comment says (sign-in-14)."""
     options = endpoint.options
     asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
     return not options.open_login and (asks or options.login)

@@ -1,4 +1,4 @@
-"""HTTP Basic: a name and a password with each request, checked here or by a command (reference 04, 9)."""
+"""HTTP Basic: a name and a password with each request, checked here or by a command (access-6 to access-11)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class _Basic:
         return await self._identity.hasher.verify(credentials.password, stored)
 
     async def _ask(self, exchange: Exchange, credentials: Credentials, command: Command) -> None:
-        """The command alone decides; `$3` tells it what is known about the password (reference 04, 9 step 4)."""
+        """The command alone decides; `$3` tells it what is known about the password (access-6 to access-11 step 4)."""
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(exchange, values)

@@ -1,4 +1,4 @@
-"""Claims as session variables of the transaction that a routine runs in (spec 5.5 rule 2, reference 04, 10.3)."""
+"""Claims as session variables of the transaction that a routine runs in (access-17, access-18)."""
 
 from __future__ import annotations
 

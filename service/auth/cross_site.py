@@ -108,7 +108,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
 
 def refuse_plain_text(scope: Any) -> None:
     """The type in which a page may send JSON anywhere without being asked by CORS first, and which `fetch` sends where
-    generated clients say nothing (reference 07, 18). A browser that says whose page asks has been judged by that."""
+    generated clients say nothing (browsers-7). A browser that says whose page asks has been judged by that."""
     if scope.headers.get("origin") is not None or scope.headers.get("sec-fetch-site") == "same-origin":
         return
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()

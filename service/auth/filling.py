@@ -1,7 +1,7 @@
 """Binds a request and fills the parameters that are the service's own: claims, the client's address, hashes.
 
 The rest of binding stays as it is: the plain binder gets the endpoint with those parameters optional and unchecked,
-and what it found for them is overwritten here (spec 5.5 rule 1, reference 04, 10.2).
+and what it found for them is overwritten here (access-14, access-15).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _warn(endpoint: Endpoint, one: Filled, place: str) -> None:
 
 
 def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
-    """Passwords become hashes once they have been checked against rules (reference 04, 4)."""
+    """Passwords become hashes once they have been checked against rules (sign-in-26)."""
     hashed = hashed_parameters(endpoint)
     if not hashed:
         return None

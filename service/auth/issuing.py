@@ -1,4 +1,4 @@
-"""What a successful sign-in, a refresh and a sign-out send: cookies, or tokens as JSON (reference 04, 5 to 7)."""
+"""What a successful sign-in, a refresh and a sign-out send: cookies, or tokens as JSON (sign-in-27 to sign-in-34)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Issuer:
         }
 
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
-        """What is left of the lifetimes in whole seconds, after signing: usually one less (reference 04, 5.3)."""
+        """What is left of the lifetimes in whole seconds, after signing: usually one less (sign-in-30)."""
         tokens = self._sessions.signed[scheme.name]
         began = time.time()
         expire, refresh_expire = (lifetime(claims, began, each) for each in (scheme.expire, scheme.refresh_expire))

@@ -1,4 +1,4 @@
-"""The login endpoint: the routine's row becomes a session (spec 5.3, reference 04, 3)."""
+"""The login endpoint: the routine's row becomes a session (sign-in-14 to sign-in-23)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Login:
     def _is_nobody(self, cells: list[Cell]) -> bool:
         """A routine that finds nobody may return no row, or a record in which everything is NULL.
 
-        Of a set, such a row was meant as one: where it has a status, that is an impossible one (reference 04, 3.1).
+        Of a set, such a row was meant as one: where it has a status, that is an impossible one (sign-in-18).
         """
         if any(cell.text is not None for cell in cells):
             return False

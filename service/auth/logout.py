@@ -1,4 +1,4 @@
-"""The logout endpoint: the routine runs and says which sessions end (spec 5.6, reference 04, 7)."""
+"""The logout endpoint: the routine runs and says which sessions end (sign-in-34)."""
 
 from __future__ import annotations
 

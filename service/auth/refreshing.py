@@ -1,4 +1,4 @@
-"""The refresh endpoints: new tokens for a refresh token, without the database (reference 04, 6).
+"""The refresh endpoints: new tokens for a refresh token, without the database (sign-in-32, sign-in-33).
 
 A refresh token is good for one use (`service.identity.refresh_token_use`), unless the configuration says otherwise.
 What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated: by the

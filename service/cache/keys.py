@@ -115,7 +115,7 @@ def changes_values(endpoint: Endpoint) -> bool:
 
 
 def note_values(endpoint: Endpoint, services: Services) -> Step | None:
-    """The step in front of those that change values: the key is made of what was sent (reference 05, 1.3)."""
+    """The step in front of those that change values: the key is made of what was sent (caching-11)."""
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.wanted or not changes_values(endpoint):
         return None

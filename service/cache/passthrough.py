@@ -1,4 +1,4 @@
-"""Kept answers of other services: status, headers and body, as they were sent on (spec 2.1 rule 6).
+"""Kept answers of other services: status, headers and body, as they were sent on (caching-18).
 
 The step that asks the other service answers by itself, so its answer is caught where it leaves: at the protocol.
 """

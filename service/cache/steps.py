@@ -1,6 +1,6 @@
 """The steps of a cached endpoint: one in front of its run, which may make it needless, and one behind it.
 
-Everything that decides whether a caller may have the answer at all stands before (design 1), so a kept answer never
+Everything that decides whether a caller may have the answer at all stands before (execution-1), so a kept answer never
 gets past a 401 or 403; what is made for each request, status and headers, comes after.
 """
 
@@ -202,7 +202,7 @@ def teller(header: str | None, count: Callable[[str], None] | None) -> Callable[
 
 
 def lifetime_of(plan: CachePlan) -> Callable[[Exchange], float | None]:
-    """Seconds; None: for ever. The rule that fits, comment, profile (spec 2.3 rules 3 and 4)."""
+    """Seconds; None: for ever. The rule that fits, comment, profile (caching-35)."""
     if not plan.rules:
         return lambda _exchange: plan.seconds
 
@@ -216,7 +216,7 @@ def lifetime_of(plan: CachePlan) -> Callable[[Exchange], float | None]:
 
 
 def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], bool]:
-    """The first rule that fits decides (spec 2.3 rules 1 and 2)."""
+    """The first rule that fits decides (caching-34)."""
 
     def skips(exchange: Exchange) -> bool:
         for index, rule in plan.rules:
@@ -234,7 +234,7 @@ def _is_no_answer(endpoint: Endpoint, request: Request) -> bool:
 
 
 def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]:
-    """Whether a result is one that is kept (reference 05, 1.4)."""
+    """Whether a result is one that is kept (caching-15)."""
     if _needs_row(endpoint):
         return lambda request: request.rows > 0
     most = plan.max_rows
@@ -251,7 +251,7 @@ def forgetting(
     plan: CachePlan | None,
     log_it: Callable[[Exchange, bool, bytes | None], None] | None,
 ) -> Step:
-    """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9).
+    """The only step of an endpoint that forgets an answer (caching-40): rules are ignored (caching-40).
     plan: None where answers of the endpoint are never kept. log_it: told whether there was one, and its key."""
 
     def answer(exchange: Exchange, found: bool, key: bytes | None) -> None:

@@ -42,7 +42,7 @@ def version() -> str:
 
 
 def banner() -> None:
-    """Before texts for people, never before what programs read (reference 06, 2.3)."""
+    """Before texts for people, never before what programs read (command-3)."""
     print(f"\nrowcall: {_TAGLINE}\n")
 
 
@@ -117,7 +117,7 @@ def print_json(value: object) -> None:
 
 
 def print_rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Two columns in a terminal, tab-separated otherwise (reference 06, 2.4)."""
+    """Two columns in a terminal, tab-separated otherwise (command-4)."""
     if not sys.stdout.isatty():
         for left, right in rows:
             print(f"{left}\t{right}".strip())

@@ -16,9 +16,7 @@ from rowcall.service.command.switches import Arguments
 
 
 def show(arguments: Arguments) -> int:
-    """Unknown keys are told on stderr and make the exit code 1; as errors they leave nothing to print (reference 06,
-    2.5).
-    """
+    """Unknown keys are told on stderr and make the exit code 1; as errors they leave nothing to print (command-5)."""
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)
     if unknown:

@@ -49,9 +49,7 @@ class Configuration:
 
     @property
     def validation_mode(self) -> str:
-        """`Warning`, `Error` or `Ignore`; any other word is given as it is and works like Warning (reference 06,
-        1.5).
-        """
+        """`Warning`, `Error` or `Ignore`; another word is returned as is and works like Warning (configuration-14)."""
         try:
             return self.settings.choice(_MODE)
         except ConfigError:
@@ -109,7 +107,7 @@ _BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvir
 
 
 def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
-    """What the files alone say, because it is needed to read what else there is (reference 06, 1.1)."""
+    """What the files alone say, because it is needed to read what else there is (configuration-2)."""
     for path, _ in overrides:
         for key in _BEFORE_THE_COMMAND_LINE:
             if path.casefold() == key.casefold():
@@ -153,7 +151,7 @@ def _decoded(data: bytes) -> str:
 def _with_env_file(
     settings: Settings, environment: Mapping[str, str], directory: Path
 ) -> tuple[Mapping[str, str], list[Note]]:
-    """Fill gaps of `environment` from `Config:EnvFile`; variables that exist are kept (reference 06, 1.3)."""
+    """Fill gaps of `environment` from `Config:EnvFile`; variables that exist are kept (configuration-9)."""
     name = settings.text_or_none("Config:EnvFile")
     used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")
     if not name or not used:

@@ -1,4 +1,4 @@
-"""While watching, a saved configuration file starts the service again with what it says (reference 06, 2.11).
+"""While watching, a saved configuration file starts the service again with what it says (testing-14).
 
 What cannot be used is told in the log, and the service goes on with what it has.
 """

@@ -1,4 +1,4 @@
-"""`--hash` and `--basic_auth`: what passwords are stored as, and the header that carries one (reference 06, 2.4).
+"""`--hash` and `--basic_auth`: what passwords are stored as, and the header that carries one (command-4).
 
 Programs take the last line of the output.
 """

@@ -175,7 +175,7 @@ class Arguments:
 
 
 def parse_arguments(tokens: Sequence[str]) -> Arguments:
-    """Sort the tokens of the command line (reference 06, 2.1). Switches may stand anywhere, in any case."""
+    """Sort the tokens of the command line (command-1). Switches may stand anywhere, in any case."""
     files: list[File] = []
     overrides: list[tuple[str, str]] = []
     given: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""`--validate`: is the configuration right, and does its database answer? (reference 06, 2.6)"""
+"""`--validate`: is the configuration right, and does its database answer? (command-6)"""
 
 from __future__ import annotations
 

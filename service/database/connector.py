@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 from rowcall.ext.driver.connection import Connection
 
 # Keepalives notice a peer that vanished while idle, the user timeout one that vanishes with a request on its way;
-# each is blind to what the other sees (reference 08, 13).
+# each is blind to what the other sees (driver-29).
 KEEPALIVES = {
     "keepalives": "1",
     "keepalives_idle": "15",
@@ -38,7 +38,7 @@ SESSION = {
 }
 
 # As a parameter of its own it wins over `options`, the environment (PGCLIENTENCODING), the role and the database:
-# bodies are UTF-8, whatever else the operator prefers (reference 02, 1).
+# bodies are UTF-8, whatever else the operator prefers (rendering-2).
 ENCODING = {"client_encoding": "UTF8"}
 
 CANCELS = 4

@@ -1,8 +1,9 @@
 """What follows a run that failed: another one, at once or after a pause, or the `Problem` that the client gets.
 
 Two reasons for another run. The connection or the prepared statement was at fault, and nothing of the call has
-happened: it is repeated silently and at once (reference 08, rules 19 to 21). Or the error is one that passes by
-itself, and the endpoint's strategy lists it: it is retried after the strategy's delays (reference 01, 12). Neither
+happened: it is repeated silently and at once (driver-25 to driver-28). Or the error is one that passes by
+itself, and the endpoint's strategy lists it: it is retried after the strategy's delays (execution-13, execution-14).
+Neither
 repeats what may have taken effect.
 """
 
@@ -279,7 +280,7 @@ def level_of(status: int) -> int:
 
 
 def _passes(call: Call, request: Request) -> bool:
-    """The error may pass by itself, and nothing of the call has stayed (reference 08, 5.3).
+    """The error may pass by itself, and nothing of the call has stayed (driver-24, driver-25).
 
     What a procedure that may commit on its way has done before it failed is not known; only that it never began is.
     """
@@ -331,7 +332,7 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
     if request.failed_ahead:
-        # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
+        # Policies are for what the routine says (errors-10), and it has not begun.
         return call.policy.unmapped(_reported(call, error, message))
     return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
 
@@ -370,7 +371,7 @@ def _out_of_time(request: Request) -> bool:
 
 
 def _is_over(request: Request) -> bool:
-    """Nothing is left of its time. Each statement of a file has the whole of it (reference 03, 5)."""
+    """Nothing is left of its time. Each statement of a file has the whole of it (sql-files-28)."""
     return 0 < request.timeout <= request.elapsed and type(request.statement) is not Script
 
 
@@ -393,7 +394,7 @@ def _tripped(request: Request) -> bool:
 
 
 def _is_stale(request: Request) -> bool:
-    """The statement itself no longer fits the schema, and nothing of it ran (reference 08, 9).
+    """The statement itself no longer fits the schema, and nothing of it ran (driver-27).
 
     What it names is not there: the error has a place in the statement. Without one it comes from a value, such as the
     text for a `regclass`, which clients send.

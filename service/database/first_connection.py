@@ -60,7 +60,7 @@ class Opening:
         await self.attempt(f"open the connection {name}", open_and_close)
 
     def _may_pass(self, error: psycopg.Error) -> bool:
-        """Network errors may; errors of the server by their SQLSTATE (reference 06, 1.7)."""
+        """Network errors may; errors of the server by their SQLSTATE (configuration-22)."""
         if error.sqlstate is None:
             message = str(error)
             is_refused = "FATAL:" in message or "no password supplied" in message

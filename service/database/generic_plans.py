@@ -1,4 +1,4 @@
-"""May a call run with a forced generic plan? (reference 08, 8.2)
+"""May a call run with a forced generic plan? (driver-4)
 
 Re-planning an inlined function on every call costs two thirds of the request. A generic plan avoids that, but the
 setting that forces it reaches into whatever else the call runs, where it can be 200 times slower. So it is used only

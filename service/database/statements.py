@@ -21,7 +21,7 @@ def statement_for(sql: str, values: int) -> Statement:
 
 @cache
 def settings_statement(count: int, *, local: bool = True) -> Statement:
-    """Gives `count` settings a value: all in one statement, names and values as parameters (reference 08, rule 6).
+    """Gives `count` settings a value: all in one statement, names and values as parameters (driver-8).
 
     Each value that set_config gives back would be a column to describe and to send. Counting the NULLs among them needs
     them all, and is one small number.

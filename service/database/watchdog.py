@@ -28,7 +28,7 @@ log = logging.getLogger("rowcall.database")
 WATCH_EVERY = 0.25
 """Seconds between two looks of the watchdog."""
 GRACE = 5.0
-"""Seconds past its timeout after which a silent backend is taken for stuck (reference 08, rule 22)."""
+"""Seconds past its timeout after which a silent backend is taken for stuck (driver-29)."""
 OVERTIME = 0.5
 """Seconds past its limit after which a request is answered, whatever the server does."""
 HELD_UP = 0.5

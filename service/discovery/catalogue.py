@@ -1,4 +1,4 @@
-"""Reads the catalogue once: connection in, frozen `Catalog` out (reference 01, section 2).
+"""Reads the catalogue once: connection in, frozen `Catalog` out (discovery-14).
 
 A handful of statements, whatever the number of routines. What is found follows the privileges of the connected role.
 """

@@ -1,4 +1,4 @@
-"""Which objects of a database discovery lists; all conditions together (reference 01, 2.2)."""
+"""Which objects of a database discovery lists; all conditions together (discovery-4, discovery-6 to discovery-9)."""
 
 from __future__ import annotations
 

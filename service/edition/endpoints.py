@@ -1,7 +1,7 @@
 """Routines → endpoints, and what the log says about them: the one place where mistakes in comments are reported.
 
 Each mistake is reported once, however often the catalogue is read. What cannot be served is left out and named, and
-stops nothing else; unknown cache profiles alone stop the start, with one error that lists all of them (spec 2.3).
+stops nothing else; unknown cache profiles alone stop the start, with one error that lists all of them (caching-38).
 """
 
 from __future__ import annotations

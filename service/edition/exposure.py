@@ -24,7 +24,7 @@ class Exposure:
 
     def objects(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """With the defaults of their source. Of two with one method and path the later one answers first
-        (reference 01, 4.2).
+        (routing-10).
         """
         for routine in catalog.routines:
             yield routine, self.routines

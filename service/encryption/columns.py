@@ -1,4 +1,4 @@
-"""`decrypt`: values of columns are opened before anything renders them (spec 4.3 rule 1, reference 04, 14).
+"""`decrypt`: values of columns are opened before anything renders them (protection-10, protection-11).
 
 What cannot be opened stays as it is, without an error and without harm to the rest of its row: it was never sealed, or
 by a service with other keys. Elements of arrays and attributes of composites are opened one by one.

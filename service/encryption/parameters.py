@@ -1,4 +1,4 @@
-"""`encrypt`: texts of a request are sealed before anything of them reaches the database (reference 04, 14).
+"""`encrypt`: texts of a request are sealed before anything of them reaches the database (protection-8, protection-9).
 
 After validation and hashing, which are about what was sent; before placeholders, resolved parameters and the key of
 the cache's entry are asked for nothing that is secret.

@@ -1,4 +1,4 @@
-"""The notices of an endpoint that publishes, on their way to subscribers (reference 05, 6.3)."""
+"""The notices of an endpoint that publishes, on their way to subscribers (events-4 to events-6)."""
 
 from __future__ import annotations
 

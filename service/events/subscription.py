@@ -1,4 +1,4 @@
-"""What happens when somebody subscribes (reference 05, 6.4).
+"""What happens when somebody subscribes (events-7 to events-10).
 
 A stream is not a topic: every one gets every event that its reader may see, whichever endpoint published it.
 """

@@ -1,4 +1,4 @@
-"""Notices of endpoints that do not publish, where others do: an annotation may be missing (reference 05, 6.6)."""
+"""Notices of endpoints that do not publish, where others do: an annotation may be missing (events-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request runs, as it is logged: its URL, its values, its SQL (reference 06, 3.4).
+"""What a request runs, as it is logged: its URL, its values, its SQL (logging-8).
 
 One description serves two places: each command at level Debug, and the failed ones with their error.
 """
@@ -50,13 +50,13 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 
 def log_kept_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """Of an answer that another service gave, and that is given again (reference 05, 1.4)."""
+    """Of an answer that another service gave, and that is given again (caching-22)."""
     tell = _teller(endpoint, options)
     return None if tell is None else lambda exchange: tell(exchange, "/* proxy response from cache */")
 
 
 def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, bool, bytes | None], None] | None:
-    """Whether an answer was found, and its key: as a hash where values are not logged (reference 05, 1.4)."""
+    """Whether an answer was found, and its key: as a hash where values are not logged (caching-22)."""
     tell = _teller(endpoint, options)
     if tell is None:
         return None

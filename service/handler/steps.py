@@ -1,7 +1,7 @@
 """Endpoint → its compiled handler: the list of steps that its options ask for, and nothing else.
 
 A step is a function over one `Exchange`; it gives back an awaitable when it has to wait. A capability adds one step
-factory to `STEPS`, which is the one place where the order of checks is written (design 1).
+factory to `STEPS`, which is the one place where the order of checks is written (execution-1).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def request_log(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Such an endpoint exists, so that whoever calls it learns why it cannot run (reference 01, 13)."""
+    """Such an endpoint exists, so that whoever calls it learns why it cannot run (execution-15)."""
     name = endpoint.options.connection
     if services.known(name):
         return None
@@ -127,12 +127,12 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
-    """From here on an error response has the comment's headers too (reference 01, 1 step 15)."""
+    """From here on an error response has the comment's headers too (execution-4)."""
     return CommentHeaders(endpoint) if response_header_lines(endpoint.options) else None
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
-    """PostgreSQL would not run a STRICT routine for a NULL argument either (reference 02, 1 rule 6)."""
+    """PostgreSQL would not run a STRICT routine for a NULL argument either (execution-5)."""
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
     answer = responses.no_content(endpoint)
@@ -151,14 +151,14 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """HTTP types fill parameters too (reference 05, 2.6)."""
+    """HTTP types fill parameters too (outbound-12)."""
     if endpoint.options.invalidates:
         return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    """A proxy ends here, or its routine goes on with the answer (proxies-9, proxies-10)."""
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
         return (forgetting(endpoint, services, plan, log_forgetting(endpoint, services.options)),)
@@ -177,7 +177,7 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
-    """`table_format` leads away from JSON, where the request or the comment names a format (reference 02, 11.1)."""
+    """`table_format` leads away from JSON, where the request or the comment names a format (formats-1)."""
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
@@ -330,7 +330,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         commits=procedure and may_commit(routine),
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
-        # 0 means every row (reference 02, 12).
+        # 0 means every row (rendering-41).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,
         timeout=endpoint.options.timeout,

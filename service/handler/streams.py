@@ -1,4 +1,4 @@
-"""Path → the steps of a stream of events: who is asking, then the subscription (reference 05, 6.4).
+"""Path → the steps of a stream of events: who is asking, then the subscription (events-7).
 
 Unless the configuration says otherwise, nobody is turned away when connecting; what a reader may see is decided for
 each event.

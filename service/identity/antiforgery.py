@@ -1,7 +1,7 @@
 """Antiforgery tokens: a random one in a cookie, and one that is sealed for it and for whoever is signed in.
 
 A page of another site can have the cookie sent along, but cannot read the other one, which has to come in a header or
-a form field. It is sealed with the key ring, so it is good on every worker and host (reference 04, 15).
+a form field. It is sealed with the key ring, so it is good on every worker and host (browsers-8).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Who is calling: from the Authorization header or a cookie to the claims, verified once and remembered.
 
-One scheme is picked for each request, by what the request brings along (reference 04, 2.1). A credential that does not
+One scheme is picked for each request, by what the request brings along (sign-in-9, sign-in-10). A credential that does
+not
 hold leaves the request anonymous; whether that is enough is for authorization to say.
 """
 
@@ -207,7 +208,7 @@ class Sessions:
         for scheme in self._options.schemes.cookies:
             if cookie_value(header, scheme.cookie) is None:
                 continue
-            # Presence decides, not validity (reference 04, 2.1).
+            # Presence decides, not validity (sign-in-9, sign-in-10).
             value = session_value(header, scheme.cookie)
             return None if value is None or len(value) > LONGEST_SESSION else self._by_ticket(exchange, scheme, value)
         return None
@@ -242,7 +243,7 @@ class Sessions:
         return Session(self.user(ticket.claims, scheme.name), scheme, ticket.begins, ticket.expires, renew_at)
 
     def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
-        """Whatever the response will be, it carries a cookie with a whole life in front of it (reference 04, 5.1)."""
+        """Whatever the response will be, it carries a cookie with a whole life in front of it (sign-in-28)."""
         if type(exchange.protocol) is HeadProtocol or isinstance(exchange.protocol, RenewingProtocol):
             return
         now = time.time()

@@ -44,7 +44,7 @@ class SignedTokens:
         self._algorithm, self._key = _signing_key(scheme)
 
     def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
-        """An access token. A claim that occurs once is a text, one that repeats an array (reference 04, 5.3)."""
+        """An access token. A claim that occurs once is a text, one that repeats an array (sign-in-30)."""
         return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:

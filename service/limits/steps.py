@@ -1,4 +1,4 @@
-"""The step that asks for a permit before anything else is done for a request (reference 04, 17).
+"""The step that asks for a permit before anything else is done for a request (limits-7).
 
 A policy that counts by who is calling needs the caller first, so its step stands behind the one that finds that out.
 """

@@ -1,4 +1,4 @@
-"""What routines RAISE below an error, on its way to the log (reference 06, 3.5)."""
+"""What routines RAISE below an error, on its way to the log (logging-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Log:ToPostgres`: every entry is handed to a command of the user's own (reference 06, 3.2).
+"""`Log:ToPostgres`: every entry is handed to a command of the user's own (logging-4).
 
 A thread of the supervisor writes, over a connection that nothing else uses. What goes wrong there is told on the
 console and never logged here, so that the log of a failure cannot cause the next one.

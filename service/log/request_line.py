@@ -16,7 +16,7 @@ Seen = tuple[float, str, str, int, float, str, str, str]
 
 
 def request_entry(seen: Seen) -> Entry:
-    """`HTTP GET /api/orders responded 200 in 1.2345 ms` (reference 06, 3.3): Error for 5xx, else Information."""
+    """`HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else Information."""
     moment, method, path, status, seconds, endpoint, correlation, trace = seen
     path = one_line(path)
     milliseconds = f"{seconds * 1000:.4f}"

@@ -1,4 +1,4 @@
-"""`Log:ToFile`: a file for each day, and a numbered one when it grows too large (reference 06, 3.2).
+"""`Log:ToFile`: a file for each day, and a numbered one when it grows too large (logging-3).
 
 `logs/log.txt` becomes `logs/log20250131.txt`, then `logs/log20250131_001.txt`. Only the supervisor writes, so there is
 nothing for workers to interleave or to rotate twice. A second rowcall with the same path takes the next number.

@@ -1,4 +1,4 @@
-"""`Log:ToOpenTelemetry`: entries as OTLP log records, over gRPC or HTTP (reference 06, 3.2). Needs `rowcall[otel]`."""
+"""`Log:ToOpenTelemetry`: entries as OTLP log records, over gRPC or HTTP (logging-5). Needs `rowcall[otel]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Log:OutputTemplate`: the line that people read, as the established system describes it (reference 06, 3.2).
+"""`Log:OutputTemplate`: the line that people read, as the established system describes it (logging-2).
 
 `{Timestamp:HH:mm:ss.fff}` takes .NET's date format, `{Level:u3}` and `{Level:w3}` short level names in capitals or
 small letters, `{Message:lj}`, `{SourceContext}`, `{NewLine}`, `{Exception}`, `{Properties}`, or any property by its

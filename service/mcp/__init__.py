@@ -1,1 +1,1 @@
-"""Endpoints as tools of language models: the server of the Model Context Protocol (reference 03, 12)."""
+"""Endpoints as tools of language models: the server of the Model Context Protocol (mcp-1 to mcp-7, mcp-9)."""

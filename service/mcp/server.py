@@ -1,4 +1,4 @@
-"""The paths of the Model Context Protocol: JSON-RPC over HTTP, and the metadata of the resource (reference 03, 12.2).
+"""The paths of the Model Context Protocol: JSON-RPC over HTTP, and the metadata of the resource (mcp-5 to mcp-8).
 
 A tool is called as its endpoint is, inside this process and with what the caller brought along to say who it is: what
 the endpoint lets nobody do, the tool lets nobody do.

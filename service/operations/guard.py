@@ -1,4 +1,4 @@
-"""Who may ask about the service, and for how long an answer is good (reference 06, 10.3).
+"""Who may ask about the service, and for how long an answer is good (operations-5, operations-8).
 
 Answers are a few seconds old at most, and each says how old it is.
 """

@@ -1,4 +1,4 @@
-"""`/health`, `/health/ready`, `/health/live` (spec 2.8, reference 06, 9)."""
+"""`/health`, `/health/ready`, `/health/live` (operations-3 to operations-5, operations-3 to operations-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four reports on the database (spec 2.7, reference 06, 10)."""
+"""The four reports on the database (operations-6 to operations-8, operations-6 to operations-8)."""
 
 from __future__ import annotations
 

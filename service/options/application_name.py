@@ -24,7 +24,7 @@ def json_application_name(settings: Settings) -> JsonApplicationName | None:
 
 
 def application_name(settings: Settings) -> str:
-    """The isolation boundary: different names cannot open each other's values (spec 2.11)."""
+    """The isolation boundary: different names cannot open each other's values (protection-6)."""
     return (
         settings.text_or_none("DataProtection:CustomApplicationName")
         or settings.text_or_none("ApplicationName")

@@ -139,7 +139,7 @@ def _refuse_removed(settings: Settings) -> None:
 
 
 def _named(settings: Settings, key: str, default: str) -> str:
-    """Special columns and claim types cannot be switched off (reference 04, 1)."""
+    """Special columns and claim types cannot be switched off (sign-in-6)."""
     return settings.text_or_none(_OPTIONS + key) or default
 
 

@@ -1,4 +1,4 @@
-"""`Service:BeforeRoutineCommands` → the commands that run in front of every routine (reference 01, 13)."""
+"""`Service:BeforeRoutineCommands` → the commands that run in front of every routine (execution-20)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Where a database is: the written forms of a connection string, turned into libpq parameters.
 
-Four forms are read (reference 06, 1.7): a libpq URI, libpq keywords, `Host=…;Database=…` as other drivers of the field
+Four forms are read (configuration-19): a libpq URI, libpq keywords, `Host=…;Database=…` as other drivers of the field
 write it, and `embedded:PATH`. No message of this module holds a password.
 """
 

@@ -1,4 +1,4 @@
-"""Which databases there are besides the main one, and what each is for (reference 01, 13; reference 06, 1.7)."""
+"""Which databases there are besides the main one, and what each is for (execution-15, configuration-18)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def with_role(settings: Settings, name: str, info: ConnectionInfo) -> Connection
 
 
 def _default_role(settings: Settings) -> str:
-    """A word that is no role means Any (reference 06, 1.7)."""
+    """A word that is no role means Any (configuration-21)."""
     try:
         return settings.choice(f"{_TARGETS}:Default")
     except ConfigError:

@@ -1,4 +1,5 @@
-"""Settings → what becomes of commands that fail: error policies and retry strategies (reference 01, 11.2 and 12).
+"""Settings → what becomes of commands that fail: error policies and retry strategies (execution-11 to execution-14,
+errors-6 to errors-13).
 
 An entry that cannot be used is skipped with a warning; a number that is none stops the start.
 """

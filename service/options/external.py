@@ -1,4 +1,4 @@
-"""`Auth:External` → sign-in through outside providers, where it is on (reference 04, 11)."""
+"""`Auth:External` → sign-in through outside providers, where it is on (external-sign-in-1 to external-sign-in-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TableFormatOptions` → which table formats there are, and how they look (spec 2.5)."""
+"""`TableFormatOptions` → which table formats there are, and how they look (formats-1 to formats-6)."""
 
 from __future__ import annotations
 

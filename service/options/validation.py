@@ -1,4 +1,4 @@
-"""Settings → the rules that `validate` may name (reference 01, 10). An unusable rule is skipped, and named."""
+"""Settings → the rules that `validate` may name (execution-7, execution-8). An unusable rule is skipped, and named."""
 
 from __future__ import annotations
 

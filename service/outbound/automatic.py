@@ -1,5 +1,5 @@
 """What the service itself adds to a request that goes through a proxy: claims as headers, and the values of parameters
-that no client supplies (spec 4.3 rule 4; reference 05, 4.3)."""
+that no client supplies (proxies-7)."""
 
 from __future__ import annotations
 

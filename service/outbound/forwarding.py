@@ -1,4 +1,4 @@
-"""The request of a proxy: made of the one that came, for the service behind it (reference 05, 4.3)."""
+"""The request of a proxy: made of the one that came, for the service behind it (proxies-4 to proxies-8)."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class Forward:
 
 
 def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
-    """The files of a request stay here, for the routine behind the proxy (reference 05, 5.6)."""
+    """The files of a request stay here, for the routine behind the proxy (proxies-15)."""
     return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
 
 
@@ -322,7 +322,7 @@ def _is_json(exchange: Exchange) -> bool:
 
 
 def _anonymous(headers: Headers, secret: str) -> Headers:
-    """An endpoint of this service is called for nobody in particular (reference 05, 2.7). secret: a header that says
+    """An endpoint of this service is called for nobody in particular (proxies-12). secret: a header that says
     who somebody is, besides the usual ones.
     """
     return [

@@ -1,5 +1,5 @@
 """`proxy`: the request goes to another service, and its answer is the answer, or goes to the routine
-(reference 05, 4.4)."""
+(proxies-9 to proxies-13)."""
 
 from __future__ import annotations
 

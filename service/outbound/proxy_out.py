@@ -1,5 +1,5 @@
 """`proxy_out`: the routine runs, its result goes to another service, and the answer of that is the answer
-(reference 05, 4.5).
+(proxies-14).
 
 What the routine answers is caught by a protocol that stands in the place of the server's own. The request to the other
 service begins as soon as the routine begins to answer, so that a large result is never held as a whole.
@@ -142,7 +142,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
             exchange.protocol = HeadProtocol(caught.outer)
         try:
             answer = await while_client_waits(exchange.protocol, caught.sending)
-            # Headers of the comment were for the result (reference 05, 4.5 rule 4).
+            # Headers of the comment were for the result (proxies-14).
             headers = answer_headers(answer, options, own_fields(endpoint, private_fields, answer), inside=inside)
             await relay(exchange, answer, headers, patience, options.timeout)
         except FAILURES as error:

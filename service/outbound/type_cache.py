@@ -1,4 +1,4 @@
-"""Answers to the requests of HTTP types that are kept: `cache 5 minutes` in the comment of a type (reference 05, 2.8).
+"""Answers to the requests of HTTP types that are kept: `cache 5 minutes` in the comment of a type (outbound-18).
 
 Equal requests share one answer, over all workers of the host, and while one is under way the others wait for it.
 """

@@ -1,4 +1,5 @@
-"""The step that sends the requests of HTTP types and fills the parameters that receive the answers (reference 05, 2.6).
+"""The step that sends the requests of HTTP types and fills the parameters that receive the answers (outbound-12,
+outbound-13).
 
 All types of a call at once, one request for each distinct type, each with attempts of its own. A request that fails
 never fails the endpoint: its routine learns of it.

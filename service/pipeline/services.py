@@ -74,7 +74,7 @@ class Services:
     type_answers: LimitedAnswers | None = None
     """Answers to the requests of HTTP types, where they are kept."""
     limited: bool = True
-    """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
+    """Rate limits count these requests; calls from inside the service are not counted (limits-7)."""
 
     leaving: Leaving = field(default_factory=Leaving)
     """That of the worker."""

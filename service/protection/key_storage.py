@@ -1,4 +1,4 @@
-"""Where the keys of the ring are kept: memory, a folder, or the database (reference 04, 13).
+"""Where the keys of the ring are kept: memory, a folder, or the database (protection-4).
 
 A storage holds texts by name and never drops one. Every host that shares it uses the same keys.
 """

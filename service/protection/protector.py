@@ -2,7 +2,7 @@
 
 Sealed text is URL-safe base64 without padding: a version byte, the id of the key, then a random nonce with what
 AES-GCM gives, or a random IV with what AES-CBC and HMAC give (encrypt, then authenticate). Keys are derived from the
-secret by HKDF with the purpose in it, so what was sealed for one purpose opens for no other (reference 04, pitfall 28).
+secret by HKDF with the purpose in it, so what was sealed for one purpose opens for no other (sign-in-13, protection-6).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`UseJsonApplicationName`: PostgreSQL shows for whom and in which request a command runs (reference 06, 1.7)."""
+"""`UseJsonApplicationName`: PostgreSQL shows for whom and in which request a command runs (configuration-20)."""
 
 from __future__ import annotations
 

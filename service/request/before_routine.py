@@ -1,4 +1,4 @@
-"""Runs the commands of `Service:BeforeRoutineCommands` in front of each call, in its segment (reference 01, 13)."""
+"""Runs the commands of `Service:BeforeRoutineCommands` in front of each call, in its segment (execution-21)."""
 
 from __future__ import annotations
 

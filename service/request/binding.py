@@ -1,4 +1,4 @@
-"""The step that turns a request into the arguments of the call (reference 01, 7).
+"""The step that turns a request into the arguments of the call (binding-13 to binding-26).
 
 The fast binder is asked first and takes nearly every request; whatever it leaves is bound by the exact one, and only
 there a body is looked at for being a form.
@@ -158,7 +158,7 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
 
 def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
     """Of a request that goes on to another service: its body is that one's business, and is looked at only where the
-    routine has parameters that may be in it. What is no JSON object then has none of them (reference 05, 4.3)."""
+    routine has parameters that may be in it. What is no JSON object then has none of them (proxies-6)."""
     filled = endpoint.outgoing.filled | {one.target for one in resolved_parameters(endpoint)}
     asked = [one for index, one in enumerate(endpoint.parameters) if index not in filled and not one.path]
     raw = endpoint.raw_body

@@ -37,7 +37,7 @@ Pairs = list[tuple[str, str]]
 def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     """Keys and texts of a form, in order; None when the body is none and so is to be read as JSON.
 
-    JSON is JSON whatever its type says (reference 01, 7.4): clients that send it as a form by mistake are many. A text
+    JSON is JSON whatever its type says (binding-20): clients that send it as a form by mistake are many. A text
     without any `=` is no form that a client writes, so it is judged as JSON too.
 
     Raises:

@@ -1,4 +1,5 @@
-"""The headers of a request as one JSON object for its routine: in a parameter, or in a setting (reference 01, 7.6)."""
+"""The headers of a request as one JSON object for its routine: in a parameter, or in a setting (binding-22 to
+binding-24)."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1), and what
+    """The endpoint as binding shall see it: headers come before a default of the comment (binding-23), and what
     a request says they are is not looked at.
     """
     index = headers_parameter(endpoint)

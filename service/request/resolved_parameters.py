@@ -1,4 +1,5 @@
-"""Parameters that SQL of the comment fills: `_token = select …` (spec 4.5 rule 4, reference 05, 3).
+"""Parameters that SQL of the comment fills: `_token = select …` (execution-17 to execution-19, execution-17 to
+execution-19).
 
 The statements run one after another, in the order of the comment and on one connection, so that a later one sees what
 an earlier one gave or left in the session. No request can supply such a value: what it has for it is dropped once the

@@ -1,7 +1,7 @@
 """Calls of this service's own endpoints without a socket: `/path` as the URL of an HTTP type or of a proxy.
 
 The endpoint runs with a scope and a protocol made here, for nobody in particular: who is calling is not passed on, and
-no rate limit counts it. Endpoints that are `internal` can be reached in this way only (reference 05, 2.7).
+no rate limit counts it. Endpoints that are `internal` can be reached in this way only (outbound-16).
 """
 
 from __future__ import annotations

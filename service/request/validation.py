@@ -1,4 +1,5 @@
-"""The step that checks request values against the rules of `validate`, after they were bound (reference 01, 10)."""
+"""The step that checks request values against the rules of `validate`, after they were bound (execution-6,
+execution-10)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
 
 
 class SecureProtocol(HeadersProtocol):
-    """The service's own come first; one of the same name from a comment stands beside it (reference 04, 19)."""
+    """The service's own come first; one of the same name from a comment stands beside it (browsers-1, browsers-2)."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Answers whose status and headers SQL has chosen: read behind the call, in its transaction (reference 02, 1.2).
+"""Answers whose status and headers SQL has chosen: read behind the call, in its transaction (rendering-7, rendering-8).
 
 Only endpoints that choose have the second statement; it travels in the same segment, so it costs no round trip.
 """

@@ -14,7 +14,7 @@ Headers = list[tuple[str, str]]
 
 
 def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
-    """A comment's content type wins over that of the result (reference 02, 1.1)."""
+    """A comment's content type wins over that of the result (rendering-6)."""
     chosen = section.content_type or content_type
     headers: Headers = [("content-type", chosen)] if chosen is not None else []
     return headers + list(section.fields)

@@ -35,7 +35,7 @@ def particular(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
 
 
 def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Bytes win over raw, raw over JSON (reference 02, 9 and 10)."""
+    """Bytes win over raw, raw over JSON (rendering-39)."""
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single

@@ -1,4 +1,4 @@
-"""A finished call → the response: status, header fields, body (reference 02, 1 to 6).
+"""A finished call → the response: status, header fields, body (rendering-4 to rendering-22).
 
 `respond` chooses once for each endpoint; what it chooses has nothing left to decide but what the values decide.
 """
@@ -113,7 +113,7 @@ async def stream_response(
 
 
 def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Exchange], None]:
-    """What a NULL text result, or `single` without a row, becomes (reference 02, 6)."""
+    """What a NULL text result, or `single` without a row, becomes (rendering-15)."""
     mode = endpoint.options.null_text
     headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:
@@ -134,7 +134,7 @@ def null_body(endpoint: Endpoint) -> bytes:
     if endpoint.options.null_text is not NullText.NULL_LITERAL:
         # An empty body is no valid JSON document (RFC 8259 section 2).
         return b"null" if endpoint.null_is_json else b""
-    # A row of JSON can only say null; every other result says NULL (spec 2.12).
+    # A row of JSON can only say null; every other result says NULL (rendering-15).
     return b"null" if is_rows and is_json(endpoint) else b"NULL"
 
 

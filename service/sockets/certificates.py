@@ -1,4 +1,4 @@
-"""Certificates and their keys as PEM, whatever they are stored as (reference 06, 4).
+"""Certificates and their keys as PEM, whatever they are stored as (server-2).
 
 The supervisor reads and opens them once. Workers get the PEM texts through files in memory, so a key that is
 encrypted on disk never lies there in the clear, and a worker that is replaced needs no access to the files.

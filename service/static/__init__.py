@@ -1,1 +1,2 @@
-"""Files served beside the endpoints, and the values put into them (reference 06, 6, reference 04, 21)."""
+"""Files served beside the endpoints, and the values put into them (static-files-1 to static-files-6,
+static-files-4)."""

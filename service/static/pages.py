@@ -1,4 +1,4 @@
-"""Pages with placeholders: claims of the caller, variables of the environment (reference 06, 6)."""
+"""Pages with placeholders: claims of the caller, variables of the environment (static-files-5, static-files-6)."""
 
 from __future__ import annotations
 

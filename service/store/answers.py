@@ -1,4 +1,4 @@
-"""The stores of answers of one worker: one for each kind, made when an endpoint first needs it (spec 2.1 rule 7)."""
+"""The stores of answers of one worker: one for each kind, made when an endpoint first needs it (caching-27)."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ class AnswerStores:
         return self._redis
 
     async def _connected(self) -> RedisAnswers | None:
-        """None: the first worker of this host has not found it, and the store of the host takes its place (reference
-        05, 1.7). All workers go one way: what one of them kept for itself, nobody else could forget."""
+        """None: the first worker of this host has not found it, and the store of the host takes its place (caching-28
+        to caching-30). All workers go one way: what one of them kept for itself, nobody else could forget."""
         # Redis's client is only for those who use it.
         from rowcall.service.store.redis_link import RedisLink
 

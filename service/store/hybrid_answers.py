@@ -1,4 +1,4 @@
-"""Answers in Redis with copies in the store of each host (spec 2.1, `Hybrid`).
+"""Answers in Redis with copies in the store of each host (caching-31, `Hybrid`).
 
 A copy is given only while this worker hears what is forgotten: it listens to Redis and is answered by it all the time.
 All listeners are noted in Redis. Whoever forgets an answer tells them and waits until each has said that its copies are

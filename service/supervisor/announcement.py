@@ -90,7 +90,7 @@ def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
 
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
-    """`message` with its placeholders filled in; others stay (reference 06, 3.3)."""
+    """`message` with its placeholders filled in; others stay (logging-6)."""
     values = {
         "{time}": elapsed(seconds),
         "{urls}": ";".join(urls),

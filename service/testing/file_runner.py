@@ -1,4 +1,5 @@
-"""One test file: setup, its steps in order on one connection to the first that fails, teardown (reference 03, 8.3)."""
+"""One test file: setup, its steps in order on one connection to the first that fails, teardown (testing-7,
+testing-8)."""
 
 from __future__ import annotations
 

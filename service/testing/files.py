@@ -1,4 +1,4 @@
-"""Test files as they lie in folders: found, read, with what they include put in its place (reference 03, 8.2)."""
+"""Test files as they lie in folders: found, read, with what they include put in its place (testing-4)."""
 
 from __future__ import annotations
 

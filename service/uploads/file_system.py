@@ -1,4 +1,4 @@
-"""The handler `file_system`: files into a folder (reference 05, 5.4)."""
+"""The handler `file_system`: files into a folder (uploads-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handler `large_object`: files into the database (reference 05, 5.4)."""
+"""The handler `large_object`: files into the database (uploads-16)."""
 
 from __future__ import annotations
 

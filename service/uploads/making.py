@@ -37,7 +37,7 @@ def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, Ha
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """One of the handlers that the endpoint asks for works in the database (reference 05, 5.3), or its routine is a
+    """One of the handlers that the endpoint asks for works in the database (uploads-8), or its routine is a
     function. Nobody can see that it runs in a transaction; but what it does stays only if the service, which may be
     killed meanwhile, has lived to see its end, as the files do."""
     upload, options = endpoint.options.upload, services.options.uploads

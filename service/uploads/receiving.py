@@ -1,5 +1,5 @@
 """The step that takes the files of a request, runs the routine with what became of them, and makes both stay or neither
-(reference 05, 5.3)."""
+(uploads-7, uploads-11)."""
 
 from __future__ import annotations
 

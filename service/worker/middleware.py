@@ -80,7 +80,7 @@ def with_headers(handle: Handle, headers: Headers) -> Handle:
 
 
 def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Browsers are told to come over https only, but for the local host (reference 06, 4)."""
+    """Browsers are told to come over https only, but for the local host (browsers-12)."""
     strict = with_headers(handle, [HSTS])
     is_secure = secure_reader(options, listener)
     read = client_reader(options.forwarding)
@@ -131,7 +131,7 @@ def _may_lack_host(scope: Any) -> bool:
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
-    """307 to the same path over https, where the client has not come over https already (reference 04, 18)."""
+    """307 to the same path over https, where the client has not come over https already (browsers-11)."""
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)
 

@@ -49,7 +49,7 @@ class Table:
         streams: Iterable[Offered],
     ) -> None:
         """routing: of the edition. fixed: routes that no routine stands behind; they win over endpoints on the same
-        method and path. streams: by paths, which win over everything, with any method (reference 05, 6.4).
+        method and path. streams: by paths, which win over everything, with any method (events-7).
         """
         self.edition = edition
         self.routing: Routing | None = routing

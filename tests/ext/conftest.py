@@ -1,4 +1,4 @@
-"""A connection to a real server, in the session state that rendering expects (reference 02, 1)."""
+"""A connection to a real server, in the session state that rendering expects (rendering-1 to rendering-4)."""
 
 from __future__ import annotations
 

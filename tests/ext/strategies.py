@@ -104,7 +104,7 @@ def _one_dimension(element: Type, delimiter: str) -> st.SearchStrategy[Value]:
 
 
 def _two_dimensions(element: Type, delimiter: str) -> st.SearchStrategy[Value]:
-    # Composites in more than one dimension are tuple strings (reference 02, 7.3).
+    # Composites in more than one dimension are tuple strings (rendering-29, rendering-30).
     def both(rows: list[list[Value]]) -> Value:
         texts: Nested = [[text for text, _ in row] for row in rows]
         meanings = [[text if is_composite(element) else meaning for text, meaning in row] for row in rows]

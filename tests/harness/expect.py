@@ -45,7 +45,8 @@ def answer(response: httpx.Response) -> tuple[int, str | None, str]:
 
 
 def problem(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The members of an error body, after checking what holds for every one of them (design 1, reference 01, 11.1)."""
+    """The members of an error body, after checking what holds for every one of them (errors-5, errors-1 to
+    errors-12)."""
     assert response.status_code == status, f"{response.status_code}: {response.text}"
     assert response.headers["content-type"] == PROBLEM
     members: dict[str, Any] = response.json()

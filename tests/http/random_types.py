@@ -45,7 +45,7 @@ Text = str | None
 class Scalar:
     sql: str
     rule: str
-    """number, boolean, json, datetime or text: what reference 02, 7 says of it."""
+    """number, boolean, json, datetime or text: what rendering-25 to rendering-29 says of it."""
     make: Callable[[Random], str] = field(repr=False)
     delimiter: str = ","
 

@@ -1,5 +1,5 @@
 """Antiforgery tokens over two workers: where they come from, what asks for them, what they are bound to
-(reference 04, 15 and issue 20)."""
+(browsers-6 to browsers-10 and issue 20)."""
 
 from __future__ import annotations
 

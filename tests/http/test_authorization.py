@@ -1,4 +1,5 @@
-"""Who may call: by default nobody who is not signed in, and before anything else is said (spec 5.4, design 1)."""
+"""Who may call: by default nobody who is not signed in, and before anything else is said (access-1 to access-4,
+execution-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP Basic: of endpoints and of all, by users, by a command (reference 04, 9)."""
+"""HTTP Basic: of endpoints and of all, by users, by a command (access-6 to access-11)."""
 
 from __future__ import annotations
 

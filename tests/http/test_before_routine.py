@@ -1,4 +1,4 @@
-"""`Service:BeforeRoutineCommands` and `Service:WrapInTransaction` (reference 01, 13)."""
+"""`Service:BeforeRoutineCommands` and `Service:WrapInTransaction` (execution-15 to execution-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A single bytea column leaves as its bytes (reference 02, 10)."""
+"""A single bytea column leaves as its bytes (rendering-39)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a JSON body to parameters, and the bodies that are no parameters at all (reference 01, 6 and 7.4)."""
+"""From a JSON body to parameters, and the bodies that are no parameters at all (binding-3 to binding-20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Security headers and calls from other origins, as a browser sees them (reference 04, 16 and 19)."""
+"""Security headers and calls from other origins, as a browser sees them (browsers-1 to browsers-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`buffer_rows`: how many rows wait for each other on the way to the client (reference 02, 12)."""
+"""`buffer_rows`: how many rows wait for each other on the way to the client (rendering-41, rendering-42, server-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are kept: which, what tells them apart, how long, and how they are forgotten (spec 2.1 to 2.3).
+"""Answers that are kept: which, what tells them apart, how long, and how they are forgotten (caching-1 to caching-38).
 
 Every routine here counts its runs in a sequence and answers with the count, so that a kept answer is one that repeats.
 """

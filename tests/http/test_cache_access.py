@@ -1,4 +1,5 @@
-"""A kept answer obeys authorization, and never reaches another caller than it was made for (spec 4.3, issue 16)."""
+"""A kept answer obeys authorization, and never reaches another caller than it was made for (protection-8 to
+protection-11, proxies-5 to proxies-8, issue 16)."""
 
 from __future__ import annotations
 

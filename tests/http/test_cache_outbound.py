@@ -1,4 +1,4 @@
-"""Kept answers of other services, bounds of a hybrid cache, keys of encrypted values (reference 05, 1.3 and 1.8)."""
+"""Kept answers of other services, bounds of a hybrid cache, keys of encrypted values (caching-8 to caching-32)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
 
 
 def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Service, upstream: Upstream) -> None:
-    """An error is an answer too (reference 05, 4.4)."""
+    """An error is an answer too (caching-18)."""
     assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
     assert len(upstream.to("/broken")) == 1
     assert [ask(service, "/nobody").status_code for _ in range(3)] == [502] * 3
@@ -181,7 +181,7 @@ def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service
     first = ask(service, "/told?a=1").text
     before = len(upstream.to("/told"))
     assert ask(service, "/told?a=1").text == first
-    assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (reference 05, 1.4)"
+    assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (caching-20)"
     assert ask(service, "/told/forget?a=1", "POST").json() == {"invalidated": True}
     assert len(upstream.to("/told")) == before + 1
 

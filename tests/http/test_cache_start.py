@@ -1,4 +1,5 @@
-"""What the start says about caching: profiles and rules that cannot be used, names that mean nothing (spec 2.3)."""
+"""What the start says about caching: profiles and rules that cannot be used, names that mean nothing (caching-36 to
+caching-38)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What routines learn about their caller: parameters, session variables, JSON, address (spec 5.5, reference 04, 10)."""
+"""What routines learn about their caller: parameters, session variables, JSON, address (access-14 to access-20,
+access-12 to access-20)."""
 
 from __future__ import annotations
 

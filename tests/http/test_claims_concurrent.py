@@ -1,4 +1,4 @@
-"""Many people at once over few connections: nobody's claims reach another's request (spec 5.5, issue 7).
+"""Many people at once over few connections: nobody's claims reach another's request (access-14 to access-20, issue 7).
 
 Routines of every kind take turns on the same connections, in shared pipelines and alone, and end in every way: with a
 result, with an error, after a COMMIT of their own. Each says who it believes to be called by.

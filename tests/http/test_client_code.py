@@ -1,5 +1,5 @@
 """Generated TypeScript and JavaScript: as text, as `tsc --strict` sees it, and running against the service
-(reference 07)."""
+(docs/internals/behaviour/clients.md)."""
 
 from __future__ import annotations
 
@@ -618,7 +618,7 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
 def test_the_lines_of_the_header_are_those_that_are_given(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
-    """Empty ones too (spec 2.6)."""
+    """Empty ones too (clients-2)."""
     given = {P + "HeaderLines:0": "// {{one}}", P + "HeaderLines:1": "", P + "HeaderLines:2": "// at {0}"}
     write(tmp_path, {**given, P + "CreateSeparateTypeFile": "true"})
     for name in ("publicApi.ts", "publicApiTypes.d.ts"):

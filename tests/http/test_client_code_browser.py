@@ -1,4 +1,5 @@
-"""Generated JavaScript in pages of a real browser: one of the service's own origin, and one of another (reference 07;
+"""Generated JavaScript in pages of a real browser: one of the service's own origin, and one of another
+(docs/internals/behaviour/clients.md;
 issue 21). The calls are those of test_client_code.py; uploads, event streams and cookies need a browser."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Generated Dart: as text, and as a grammar of Dart sees it (reference 07, 19)."""
+"""Generated Dart: as text, and as a grammar of Dart sees it (clients-28, clients-29)."""
 
 from __future__ import annotations
 

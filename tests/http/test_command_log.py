@@ -1,4 +1,4 @@
-"""What the log says of commands and notices, and what it never says (reference 06, 3.4 and 3.5)."""
+"""What the log says of commands and notices, and what it never says (logging-8, logging-9)."""
 
 from __future__ import annotations
 

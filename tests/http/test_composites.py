@@ -1,4 +1,4 @@
-"""Composite values in responses: flat, nested, in arrays, in each other (reference 02, 2, 4 and 5)."""
+"""Composite values in responses: flat, nested, in arrays, in each other (rendering-9 to rendering-24)."""
 
 from __future__ import annotations
 

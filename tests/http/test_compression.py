@@ -1,4 +1,5 @@
-"""Compressed answers over the wire: whole ones, streamed ones, and those that stay as they are (reference 02, 12)."""
+"""Compressed answers over the wire: whole ones, streamed ones, and those that stay as they are (rendering-41,
+rendering-42, server-11)."""
 
 from __future__ import annotations
 

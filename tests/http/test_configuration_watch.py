@@ -1,6 +1,4 @@
-"""While watching, a saved configuration file starts the service again; one that cannot be used does not (reference 06,
-2.11).
-"""
+"""While watching, a saved configuration file restarts the service; an unusable one does not (testing-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`connection`, `Service:UseMultipleConnections`, discovery on several connections (reference 01, 2.2 and 13)."""
+"""`connection`, `Service:UseMultipleConnections`, discovery on several connections (discovery-4 to discovery-9,
+execution-15 to execution-21)."""
 
 from __future__ import annotations
 

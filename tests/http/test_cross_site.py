@@ -152,7 +152,7 @@ def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
 def test_text_is_json_where_the_browser_says_whose_page_asks(
     service: Service, cookie: dict[str, str], said: dict[str, str]
 ) -> None:
-    """Which is what `fetch` sends for generated clients (reference 07, 18)."""
+    """Which is what `fetch` sends for generated clients (browsers-7, clients-27)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
     origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
     headers = {**text, **said, **({"Origin": origin} if origin else {})}

@@ -1,4 +1,5 @@
-"""Mistakes in comments: what the log says about them, how often, and which of them stop the start (reference 01, 9)."""
+"""Mistakes in comments: what the log says about them, how often, and which of them stop the start (comments-7,
+comments-8)."""
 
 from __future__ import annotations
 

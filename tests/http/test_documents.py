@@ -1,4 +1,4 @@
-"""The OpenAPI document and files of example requests (reference 03, 11 and 13)."""
+"""The OpenAPI document and files of example requests (documents-1 to documents-8)."""
 
 from __future__ import annotations
 

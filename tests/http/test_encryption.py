@@ -1,4 +1,5 @@
-"""`encrypt` and `decrypt`: what the database holds, and what callers see (spec 4.3 rule 1, reference 04, 14)."""
+"""`encrypt` and `decrypt`: what the database holds, and what callers see (protection-8 to protection-11, protection-8
+to protection-13)."""
 
 from __future__ import annotations
 

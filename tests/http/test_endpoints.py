@@ -1,4 +1,5 @@
-"""From a routine and its comment to a method and a path (spec 4.1, 4.2; reference 01, 4 and 5)."""
+"""From a routine and its comment to a method and a path (comments-1 to comments-19, routing-1 to routing-16, binding-1,
+rendering-9 to rendering-29; comments-1 to comments-29, routing-1 to routing-11, binding-1, binding-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What goes wrong in the database, as a client sees it (spec 7, reference 01, 11)."""
+"""What goes wrong in the database, as a client sees it (discovery-3, sign-in-36, access-4, protection-11,
+errors-12)."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def test_the_connection_serves_on_after_an_error(service: Service) -> None:
 
 
 def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None:
-    """Rows that wait in the buffer are thrown away (reference 02, 12)."""
+    """Rows that wait in the buffer are thrown away (rendering-42)."""
     problem(service.get("/api/late-error?rows=3"), 500)
 
 
@@ -112,7 +113,7 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
 
 
 def test_error_at_commit_is_no_success(service: Service) -> None:
-    """The call itself gave a row; its transaction failed (reference 08, rule 11)."""
+    """The call itself gave a row; its transaction failed (driver-14)."""
     members = problem(service.post("/api/deferred"), 409)
     assert members["detail"] == "23503"
 

@@ -1,4 +1,5 @@
-"""Attacks on sign-in through others that RFC 9700 and OpenID Connect name: each is refused (reference 04, 11)."""
+"""Attacks on sign-in through others that RFC 9700 and OpenID Connect name: each is refused (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Signing in with others: the field's page and paths, any OpenID Connect issuer, two workers (reference 04, 11)."""
+"""Signing in with others: the field's page and paths, any OpenID Connect issuer, two workers (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def unexpected(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
 
 
 def check_writes(database: Database, outcomes: list[Outcome]) -> None:
-    """Nothing ran twice, and every success really was one (reference 08, rules 11 and 19)."""
+    """Nothing ran twice, and every success really was one (driver-14, driver-25)."""
     written = [row for (row,) in database.fetch("select id from written order by id")]
     assert len(written) == len(set(written)), "a write was repeated"
     reported = {outcome.number for outcome in outcomes if outcome.status == 200 and outcome.number % 4 == 3}
@@ -89,7 +89,7 @@ def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serv
 
 
 def test_read_only_requests_survive_a_killed_backend(own_database: Database, serve_once: Serve) -> None:
-    """What only reads is repeated, so its client notices nothing (reference 08, rule 19)."""
+    """What only reads is repeated, so its client notices nothing (driver-25)."""
     service = serve_once(own_database, SQL)
     with Load(service.port, lambda number: ("GET", f"/api/echo?id={number}", b""), clients=8) as load:
         load.wait_for(300)
@@ -159,7 +159,7 @@ comment on function see_moment() is 'HTTP GET';
 
 @pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
 def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
-    """One connection of each kind: the next caller surely comes by the same way (reference 08, rules 15, 16)."""
+    """One connection of each kind: the next caller surely comes by the same way (driver-18 to driver-21)."""
     few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, STATEFUL, few)
     for _ in range(30):

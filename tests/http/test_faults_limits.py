@@ -98,7 +98,7 @@ def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> N
 def test_routine_that_was_fast_and_turns_slow_blocks_nobody_who_comes_later(
     database: Database, service: Service
 ) -> None:
-    """It has been promoted to a shared connection when it starts to wait there (design 3.2)."""
+    """It has been promoted to a shared connection when it starts to wait there (driver-2)."""
     for number in range(300):
         assert answer(service.get(f"/maybe-wait?id={number}"))[2] == str(number)
         assert answer(service.get(f"/api/echo?id={number}"))[2] == str(number)

@@ -1,5 +1,5 @@
 """What annotations do, as users of the field combine them: error policies, validation, retries, timeouts, connections,
-renamed parameters, placeholders, raw results (reference 01, 5 and 10 to 13)."""
+renamed parameters, placeholders, raw results (comments-1 to comments-29, execution-6 to execution-21, errors-12)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Every word of the field's annotations, in a comment of its own: which are understood, which warn, how often, and that
-the endpoint is served all the same (reference 01, 5.4 and 9)."""
+the endpoint is served all the same (comments-7 to comments-18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in, and what routines and files learn about the caller (spec 5.4 and 5.5, reference 04, 8 to 10)."""
+"""Who is let in, and what routines and files learn about the caller (access-1 to access-20, access-1 to access-20)."""
 
 from __future__ import annotations
 

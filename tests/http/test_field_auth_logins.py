@@ -1,5 +1,5 @@
 """What a login row may hold and what becomes of it, as users of the field write it: status, scheme, body, hash, claims
-(spec 5.3, reference 04, 3 and 10)."""
+(sign-in-14 to sign-in-20, sign-in-14 to sign-in-23, access-12 to access-20)."""
 
 from __future__ import annotations
 

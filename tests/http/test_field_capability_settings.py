@@ -1,4 +1,5 @@
-"""What settings of caches, proxies, HTTP types and uploads change, one by one (reference 05, 1.1, 2.1, 4.1 and 5.1)."""
+"""What settings of caches, proxies, HTTP types and uploads change, one by one (caching-1 to caching-3, outbound-1,
+outbound-2, proxies-1, proxies-2, uploads-1 to uploads-5)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
 

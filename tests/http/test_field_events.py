@@ -1,4 +1,5 @@
-"""Server-sent events as the field knows them (reference 05, 6): what becomes one, where streams are, who sees what."""
+"""Server-sent events as the field knows them (events-1 to events-9, events-11 to events-14): what becomes one, where
+streams are, who sees what."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Files under other settings than the usual ones: modes, scopes, patterns, and paths that several things share
-(reference 03, 1)."""
+(sql-files-1, sql-files-8)."""
 
 from __future__ import annotations
 

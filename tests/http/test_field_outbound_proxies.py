@@ -1,4 +1,4 @@
-"""Proxies as their sheet has them, line by line, where no other test has looked (reference 05, 4)."""
+"""Proxies as their sheet has them, line by line, where no other test has looked (proxies-1 to proxies-16)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
 

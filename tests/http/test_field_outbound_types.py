@@ -1,5 +1,5 @@
 """HTTP types and resolved parameters as their sheet has them, line by line, where no other test has looked
-(reference 05, 2 and 3)."""
+(execution-17 to execution-19, outbound-1 to outbound-18)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
 

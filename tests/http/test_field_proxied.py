@@ -1,4 +1,5 @@
-"""Forwarded headers and the way to https, line by line as the fact sheet has them (spec 2.10, reference 04, 18 and 20).
+"""Forwarded headers and the way to https, line by line as the fact sheet has them (server-6 to server-8, server-10,
+browsers-11, browsers-12, server-6 to server-10).
 
 A row of headers is a text with `|` between the fields, `For` short for `X-Forwarded-For`, and so on. What a routine
 sees of them is told in the order: address, Host, X-Forwarded-For, -Proto, -Host, X-Original-For, -Proto, -Host.

@@ -1,4 +1,5 @@
-"""`encrypt` and `decrypt` line by line, as the fact sheet has them (spec 4.3 rule 1, reference 04, 14).
+"""`encrypt` and `decrypt` line by line, as the fact sheet has them (protection-8 to protection-11, protection-8 to
+protection-13).
 
 What a routine was given is told by itself: `plain` for a value as it was sent, `sealed` for one that was not.
 """
@@ -320,6 +321,6 @@ def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: S
 
 
 def test_a_single_column_is_no_reason_to_complain(service: Service) -> None:
-    """Of a single value, names mean nothing (reference 04, 14)."""
+    """Of a single value, names mean nothing (protection-8 to protection-13)."""
     told = [line for line in service.log.splitlines() if "to decrypt; its columns" in line]
     assert len(told) == 2, told

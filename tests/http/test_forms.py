@@ -1,4 +1,4 @@
-"""Bodies that are forms, as browsers send them, and bodies that are one value (reference 01, 7.4 and 7.5)."""
+"""Bodies that are forms, as browsers send them, and bodies that are one value (binding-3, binding-19 to binding-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the service stops, and how another process takes its place (reference 06, 4.3)."""
+"""How the service stops, and how another process takes its place (operations-2)."""
 
 from __future__ import annotations
 

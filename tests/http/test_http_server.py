@@ -1,4 +1,4 @@
-"""The HTTP server section over real sockets: limits, protocols, Unix sockets (reference 06, 4)."""
+"""The HTTP server section over real sockets: limits, protocols, Unix sockets (browsers-12, server-1 to server-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composite types that stand for outgoing requests (spec 4.5; reference 05, 2)."""
+"""Composite types that stand for outgoing requests (outbound-4 to outbound-13; outbound-1 to outbound-18)."""
 
 # ruff: noqa: E501 (tables, one exchange a line)
 

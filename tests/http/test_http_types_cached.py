@@ -1,4 +1,4 @@
-"""Answers to outgoing requests that are kept: `cache` in the comment of a type (reference 05, 2.8)."""
+"""Answers to outgoing requests that are kept: `cache` in the comment of a type (outbound-18)."""
 
 from __future__ import annotations
 

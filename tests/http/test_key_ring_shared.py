@@ -1,4 +1,5 @@
-"""One key ring for all workers of a host, and for all hosts that share its storage (spec 2.11, reference 04, 13)."""
+"""One key ring for all workers of a host, and for all hosts that share its storage (protection-1 to protection-3,
+protection-6, protection-1 to protection-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints as tools: the server of the Model Context Protocol (reference 03, 12)."""
+"""Endpoints as tools: the server of the Model Context Protocol (mcp-1 to mcp-7, mcp-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemes of one's own beside the main ones, and what they take from these (reference 04, 2.2)."""
+"""Schemes of one's own beside the main ones, and what they take from these (sign-in-11, sign-in-12)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
 def test_a_cookie_that_browsers_drop_or_never_send_is_told_at_the_start(
     own_database: Database, serve_once: Serve
 ) -> None:
-    """SameSite=None is for https alone (reference 04, 1)."""
+    """SameSite=None is for https alone (sign-in-4)."""
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:CookieSameSite": "none",

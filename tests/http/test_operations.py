@@ -1,4 +1,5 @@
-"""Health and statistics over a socket (spec 2.7, 2.8 and 4.6, reference 06, 9 and 10)."""
+"""Health and statistics over a socket (caching-39 to caching-41, operations-3 to operations-8, operations-3 to
+operations-8)."""
 
 from __future__ import annotations
 

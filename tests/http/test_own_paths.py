@@ -1,4 +1,4 @@
-"""Whoever puts an endpoint where the service itself answers is told, and by which key it does (spec 4)."""
+"""Whoever puts an endpoint where the service itself answers is told, and by which key it does (routing-12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`param`: what a parameter is called, how it is read, and what it is when it is missing (reference 01, 5.7)."""
+"""`param`: what a parameter is called, how it is read, and what it is when it is missing (comments-22 to
+comments-25)."""
 
 from __future__ import annotations
 

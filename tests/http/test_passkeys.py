@@ -1,4 +1,4 @@
-"""Passkeys, with the SQL of the manual's page and an authenticator in software (reference 04, 12)."""
+"""Passkeys, with the SQL of the manual's page and an authenticator in software (passkeys-1 to passkeys-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments of the path as parameters, and overloads that share a path (reference 01, 7.7 and 8)."""
+"""Segments of the path as parameters, and overloads that share a path (routing-13 to routing-19)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ comment on function good() is 'HTTP GET /good';
 
 
 def test_ambiguous_templates_are_noticed_at_start(own_database: Database, serve_once: Serve) -> None:
-    """Never a coin toss at request time (reference 01, 4.2): the others are served, the clash is in the log."""
+    """Never a coin toss at request time (routing-9): the others are served, the clash is in the log."""
     service = serve_once(own_database, AMBIGUOUS)
     assert answer(service.get("/good")) == (200, TEXT, "1")
     service.wait_for_log("/a/{_y}")

@@ -1,4 +1,5 @@
-"""Endpoints that stand in front of other services (spec 4.3, 2.1 rule 6; reference 05, 4)."""
+"""Endpoints that stand in front of other services (protection-8 to protection-11, caching-18, proxies-5 to proxies-8;
+proxies-1 to proxies-16)."""
 
 # ruff: noqa: E501 (tables, one exchange a line)
 

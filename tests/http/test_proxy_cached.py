@@ -1,4 +1,4 @@
-"""Answers of other services that are kept (spec 2.1 rule 6; reference 05, 1.4 and 4.4)."""
+"""Answers of other services that are kept (caching-18; caching-12 to caching-23, proxies-9 to proxies-13)."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each
 
 
 def test_what_another_service_fills_is_no_part_of_the_key(service: Service) -> None:
-    """It is another one each time, and whoever forgets the answer does not ask for it (reference 05, 1.3)."""
+    """It is another one each time, and whoever forgets the answer does not ask for it (caching-9)."""
     assert "_proxy_body is filled by another service and is no part of the cache key" in service.log
     assert service.get("/by-answer?x=a").text == service.get("/by-answer?x=a").text
     assert service.post("/by-answer/purge?x=a").json() == {"invalidated": True}

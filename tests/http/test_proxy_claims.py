@@ -1,4 +1,4 @@
-"""What a proxy says about its caller (spec 4.3 rule 4; reference 05, 4.3)."""
+"""What a proxy says about its caller (proxies-5 to proxies-8; proxies-4 to proxies-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From the query string to parameters: every type, lists, defaults, NULL, what does not fit (reference 01, 6-7)."""
+"""From the query string to parameters: every type, lists, defaults, NULL, what does not fit (routing-13 to routing-15,
+binding-3 to binding-26)."""
 
 from __future__ import annotations
 
@@ -258,7 +259,7 @@ comment on function probe(int, json) is 'HTTP';
 
 
 def test_parameter_called_headers_receives_the_request_headers(own_database: Database, serve_once: Serve) -> None:
-    """`RequestHeadersMode` is `Parameter` by default (reference 01, 7.6); a request cannot forge what it receives."""
+    """`RequestHeadersMode` is `Parameter` by default (binding-23); a request cannot forge what it receives."""
     service = serve_once(own_database, HEADERS)
     response = service.get("/api/probe", headers={"x-probe": "one", "accept": "a/b"})
     seen = {name.lower(): value for name, value in response.json().items()}

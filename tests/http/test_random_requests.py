@@ -61,7 +61,7 @@ def unexpected(sent: Request, status: int, body: bytes) -> str:
     problem = json.loads(body)
     if SQLSTATE.fullmatch(problem["detail"]):
         return ""
-    # A JSON value of the wrong type is answered 500 by the rules of the field (reference 01, 7.8).
+    # A JSON value of the wrong type is answered 500 by the rules of the field (binding-11).
     return "" if problem["detail"].startswith("parameter '") else f"500 of our own: {problem}"
 
 

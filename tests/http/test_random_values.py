@@ -1,5 +1,6 @@
 """Random values of random types: what the service answers is PostgreSQL's own `to_json` of them, but for the
-differences that reference 02 documents. Each difference has a name in `Undo`, which takes it back.
+differences that docs/internals/behaviour/rendering.md documents. Each difference has a name in `Undo`, which takes it
+back.
 
 `ROWCALL_RANDOM_TYPES` and `ROWCALL_RANDOM_ROUNDS` make it longer; `ROWCALL_RANDOM_SEED` repeats a run that failed.
 """
@@ -78,7 +79,7 @@ class Undo:
         return self.value(kind, meaning(render_value(as_twin(kind), ours, "element")), "element")
 
     def keys_are_converted(self, kind: Composite, ours: Any, place: str) -> Any:
-        """place: of the fields. A nested column's are told like columns (reference 02, 4.2)."""
+        """place: of the fields. A nested column's are told like columns (rendering-19)."""
         mark, members = ours
         assert (mark, [key for key, _ in members]) == ("object", [nested_name(name) for name, _ in kind.fields])
         return mark, [
@@ -115,7 +116,7 @@ def as_twin(kind: Kind) -> twin.Type:
 
 
 def all_null_is_null(kind: Kind, ours: Any, theirs: Any) -> bool:
-    """A composite column whose fields are all NULL (reference 02, 4.2)."""
+    """A composite column whose fields are all NULL (rendering-19)."""
     if ours is not None or theirs is None or not isinstance(base_of(kind), Composite):
         return False
     return all(member is None for _, member in theirs[1])

@@ -1,4 +1,5 @@
-"""Limits on how often callers may ask: four ways to count, callers told apart, queues, refusals (reference 04, 17)."""
+"""Limits on how often callers may ask: four ways to count, callers told apart, queues, refusals (limits-1 to
+limits-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`raw`: the text of the server instead of JSON, to the byte (reference 02, 9)."""
+"""`raw`: the text of the server instead of JSON, to the byte (rendering-36 to rendering-38)."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_the_claims_of_a_refresh_token_are_those_of_the_field(service: Service) 
 
 
 def test_a_scheme_with_the_same_secret_refreshes_its_own_tokens_only(service: Service) -> None:
-    """Or a sign-in that was meant for an hour would go on for weeks (reference 04, pitfall 28)."""
+    """Or a sign-in that was meant for an hour would go on for weeks (sign-in-13)."""
     brief, lasting = (issued(service, scheme)["refreshToken"] for scheme in ("brief", "Bearer"))
     problem(signed(service, brief), 401)
     with service.new_client() as client:

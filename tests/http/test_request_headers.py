@@ -1,4 +1,4 @@
-"""The headers of a request, in a parameter or in a setting of the routine's transaction (reference 01, 7.6)."""
+"""The headers of a request, in a parameter or in a setting of the routine's transaction (binding-22 to binding-24)."""
 
 from __future__ import annotations
 

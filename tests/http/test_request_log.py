@@ -1,4 +1,4 @@
-"""One entry for each request, ids that go with it, and problems that name their trace (reference 06, 3.3)."""
+"""One entry for each request, ids that go with it, and problems that name their trace (logging-6, logging-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Parameters that SQL in the comment fills, and no request can (spec 4.5 rule 4; reference 05, 3)."""
+"""Parameters that SQL in the comment fills, and no request can (execution-17 to execution-19; execution-17 to
+execution-19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Header lines of a comment, the values of the request in their placeholders (reference 02, 10.1; 01, 5.6, 5.8)."""
+"""Header lines of a comment, the values of the request in their placeholders (comments-21 to comments-28,
+rendering-40)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`CommandRetryOptions`, `retry_strategy` (reference 01, 12): what passes by itself is tried again, when it is safe."""
+"""`CommandRetryOptions`, `retry_strategy` (execution-11 to execution-14): what passes by itself is tried again, when it
+is safe."""
 
 from __future__ import annotations
 
@@ -143,7 +144,7 @@ def test_a_set_is_tried_again_before_it_is_sent(service: Service) -> None:
 
 
 def test_a_procedure_that_may_commit_is_never_tried_again(service: Service, database: Database) -> None:
-    """It may have done so on its way (reference 08, 3)."""
+    """It may have done so on its way (driver-12)."""
     assert problem(service.post("/api/proceed-committing", json={"code": "40001"}), 500)["title"] == "40001: run 1"
     assert _runs(database) == 1
 

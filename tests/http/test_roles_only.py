@@ -1,5 +1,5 @@
 """`authorize` names roles: a name or an id that anybody may choose opens nothing, unless it is said to be one
-(spec 5.4, issue 12.1).
+(access-1 to access-4, issue 12.1).
 """
 
 from __future__ import annotations

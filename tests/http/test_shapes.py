@@ -1,4 +1,4 @@
-"""What a routine declares to return decides what the body looks like (reference 02, 1-4).
+"""What a routine declares to return decides what the body looks like (rendering-1 to rendering-22).
 
 Decided from the catalogue and never from values, so a set is an array however many rows it has.
 """

@@ -1,4 +1,4 @@
-"""Signing in by a routine's row, and out again (spec 5.3 and 5.6, reference 04, 3 to 7)."""
+"""Signing in by a routine's row, and out again (sign-in-14 to sign-in-34, sign-in-14 to sign-in-35)."""
 
 from __future__ import annotations
 

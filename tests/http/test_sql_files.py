@@ -1,4 +1,5 @@
-"""A file of SQL is an endpoint: its path, its method, its parameters and what it answers with (reference 03)."""
+"""A file of SQL is an endpoint: its path, its method, its parameters and what it answers with
+(docs/internals/behaviour/sql-files.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What annotations do on routines they do on files: a look at each capability from there (reference 03, 6)."""
+"""What annotations do on routines they do on files: a look at each capability from there (sql-files-29 to
+sql-files-32)."""
 
 from __future__ import annotations
 

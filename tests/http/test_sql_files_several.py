@@ -1,5 +1,5 @@
 """A file of several statements answers with one object, and each statement counts as if it were sent alone
-(reference 03, 5)."""
+(sql-files-23 to sql-files-28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start says, and what it shows to somebody who watches (reference 06, 3.3 and 4.1)."""
+"""What a start says, and what it shows to somebody who watches (logging-6, logging-7, operations-1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files beside the endpoints, as a browser asks for them (reference 06, 6, reference 04, 21)."""
+"""Files beside the endpoints, as a browser asks for them (static-files-1 to static-files-6, static-files-4)."""
 
 from __future__ import annotations
 

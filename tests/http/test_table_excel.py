@@ -1,4 +1,4 @@
-"""Rows as a spreadsheet, read by openpyxl (spec 2.5, reference 02, 11.3)."""
+"""Rows as a spreadsheet, read by openpyxl (formats-1 to formats-6, formats-6 to formats-9)."""
 
 from __future__ import annotations
 

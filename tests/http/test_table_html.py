@@ -1,4 +1,4 @@
-"""Rows as an HTML table (spec 2.5, reference 02, 11)."""
+"""Rows as an HTML table (formats-1 to formats-6, formats-1 to formats-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which relations become endpoints, with which operations, for whom; and every type of column (reference 01, 15)."""
+"""Which relations become endpoints, with which operations, for whom; and every type of column (tables-1 to
+tables-14)."""
 
 from __future__ import annotations
 
@@ -303,7 +304,8 @@ class TestTypes:
         plain = every_database.value(f"select to_jsonb({column}) from shop.sample where id = %s", number)
         stored = made.json()[0][column]
         assert stored is not None
-        # Spellings differ for some types (reference 02); what differs most is checked by the tests of responses.
+        # Spellings differ for some types (docs/internals/behaviour/rendering.md); what differs most is checked by the
+        # tests of responses.
         if not isinstance(plain, dict | list) and column not in {"tstz", "cash", "num"}:
             assert stored == plain
         if not isinstance(given, list):

@@ -1,4 +1,4 @@
-"""Tables as endpoints: what each operation does, over a socket (reference 01, 15)."""
+"""Tables as endpoints: what each operation does, over a socket (tables-1 to tables-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long a routine may run: `timeout`, `Service:CommandTimeout`, in all forms of an interval (spec 2.4)."""
+"""How long a routine may run: `timeout`, `Service:CommandTimeout`, in all forms of an interval (comments-29,
+execution-22)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints as function-calling tools, and llms.txt (reference 03, 14)."""
+"""Endpoints as function-calling tools, and llms.txt (documents-9, documents-10)."""
 
 from __future__ import annotations
 

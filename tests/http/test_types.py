@@ -1,4 +1,5 @@
-"""Every base type on its way out: digits, blanks and escapes are PostgreSQL's own (reference 02, 3 and 7).
+"""Every base type on its way out: digits, blanks and escapes are PostgreSQL's own (rendering-14, rendering-25 to
+rendering-29).
 
 One function for each row of the tables, so that a body is compared to the byte.
 """

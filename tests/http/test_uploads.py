@@ -1,4 +1,5 @@
-"""Uploads by the four handlers: what the routine is told, what is stored, what a client sees (reference 05, 5)."""
+"""Uploads by the four handlers: what the routine is told, what is stored, what a client sees (uploads-1 to
+uploads-25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Row commands learn who uploads: in what they are told of the file, and in their session (reference 05, 5.4)."""
+"""Row commands learn who uploads: in what they are told of the file, and in their session (uploads-14 to
+uploads-21)."""
 
 from __future__ import annotations
 

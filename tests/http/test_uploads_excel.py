@@ -1,4 +1,4 @@
-"""Uploads of workbooks: a row command for each row of a sheet (reference 05, 5.4)."""
+"""Uploads of workbooks: a row command for each row of a sheet (uploads-14 to uploads-21)."""
 
 from __future__ import annotations
 

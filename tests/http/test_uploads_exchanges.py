@@ -1,5 +1,5 @@
-"""Uploads and the whole answer to each, to the byte: names, order and types of what is told, and every error (reference
-05, 5.2 to 5.6; spec 4.4)."""
+"""Uploads and the whole answer to each, to the byte: names, order and types of what is told, and every error
+(proxies-15, uploads-6 to uploads-24; uploads-1 to uploads-22)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ CASES: dict[str, Case] = {
                 routine="(_files json) returns setof text language sql as "
                 "$$ select f ->> 'fileName' from json_array_elements(_files) f $$"),
     "procedure": Case("upload", (TEXT,), "204", routine="procedure (_files json) language sql as ''"),
-    # Procedures give nothing back, whatever their parameters hold (reference 02, 6).
+    # Procedures give nothing back, whatever their parameters hold (rendering-15 to rendering-17).
     "procedure inout": Case("upload", (TEXT,), "204", routine="procedure (inout _files json) language plpgsql as "
                             "$$ begin _files := '1'; end $$"),
     "other parameters": Case("upload", (TEXT,), "200T 7 text", query="n=7&a=x",

@@ -1,5 +1,5 @@
 """What each setting of an upload does, in a comment: with and without the handler in front, as text, as a placeholder
-(reference 05, 5.1 to 5.5). A row is an endpoint, what is sent to it, and what becomes of it."""
+(uploads-1 to uploads-22). A row is an endpoint, what is sent to it, and what becomes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`validate`, `ValidationOptions` (reference 01, 10): which values are refused, how, and before what."""
+"""`validate`, `ValidationOptions` (execution-6 to execution-10): which values are refused, how, and before what."""
 
 from __future__ import annotations
 

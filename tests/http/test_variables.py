@@ -1,4 +1,5 @@
-"""Environment variables in values of annotations, where the configuration allows them (reference 01, 5.8; 05, 2.1)."""
+"""Environment variables in values of annotations, where the configuration allows them (comments-26 to comments-28,
+outbound-1, outbound-2)."""
 
 from __future__ import annotations
 

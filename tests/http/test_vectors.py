@@ -61,13 +61,14 @@ def meaning(text: str) -> Any:
 
 
 def wanted(vector: dict[str, Any]) -> str:
-    """The JSON of a vector. Where it has the blank of a timestamp in a composite, design 1 wins: `T` at every depth."""
+    """The JSON of a vector. Where it has the blank of a timestamp in a composite, rendering-26 wins: `T` at every
+    depth."""
     return BLANK.sub(r"\1T", vector.get("recommended", vector["json"]))
 
 
 def in_column(vector: dict[str, Any], expected: str) -> Any:
     """A composite column of a function stands for its fields as columns: it is null where all of them are, and they
-    are told as in columns (reference 02, 4.2)."""
+    are told as in columns (rendering-19)."""
     value = meaning(expected)
     if vector["context"] != "composite" or value is None:
         return value

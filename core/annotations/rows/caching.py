@@ -1,4 +1,4 @@
-"""Annotations about caching (spec 2.1, reference 05, 1.2): here, and at whoever keeps answers elsewhere."""
+"""Annotations about caching (caching-4 to caching-7): here, and at whoever keeps answers elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _cached(draft: Draft, line: Line) -> None:
-    """Names that are none are dropped; when none is left the line counts as a bare one (reference 05, 1.2)."""
+    """Names that are none are dropped; when none is left the line counts as a bare one (caching-4)."""
     known = tuple(name for name in line.arguments if name in draft.parameters)
     draft.within("caching", Caching(), enabled=True, parameters=known or None)
     for name in line.arguments:

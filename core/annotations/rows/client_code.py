@@ -1,4 +1,4 @@
-"""Annotations about generated clients: tsclient_… and dartclient_…, all in the form `key = value` (reference 07, 3).
+"""Annotations about generated clients: tsclient_… and dartclient_…, all in the form `key = value` (clients-4).
 
 The two that the specification shows without `=` may also stand alone.
 """

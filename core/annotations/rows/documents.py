@@ -1,4 +1,4 @@
-"""Annotations about descriptions of the service for others: mcp, openapi (reference 03, 12 and 13).
+"""Annotations about descriptions of the service for others: mcp, openapi (mcp-1, documents-5).
 
 They count in muted blocks too: that is how the established system treats what its plugins read.
 """

@@ -1,4 +1,4 @@
-"""Annotations about encrypted values: encrypt, decrypt (spec 4.3 rule 1, reference 04, 14)."""
+"""Annotations about encrypted values: encrypt, decrypt (protection-8 to protection-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotations about server-sent events (reference 05, 6.2)."""
+"""Annotations about server-sent events (events-1 to events-3)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _events(**roles: bool) -> Apply:
             try:
                 draft.within("events", Events(), level=_level(level))
             except BadValueError as error:
-                # The level stays what it was (reference 05, 6.2), and everything else counts.
+                # The level stays what it was (events-1 to events-3), and everything else counts.
                 draft.warn(line, str(error))
         draft.within("events", Events(), **roles)
         subscribes = "subscribe" in roles
@@ -48,7 +48,7 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Without a path the segment is the name of the level in force at this line (reference 05, 6.2)."""
+    """Without a path the segment is the name of the level in force at this line (events-1 to events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 

@@ -17,7 +17,7 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:
-    """A bad one also drops an earlier timeout (reference 01, 5.4). `2 minutes` is two of them, and not two seconds."""
+    """A bad one also drops an earlier timeout (comments-15). `2 minutes` is two of them, and not two seconds."""
     whole = parse_interval(line.joined)
     seconds = parse_interval(line.arguments[0]) if whole is None else whole
     draft.set(timeout=seconds)

@@ -23,7 +23,7 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 
 def _http(draft: Draft, line: Line) -> None:
-    """`HTTP [method] [path]`; with more words than that the line only exposes (reference 01, 5.3)."""
+    """`HTTP [method] [path]`; with more words than that the line only exposes (comments-12)."""
     draft.exposed = True
     words = line.arguments
     if draft.block:

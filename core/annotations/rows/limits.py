@@ -1,4 +1,4 @@
-"""Annotations about who may call, besides signing in: rate_limiter and HTTP Basic (reference 04, 9 and 17)."""
+"""Annotations about who may call, besides signing in: rate_limiter and HTTP Basic (access-6, limits-6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _basic(draft: Draft, line: Line) -> None:
 
 
 def _assign_basic(draft: Draft, value: str) -> None:
-    """A third word in front is what the established system expects there; it means nothing (reference 01, 5.4)."""
+    """A third word in front is what the established system expects there; it means nothing (access-6)."""
     words = tuple(word for word in value.replace(",", " ").split(" ") if word)
     _add_user(draft, words if len(words) < 3 else words[1:])
 

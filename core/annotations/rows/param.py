@@ -38,7 +38,7 @@ _WORD = re.compile(r"[^\s]+")
 
 
 def _param(draft: Draft, line: Line) -> None:
-    """The forms of reference 01, 5.7, in the order in which they are told apart."""
+    """The forms of comments-22, in the order in which they are told apart."""
     parameter, rest = _split(line.rest)
     words = rest.replace(",", " ").split()
     lower = [word.lower() for word in words]

@@ -1,4 +1,4 @@
-"""Annotations about other services: proxy, proxy_out, hedge (reference 05, 4.2)."""
+"""Annotations about other services: proxy, proxy_out, hedge (proxies-3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _forward(option: str) -> Apply:
 
 
 def _forwarding(draft: Draft, line: Line) -> Forwarding:
-    """A word that is neither does not count (reference 05, 4.2)."""
+    """A word that is neither does not count (proxies-3)."""
     method = None
     url = None
     for word in line.arguments:

@@ -1,4 +1,4 @@
-"""Annotations about raw results: raw, separator, new_line, columns (reference 02, 9)."""
+"""Annotations about raw results: raw, separator, new_line, columns (rendering-36 to rendering-38)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _status(draft: Draft, line: Line) -> None:
 
 
 def set_header(draft: Draft, name: str, value: str) -> None:
-    """Content-Type replaces; every other name adds a header line, a repeated one too (reference 01, 5.6)."""
+    """Content-Type replaces; every other name adds a header line, a repeated one too (comments-21)."""
     if _UNSENDABLE.search(value):
         raise BadValueError("a header value cannot contain control characters")
     if name.lower() in _FRAMING:

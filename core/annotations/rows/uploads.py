@@ -1,4 +1,4 @@
-"""Annotations about uploads: upload, and the settings of its handlers (reference 05, 5.1 and 5.2).
+"""Annotations about uploads: upload, and the settings of its handlers (uploads-3, uploads-6).
 
 A setting counts for every handler, or for one when the handler's key stands in front: `csv_row_command`. Its value may
 hold `{placeholders}`; only one without can be checked here.
@@ -72,7 +72,7 @@ def _image_words(value: str) -> list[str]:
 
 
 def _tell_unknown_images(draft: Draft, word: str, value: str) -> None:
-    """The types that are some still count (reference 05, 5.3)."""
+    """The types that are some still count (uploads-12)."""
     unknown = [one for one in _image_words(value) if one not in _IMAGES]
     if unknown and "{" not in value:
         listed = ", ".join(sorted(_IMAGES - {"true", "false"}))
@@ -90,7 +90,7 @@ _KINDS: dict[str, Callable[[str], str | None]] = {
 
 
 def keep_path(draft: Draft, word: str, value: str) -> None:
-    """`path = <folder>`: not where the endpoint is, but where uploaded files go (reference 05, 5.1)."""
+    """`path = <folder>`: not where the endpoint is, but where uploaded files go (uploads-5)."""
     _assign(_is_anything)(draft, word, value)
 
 

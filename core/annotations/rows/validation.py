@@ -6,7 +6,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 
 
 def _validate(draft: Draft, line: Line) -> None:
-    """Lines accumulate. Names keep their case: they are compared exactly (reference 01, 10)."""
+    """Lines accumulate. Names keep their case: they are compared exactly (execution-6)."""
     parameter, using, *rules = line.arguments
     if using.lower() != "using":
         raise BadValueError("`validate <parameter> using <rule>` is expected")

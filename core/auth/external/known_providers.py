@@ -1,4 +1,5 @@
-"""Providers that are known by their names: their addresses unless the configuration gives others (reference 04, 11)."""
+"""Providers that are known by their names: their addresses unless the configuration gives others
+(external-sign-in-1)."""
 
 from __future__ import annotations
 

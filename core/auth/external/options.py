@@ -1,4 +1,5 @@
-"""What the configuration says about sign-in through outside providers, frozen (reference 04, 11)."""
+"""What the configuration says about sign-in through outside providers, frozen (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ TEMPLATE = (
 
 
 UNTYPED = {4: "", 5: "", 6: ""}
-"""Values of the command that json, jsonb and text take alike (reference 04, pitfall 19)."""
+"""Values of the command that json, jsonb and text take alike (external-sign-in-6)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""The page on which a sign-in begins and to which the provider leads back, and its script (reference 04, 11).
+"""The page on which a sign-in begins and to which the provider leads back, and its script (external-sign-in-2,
+external-sign-in-3).
 
 The script keeps the field's contract with sessionStorage. Wherever the browser goes in the end is on this origin: the
 address is compared after the browser itself has read it, so no spelling of another host gets through.

@@ -1,4 +1,4 @@
-"""Who a provider says it is: e-mail and name in the forms that the known ones use (reference 04, 11)."""
+"""Who a provider says it is: e-mail and name in the forms that the known ones use (external-sign-in-5)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Clients in Dart, for Flutter and others (reference 07, 19): endpoints in, texts of files out."""
+"""Clients in Dart, for Flutter and others (clients-28, clients-29): endpoints in, texts of files out."""

@@ -1,4 +1,4 @@
-"""Endpoints → the files of a Dart client, as texts (reference 07, 19)."""
+"""Endpoints → the files of a Dart client, as texts (clients-28, clients-29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of a Dart client as text (reference 07, 19)."""
+"""A function of a Dart client as text (clients-28, clients-29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Classes of requests and answers in Dart: their names, their fields, their way from and to JSON (reference 07, 19)."""
+"""Classes of requests and answers in Dart: their names, their fields, their way from and to JSON (clients-28,
+clients-29)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ UPLOADED = Row(
         RowField("status", TEXT),
     )
 )
-"""What an upload tells of each file (reference 07, 12.5)."""
+"""What an upload tells of each file (clients-21)."""
 
 
 @dataclass(slots=True)

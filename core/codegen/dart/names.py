@@ -1,4 +1,4 @@
-"""Names and literals of Dart (reference 07, 19)."""
+"""Names and literals of Dart (clients-28, clients-29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and composites as TypedDicts: JSON as it comes, with types (reference 07, 8 and 9.5)."""
+"""Rows and composites as TypedDicts: JSON as it comes, with types (clients-13, clients-17)."""
 
 from __future__ import annotations
 

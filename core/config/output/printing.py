@@ -1,4 +1,4 @@
-"""The configuration in force as JSON with comments, whole or as far as it matches a word (reference 06, 2.5).
+"""The configuration in force as JSON with comments, whole or as far as it matches a word (command-5).
 
 What is printed can be read again as a configuration file.
 """

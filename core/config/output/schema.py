@@ -1,4 +1,4 @@
-"""The table as a JSON Schema (draft-07), for editors and for checks before a deployment (reference 06, 2.7)."""
+"""The table as a JSON Schema (draft-07), for editors and for checks before a deployment (command-7)."""
 
 from __future__ import annotations
 

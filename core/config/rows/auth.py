@@ -1,4 +1,5 @@
-"""Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (spec 5.1)."""
+"""Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (sign-in-1,
+sign-in-2)."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text, texts
 

@@ -1,4 +1,4 @@
-"""Client code in TypeScript and JavaScript (spec 2.6)."""
+"""Client code in TypeScript and JavaScript (clients-1 to clients-3)."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
 

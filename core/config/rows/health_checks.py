@@ -1,4 +1,4 @@
-"""Health endpoints (spec 2.8)."""
+"""Health endpoints (operations-3 to operations-5)."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, section, text
 

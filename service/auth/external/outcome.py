@@ -1,4 +1,5 @@
-"""What a profile leads to: the operator's command says who it is, and its row signs in (reference 04, 3 and 11)."""
+"""What a profile leads to: the operator's command says who it is, and its row signs in (external-sign-in-6,
+sign-in-23)."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ class Outcome:
             exchange.protocol.response_empty(row.status, headers)
 
     def fail(self, exchange: Exchange, error: TalkError, cookies: list[str]) -> None:
-        """The reason is for the log: a stranger may have caused it (reference 04, 11)."""
+        """The reason is for the log: a stranger may have caused it (external-sign-in-7)."""
         log.error("Error talking to %s: %s", self._provider.key, one_line(str(error)))
         headers = [("content-type", "text/plain"), *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         exchange.protocol.response_bytes(500, headers, f"Error talking to {self._provider.key}".encode())

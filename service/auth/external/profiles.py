@@ -1,4 +1,4 @@
-"""From a code to a profile: the code becomes tokens, the tokens tell who it is (reference 04, 11)."""
+"""From a code to a profile: the code becomes tokens, the tokens tell who it is (external-sign-in-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The paths of each provider: its page, the code that comes back, refresh and sign-out (reference 04, 11).
+"""The paths of each provider: its page, the code that comes back, refresh and sign-out (external-sign-in-2 to
+external-sign-in-10).
 
 GET shows the page, at the start and when the provider leads back. The page's script sends the code by POST; the
 service makes a profile of it, asks the operator's command who that is, and signs that user in.
@@ -58,7 +59,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
 
 
 def _exactly(path: str) -> Step:
-    """Routes are found in any case; what a provider leads back to is one address (reference 04, 11)."""
+    """Routes are found in any case; what a provider leads back to is one address (external-sign-in-2)."""
 
     def look(exchange: Exchange) -> None:
         if exchange.scope.path != path:

@@ -1,5 +1,5 @@
 """The commands of passkeys: each endpoint runs its own in one transaction, and repeats all of it where the strategy
-says so (reference 04, 12.2)."""
+says so (passkeys-4, passkeys-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The second halves: what the authenticator has made is verified, kept, or taken as a sign-in (reference 04, 12.2)."""
+"""The second halves: what the authenticator has made is verified, kept, or taken as a sign-in (passkeys-4,
+passkeys-5)."""
 
 from __future__ import annotations
 
@@ -198,7 +199,7 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, exchange: Exchange, found: Row | None) -> None:
-        """The row is one of a login, but for the hash (reference 04, 3)."""
+        """The row is one of a login, but for the hash (sign-in-23)."""
         if found is None or all(cell.text is None for cell in found.cells):
             raise _failed(401)
         try:

@@ -1,4 +1,4 @@
-"""The first halves: what a browser needs to make a key, or to sign with one (reference 04, 12.3)."""
+"""The first halves: what a browser needs to make a key, or to sign with one (passkeys-6, passkeys-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the requests of the endpoints hold, taken apart (reference 04, 12.3). Whatever is wrong is 400."""
+"""What the requests of the endpoints hold, taken apart (passkeys-6, passkeys-7). Whatever is wrong is 400."""
 
 from __future__ import annotations
 

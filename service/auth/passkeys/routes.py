@@ -1,4 +1,4 @@
-"""The six endpoints of passkeys (reference 04, 12): who may call them, and what they run."""
+"""The six endpoints of passkeys (passkeys-1 to passkeys-10): who may call them, and what they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an authenticator has sent, checked as WebAuthn asks (level 3, 7.1 and 7.2; reference 04, 12.4).
+"""What an authenticator has sent, checked as WebAuthn asks (level 3, 7.1 and 7.2; passkeys-8).
 
 The library takes everything apart; each check stands here, in the order of the sheet and with its words. Imported by
 workers that offer passkeys only: it brings 20 MB along.

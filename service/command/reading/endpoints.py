@@ -1,4 +1,4 @@
-"""`--endpoints`: what would be served, as JSON, without serving it (reference 06, 2.9)."""
+"""`--endpoints`: what would be served, as JSON, without serving it (command-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--encrypt`: what `encrypt` would keep of a text, for values that are written by hand (reference 06, 2.4).
+"""`--encrypt`: what `encrypt` would keep of a text, for values that are written by hand (command-4).
 
 Programs take the last line of the output.
 """

@@ -1,4 +1,4 @@
-"""`rowcall --test`: from the configuration to the exit code (reference 03, 8; reference 06, 2.10)."""
+"""`rowcall --test`: from the configuration to the exit code (testing-1)."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class Run:
         templates: Templates,
         applications: Sequence[TestApplication],
     ) -> None:
-        """Goes on until a signal ends it (reference 03, 9)."""
+        """Goes on until a signal ends it (testing-15)."""
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
         look = partial(_fingerprint, next(iter(reader.sources())))

@@ -1,4 +1,4 @@
-"""Which lane a routine is fast enough for, decided by measurement (reference 08, rule 2).
+"""Which lane a routine is fast enough for, decided by measurement (driver-2).
 
 One slow call in a hundred makes a shared connection up to 19 times slower for everybody on it, so a routine starts
 alone, is promoted when it has shown that it is fast, and is demoted when it turns out not to be.

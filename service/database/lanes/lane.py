@@ -78,7 +78,7 @@ def log_closed(lane: str, connection: Connection) -> None:
 async def cancel_safely(connector: Connector, connection: Connection, request: Request) -> bool:
     """Cancels `request` if the connection still runs it, and nothing stands behind it but its own reset. Nobody else
     gets the connection before the cancel request has returned and the Sync was read: a late cancel would hit whoever
-    uses it next (reference 08, 5.2). False: there was nothing to cancel."""
+    uses it next (driver-22). False: there was nothing to cancel."""
     if not connection.begin_cancel(request):
         return False
     try:

@@ -50,7 +50,7 @@ class Width:
     """How a shared lane grows.
 
     first: connections at the start. few: how many there are at most while calls are fast, and most: when they wait,
-    mostly for the disk that commits go to, since several can wait together (reference 08, 5y). depth: requests under
+    mostly for the disk that commits go to, since several can wait together (driver-3). depth: requests under
     way on each while calls wait, and deep: while they do not.
     """
 

@@ -343,7 +343,7 @@ class ExclusiveRuns:
 
     async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
         """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
-        from committing (reference 08, 3), or end when it does. The reset behind it takes them back."""
+        from committing (driver-12), or end when it does. The reset behind it takes them back."""
         if call.session.reads_sequences:
             discard = Request(DISCARD_SEQUENCES, [])
             discard.timeout = RESET_SECONDS

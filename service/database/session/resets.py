@@ -1,4 +1,4 @@
-"""What takes back what a routine may have left in its session, in one round behind the call (reference 08, 6).
+"""What takes back what a routine may have left in its session, in one round behind the call (driver-19).
 
 Only what is needed is sent: most routines leave nothing, many others one thing.
 """

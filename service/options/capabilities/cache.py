@@ -1,4 +1,5 @@
-"""Settings → how answers are kept (spec 2.1 to 2.3). A profile or rule that cannot be used is skipped, and named."""
+"""Settings → how answers are kept (caching-1 to caching-7, caching-33 to caching-37). A profile or rule that cannot be
+used is skipped, and named."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def cache_options(settings: Settings) -> CacheOptions:
         tags_path=_tags_path(settings),
         tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
         hybrid=HybridOptions(
-            # Explicitly nowhere is nowhere (reference 05, 1.1).
+            # Explicitly nowhere is nowhere (caching-3).
             uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend")
             and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip()),
             longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),
@@ -133,7 +134,7 @@ def _text(settings: Settings, path: str) -> str | None:
 
 
 def _parameters(settings: Settings, path: str) -> tuple[str, ...] | None:
-    """An empty list is one: no parameter tells answers apart (spec 2.2)."""
+    """An empty list is one: no parameter tells answers apart (caching-33)."""
     node = find(settings.root, path)
     if isinstance(node, Section) and node.is_array and not node.children:
         return ()

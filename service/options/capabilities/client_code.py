@@ -1,4 +1,5 @@
-"""`Service:ClientCodeGen` and its like for Dart and Python → what clients are written (spec 2.6, reference 07)."""
+"""`Service:ClientCodeGen` and its like for Dart and Python → what clients are written (clients-1 to clients-3,
+docs/internals/behaviour/clients.md)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
-    """`Service:DartClientCodeGen` (reference 07, 19)."""
+    """`Service:DartClientCodeGen` (clients-28, clients-29)."""
     path = _path(settings, _D)
     if path is None:
         return None

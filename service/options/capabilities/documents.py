@@ -1,4 +1,4 @@
-"""`OpenApiOptions` and `HttpFileOptions` → which descriptions of the service are made (reference 03, 11 and 13)."""
+"""`OpenApiOptions` and `HttpFileOptions` → which descriptions of the service are made (documents-1 to documents-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings → limits on how often callers may ask (reference 04, 17). What cannot be used is skipped, and named."""
+"""Settings → limits on how often callers may ask (limits-1 to limits-8). What cannot be used is skipped, and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`McpOptions` → the server of the Model Context Protocol, and descriptions of its tools (reference 03, 12 and 14)."""
+"""`McpOptions` → the server of the Model Context Protocol, and descriptions of its tools (documents-9, documents-10,
+mcp-1 to mcp-9)."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def _origins(settings: Settings) -> Iterator[str]:
 def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
-    """`ToolSchemas`, which does not need the server (reference 03, 14)."""
+    """`ToolSchemas`, which does not need the server (documents-9, documents-10)."""
     if not settings.flag(_T + "Enabled"):
         return None
     return ToolSchemaOptions(

@@ -1,4 +1,4 @@
-"""`HealthChecks` and `Stats` → what is told about the service and its database (spec 2.7 and 2.8)."""
+"""`HealthChecks` and `Stats` → what is told about the service and its database (operations-3 to operations-8)."""
 
 from __future__ import annotations
 

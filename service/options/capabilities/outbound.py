@@ -1,4 +1,4 @@
-"""Settings → the options of requests that go out (reference 05, 2.1 and 4.1)."""
+"""Settings → the options of requests that go out (outbound-1, outbound-2, proxies-1, proxies-2)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _proxy(settings: Settings) -> ProxyOptions:
 
 
 def _timeout(settings: Settings) -> float:
-    """What is no duration is 30 seconds (reference 05, 4.1)."""
+    """What is no duration is 30 seconds (proxies-1)."""
     written = settings.text_or_none(_PROXY + "DefaultTimeout")
     seconds = parse_interval(written) if written else None
     if written and seconds is None:

@@ -1,4 +1,4 @@
-"""`Auth:PasskeyAuth` → what the endpoints of passkeys ask and say (reference 04, 12.1)."""
+"""`Auth:PasskeyAuth` → what the endpoints of passkeys ask and say (passkeys-1 to passkeys-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`StaticFiles` → which files are served, to whom, and what is put into them (reference 06, 6)."""
+"""`StaticFiles` → which files are served, to whom, and what is put into them (static-files-1 to static-files-6)."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _tags(settings: Settings, key: str) -> frozenset[str]:
 
 
 def _timeout(settings: Settings) -> float:
-    """What cannot be read is the default; nothing or less than nothing sets no limit (reference 03, 8.1)."""
+    """What cannot be read is the default; nothing or less than nothing sets no limit (testing-2, testing-3)."""
     text = str(settings.value(_P + "PerTestTimeout") or "").strip()
     if text.startswith("-"):
         return 0.0

@@ -1,4 +1,4 @@
-"""`Service:UploadOptions` → frozen options (reference 05, 5.1)."""
+"""`Service:UploadOptions` → frozen options (uploads-1, uploads-2)."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def _common(settings: Settings) -> Common:
         text_bytes=settings.integer(_H + "TextTestBufferSize", minimum=1),
         control_bytes=settings.integer(_H + "TextNonPrintableThreshold"),
         image_types=settings.text(_H + "AllowedImageTypes"),
-        # An empty key switches it off, null is the default (reference 05, 5.1).
+        # An empty key switches it off, null is the default (uploads-2).
         claims_key="claims" if claims is None else claims,
     )
 
 
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
-    """None at all where only the one for spreadsheets would be left (reference 05, 5.1)."""
+    """None at all where only the one for spreadsheets would be left (uploads-1)."""
     plain = dict(_plain_handlers(settings))
     if not plain or not settings.flag(_H + "ExcelUploadEnabled"):
         return plain

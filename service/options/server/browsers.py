@@ -1,4 +1,5 @@
-"""`Cors` and `SecurityHeaders` → what browsers are told with every answer (spec 2.9, reference 04, 16 and 19)."""
+"""`Cors` and `SecurityHeaders` → what browsers are told with every answer (browsers-1, browsers-2, browsers-1 to
+browsers-5)."""
 
 from __future__ import annotations
 

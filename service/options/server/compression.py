@@ -1,4 +1,4 @@
-"""`ResponseCompression` → which answers are compressed (reference 06, 5)."""
+"""`ResponseCompression` → which answers are compressed (server-11 to server-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ForwardedHeaders` → which proxies are believed (spec 2.10)."""
+"""`ForwardedHeaders` → which proxies are believed (server-6 to server-8, server-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP server section → what the listeners and granian are told (reference 06, 4)."""
+"""The HTTP server section → what the listeners and granian are told (browsers-12, server-1 to server-5)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
 
 
 def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
-    """What is configured and does not do what it says (reference 06, 4)."""
+    """What is configured and does not do what it says (server-4)."""
     if ignored := without_effect(settings):
         yield f"this HTTP server has nothing for: {', '.join(ignored)}"
     if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):

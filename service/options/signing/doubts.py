@@ -71,7 +71,7 @@ def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
 
 
 def _mapping_doubts(settings: Settings, auth: AuthOptions) -> Iterator[str]:
-    """The maps name claims of their own, whatever the claims of the identity are called (reference 04, 1)."""
+    """The maps name claims of their own, whatever the claims of the identity are called (sign-in-7)."""
     identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
     renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
     maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))

@@ -1,4 +1,4 @@
-"""`Auth` → the schemes: cookies, bearer tokens, signed tokens, main ones and named ones (reference 04, 1 and 2)."""
+"""`Auth` → the schemes: cookies, bearer tokens, signed tokens, main ones and named ones (sign-in-1 to sign-in-13)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("rowcall")
 
 _AUTH = "Auth:"
 SHORTEST_SECRET = 32
-"""Characters of a JWT secret (spec 8)."""
+"""Characters of a JWT secret (sign-in-3)."""
 
 
 def schemes_of(settings: Settings) -> Schemes:
@@ -135,7 +135,7 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
     same_site = read.choice("CookieSameSite") or "Lax"
     scheme = CookieScheme(
         name=name,
-        # Not inherited: two schemes in one cookie would end each other's sessions (reference 04, 2.2).
+        # Not inherited: two schemes in one cookie would end each other's sessions (sign-in-11).
         cookie=token(read.own_text("CookieName") or f".AspNetCore.{name}", "CookieName"),
         valid=read.lifetime("CookieValid", "14 days"),
         path=_cookie_path(read.text("CookiePath") or "/"),

@@ -27,7 +27,7 @@ class TableFormat:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of one endpoint as a table. Composites are expanded whatever JSON does (reference 02, 11.2)."""
+    """The rows of one endpoint as a table. Composites are expanded whatever JSON does (formats-2)."""
 
     endpoint: Endpoint
     """With the shape of the table."""
@@ -46,12 +46,12 @@ class Table:
 
     @property
     def titles(self) -> list[bytes]:
-        """A column without a name is called like the routine (reference 02, 5)."""
+        """A column without a name is called like the routine (rendering-24)."""
         keys = [column.key for column in self.endpoint.shape.columns]
         return keys or [api_name(self.routine, self.camel_case).encode()]
 
     def headers(self, exchange: Exchange, content_type: str) -> Headers:
-        """A comment's content type does not win over a table format (reference 02, 1.1)."""
+        """A comment's content type does not win over a table format (formats-3)."""
         return [("content-type", content_type), *self.lines.fields(partial(argument_text, exchange))]
 
     def stream(self, exchange: Exchange, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:

@@ -58,7 +58,7 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
 
 
 def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
-    """Policies are for what the routine says; errors of these commands are plain ones (reference 05, 5.6). But a cell
+    """Policies are for what the routine says; errors of these commands are plain ones (uploads-23). But a cell
     that cannot be what the command takes, or that breaks a rule of the data, is a fault of the file: 400 or 409.
     """
     faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES

@@ -1,4 +1,4 @@
-"""The handler `csv`: a row command for each line of a file (reference 05, 5.4)."""
+"""The handler `csv`: a row command for each line of a file (uploads-17)."""
 
 from __future__ import annotations
 

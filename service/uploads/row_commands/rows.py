@@ -1,4 +1,4 @@
-"""Row commands: one run for each row of a file, many of them on their way at a time (reference 05, 5.4)."""
+"""Row commands: one run for each row of a file, many of them on their way at a time (uploads-20)."""
 
 from __future__ import annotations
 

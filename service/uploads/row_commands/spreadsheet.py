@@ -1,4 +1,4 @@
-"""The handler `excel`: a row command for each row of a workbook (reference 05, 5.4)."""
+"""The handler `excel`: a row command for each row of a workbook (uploads-18)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Sheet:
 
     async def finish(self) -> Entry:
         await self._rows.finish()
-        # `result` is the older name of `lastResult` (reference 05, 5.4); both are sent.
+        # `result` is the older name of `lastResult` (uploads-18); both are sent.
         result = self._rows.result
         return {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}
 

@@ -1,4 +1,4 @@
-"""What `--annotations` prints is what the parser takes: a line of its syntax is the annotation (reference 06, 2.8)."""
+"""What `--annotations` prints is what the parser takes: a line of its syntax is the annotation (command-8)."""
 
 from __future__ import annotations
 

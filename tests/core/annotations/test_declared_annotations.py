@@ -1,4 +1,5 @@
-"""Annotations of capabilities of their own: what a comment says becomes one typed record (reference 01, 5.4)."""
+"""Annotations of capabilities of their own: what a comment says becomes one typed record (comments-15 to
+comments-18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which positional parameters a command of the configuration takes (reference 04, pitfall 18)."""
+"""Which positional parameters a command of the configuration takes (sign-in-21, uploads-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Profiles, the way to a provider, the page, and what an ID token must say (reference 04, 11)."""
+"""Profiles, the way to a provider, the page, and what an ID token must say (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 
@@ -179,5 +180,5 @@ def test_what_an_id_token_must_say(changes: dict[str, object], fault: str | None
 
 
 def test_values_of_a_command_without_a_type() -> None:
-    """json, jsonb and text parameters all take them (reference 04, pitfall 19)."""
+    """json, jsonb and text parameters all take them (external-sign-in-6)."""
     assert numbered("f($1,$4,$2)", {4: ""}) == ("f($1::text,$2,$3::text)", (1, 4, 2))

@@ -1,4 +1,4 @@
-"""What a login row says (spec 5.3, reference 04, 3.1)."""
+"""What a login row says (sign-in-14 to sign-in-20, sign-in-15 to sign-in-18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The field's connection strings, and URLs (reference 05, 1.7)."""
+"""The field's connection strings, and URLs (caching-28 to caching-30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Unknown keys are named once, at their highest level, with the key that was probably meant (reference 06, 1.5)."""
+"""Unknown keys are named once, at their highest level, with the key that was probably meant (configuration-14 to
+configuration-16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From configuration texts to settings: order, merging, comments, places of mistakes (reference 06, 1)."""
+"""From configuration texts to settings: order, merging, comments, places of mistakes (configuration-1 to
+configuration-18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environment placeholders in values, and the `.env` file (reference 06, 1.2 and 1.3)."""
+"""Environment placeholders in values, and the `.env` file (configuration-6 to configuration-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration, judged by a library (reference 06, 2.7)."""
+"""The JSON Schema of the configuration, judged by a library (command-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The return shape matrix of reference 02, section 2."""
+"""The return shape matrix of rendering-9 to rendering-13."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see an event (reference 05, 6.5)."""
+"""Who may see an event (events-11 to events-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of spreadsheets (reference 02, 11.3)."""
+"""Names of spreadsheets (formats-6 to formats-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client behind proxies (spec 2.10, reference 04, 20)."""
+"""The client behind proxies (server-6 to server-8, server-10, server-6 to server-10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key protects, which ones open, when the next one is due (reference 04, 13)."""
+"""Which key protects, which ones open, when the next one is due (protection-1 to protection-7)."""
 
 from __future__ import annotations
 

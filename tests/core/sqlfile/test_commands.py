@@ -1,4 +1,4 @@
-"""The automatic method, and which statements travel together (reference 03, 1.3 and 5)."""
+"""The automatic method, and which statements travel together (sql-files-6 to sql-files-28)."""
 
 from __future__ import annotations
 

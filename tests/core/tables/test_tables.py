@@ -136,7 +136,7 @@ class TestStatements:
 
 
 class TestTooLittle:
-    """What a request means that names no rows, or not all of a key (reference 01, 15)."""
+    """What a request means that names no rows, or not all of a key (tables-7, tables-8)."""
 
     def test_an_empty_delete_is_refused(self) -> None:
         with pytest.raises(UncallableError, match="which rows are meant"):

@@ -1,4 +1,4 @@
-"""Outcomes as text, JUnit and TAP, and the exit code (reference 03, 8.4)."""
+"""Outcomes as text, JUnit and TAP, and the exit code (testing-11 to testing-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs again after a change (reference 03, 9), and what is told of endpoints."""
+"""What runs again after a change (testing-14, testing-15), and what is told of endpoints."""
 
 from __future__ import annotations
 

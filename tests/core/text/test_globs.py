@@ -1,4 +1,4 @@
-"""The patterns for files (reference 03, 1.1)."""
+"""The patterns for files (sql-files-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations in configuration and comments (spec 2.4)."""
+"""Durations in configuration and comments (comments-29)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,5 @@
-"""Segments on one connection: each request gets its own answer, whatever the others do (reference 08)."""
+"""Segments on one connection: each request gets its own answer, whatever the others do
+(docs/internals/behaviour/driver.md)."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
 
 
 def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None:
-    """The row has been read by then (reference 08, 1i)."""
+    """The row has been read by then (driver-14)."""
 
     async def work() -> None:
         insert = statement("insert into deferred values ($1::int), ($1::int) returning id", 1)
@@ -219,7 +220,7 @@ def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_
 
 
 def test_a_changed_result_needs_the_next_generation(own_database: Database) -> None:
-    """0A000 comes before anything of the call ran, and goes away under a new name (reference 08, 9)."""
+    """0A000 comes before anything of the call ran, and goes away under a new name (driver-27)."""
 
     async def work() -> None:
         own_database.execute("create function shape() returns table (a int) language sql as 'select 1'")

@@ -1,4 +1,4 @@
-"""Connections that end, pause or are cancelled: what is known about each request afterwards (reference 08, 5 and 11).
+"""Connections that end, pause or are cancelled: what is known about each request afterwards (driver-13 to driver-24).
 
 What libpq before 17 does (`PQpipelineSync` sends each segment at once) is reached only where psycopg was built with
 such a one.

@@ -1,4 +1,5 @@
-"""The steps around kept answers: two different requests never have the same key (reference 05, 1.3), a miss is kept,
+"""The steps around kept answers: two different requests never have the same key (caching-8 to caching-14), a miss is
+kept,
 and a hit is what was kept."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PostgreSQL text → JSON, one value at a time (reference 02, 7 and 8)."""
+"""PostgreSQL text → JSON, one value at a time (rendering-25 to rendering-29, rendering-31 to rendering-35)."""
 
 from __future__ import annotations
 

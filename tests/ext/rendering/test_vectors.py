@@ -45,7 +45,7 @@ def meaning(text: str) -> Any:
 
 
 def readable(vector: dict[str, Any], expected: str) -> str:
-    """One vector is older than the rule that timestamps have their `T` at every depth (design 1)."""
+    """One vector is older than the rule that timestamps have their `T` at every depth (rendering-26)."""
     if vector["context"] != "composite_array":
         return expected
     return re.sub(r'"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)', r'"\1T\2', expected)

@@ -1,4 +1,4 @@
-"""Array text (reference 02, 8.1): read into nested lists, printed from them as `array_out` does."""
+"""Array text (rendering-31): read into nested lists, printed from them as `array_out` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuple text (reference 02, 8.2): read into slots, printed from them as `record_out` does."""
+"""Tuple text (rendering-32): read into slots, printed from them as `record_out` does."""
 
 from __future__ import annotations
 

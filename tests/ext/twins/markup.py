@@ -1,4 +1,4 @@
-"""A whole result → an HTML table, and → the rows of a worksheet (reference 02, 11)."""
+"""A whole result → an HTML table, and → the rows of a worksheet (formats-1 to formats-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One value's text → JSON, by the rules of reference 02, 7 and 8, with Python strings."""
+"""One value's text → JSON, by the rules of rendering-25 to rendering-29, rendering-31 to rendering-35, with Python
+strings."""
 
 from __future__ import annotations
 

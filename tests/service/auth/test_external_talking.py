@@ -1,4 +1,5 @@
-"""What a provider answers that cannot be taken: documents of issuers, tokens, redirects (reference 04, 11)."""
+"""What a provider answers that cannot be taken: documents of issuers, tokens, redirects (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 

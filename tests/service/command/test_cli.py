@@ -1,4 +1,4 @@
-"""The real command: what it says and how it ends, before it serves anything (reference 06, 2)."""
+"""The real command: what it says and how it ends, before it serves anything (command-1 to command-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""--config, --config-schema, --validate and --init as the real command (reference 06, 2.5 to 2.7; spec 4.7)."""
+"""--config, --config-schema, --validate and --init as the real command (command-5 to command-7; command-6 to
+command-9)."""
 
 from __future__ import annotations
 

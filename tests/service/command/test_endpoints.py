@@ -1,4 +1,4 @@
-"""--endpoints as the real command: what would be served, as JSON (reference 06, 2.9)."""
+"""--endpoints as the real command: what would be served, as JSON (command-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`rowcall --test` as the real command (reference 03, 8). One run over a folder of files that each show one thing."""
+"""`rowcall --test` as the real command (testing-1 to testing-13). One run over a folder of files that each show one
+thing."""
 
 from __future__ import annotations
 

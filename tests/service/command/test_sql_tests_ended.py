@@ -1,4 +1,4 @@
-"""`rowcall --test` as it is watched, and as it is ended by a signal (reference 03, 8.3 and 9)."""
+"""`rowcall --test` as it is watched, and as it is ended by a signal (testing-7 to testing-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls may run with a forced generic plan (reference 08, 8.2): those that touch no table and nest no query."""
+"""Which calls may run with a forced generic plan (driver-4): those that touch no table and nest no query."""
 
 from __future__ import annotations
 

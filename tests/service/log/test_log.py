@@ -1,4 +1,4 @@
-"""The lines people read, and the levels of channels (reference 06, 3)."""
+"""The lines people read, and the levels of channels (logging-1 to logging-6, logging-8 to logging-10)."""
 
 from __future__ import annotations
 

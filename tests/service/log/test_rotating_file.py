@@ -1,4 +1,4 @@
-"""The rotating file (reference 06, 3.2): names, size, age, and a second process beside it."""
+"""The rotating file (logging-2 to logging-5): names, size, age, and a second process beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Log:OutputTemplate` (reference 06, 3.2)."""
+"""`Log:OutputTemplate` (logging-2 to logging-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four written forms of a connection string (reference 06, 1.7)."""
+"""The four written forms of a connection string (configuration-12 to configuration-22)."""
 
 from __future__ import annotations
 

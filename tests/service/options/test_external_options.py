@@ -1,4 +1,5 @@
-"""`Auth:External` at the start: providers by the field's keys, and what is told or refused (reference 04, 11)."""
+"""`Auth:External` at the start: providers by the field's keys, and what is told or refused (external-sign-in-1 to
+external-sign-in-11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is said about the server's addresses when they do not do what is configured (reference 06, 4)."""
+"""What is said about the server's addresses when they do not do what is configured (browsers-12, server-1 to
+server-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the start says about passkeys that cannot work (reference 04, 12.1 and 23)."""
+"""What the start says about passkeys that cannot work (sign-in-5, passkeys-1 to passkeys-3)."""
 
 from __future__ import annotations
 

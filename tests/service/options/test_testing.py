@@ -1,4 +1,4 @@
-"""The keys of `TestRunner` as options (reference 03, 8.1)."""
+"""The keys of `TestRunner` as options (testing-2, testing-3)."""
 
 from __future__ import annotations
 

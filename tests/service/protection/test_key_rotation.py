@@ -1,5 +1,5 @@
 """Hosts that share where keys are kept: one key for all of them, and each learns what another has put there
-(reference 04, 13)."""
+(protection-1 to protection-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a routine may share a connection, and when it loses that again (reference 08, rule 2)."""
+"""When a routine may share a connection, and when it loses that again (driver-2)."""
 
 from __future__ import annotations
 
