@@ -66,21 +66,21 @@ def _cython_imports(text: str) -> Iterator[str]:
 
 ORDER = {
     "core": (
-        "text data errors catalogue outbound endpoint",
+        "text data errors catalogue outgoing endpoint",
         "http binding tables formats protection auth events operations cache limits uploads",
         "annotations sqlfile building codegen documents testing",
         "config",
     ),
-    "ext": ("base answers", "binding rendering", "driver"),
+    "ext": ("base response_cache", "binding rendering", "driver"),
     "service": (
         "startup_error background interpreter",
-        "sockets exchange store upstream database discovery log protection identity",
+        "sockets request_context shared_state http_client database discovery log protection identity",
         "options pipeline",
         "response request",
-        "auth sqlfiles cache limits outbound uploads events static codegen mcp operations metrics tracing testing "
+        "auth sqlfiles cache limits outgoing uploads events static codegen mcp operations metrics tracing testing "
         "encryption",
         "handler",
-        "edition supervisor worker",
+        "snapshot supervisor worker",
         "embedded command cli",
     ),
 }

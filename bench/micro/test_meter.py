@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rowcall.ext.driver.exchange import Exchange, Runner
 from rowcall.ext.driver.meter import Meter, columns
+from rowcall.ext.driver.request_context import RequestContext, StepRunner
 
 HEADERS = [("content-type", "application/json")]
 BODY = b"1"
@@ -26,16 +26,16 @@ class Protocol:
         pass
 
 
-def exchanges(*ahead: Any) -> Callable[[], None]:
-    def respond(exchange: Exchange) -> None:
-        exchange.protocol.response_bytes(200, HEADERS, BODY)
+def contexts(*ahead: Any) -> Callable[[], None]:
+    def respond(context: RequestContext) -> None:
+        context.protocol.response_bytes(200, HEADERS, BODY)
 
-    runner = Runner(lambda exchange, waiting: None, lambda exchange, error: None)
+    runner = StepRunner(lambda context, waiting: None, lambda context, error: None)
     steps, protocol = (*ahead, respond), Protocol()
 
     def thousand() -> None:
         for _ in range(1000):
-            runner.start(Exchange(None, protocol), steps)
+            runner.start(RequestContext(None, protocol), steps)
 
     return thousand
 
@@ -47,12 +47,12 @@ def meter() -> tuple[Meter, memoryview]:
 
 @pytest.mark.parametrize("counted", [False, True], ids=["bare", "counted"])
 def test_thousand_exchanges(benchmark: Any, counted: bool) -> None:
-    benchmark(exchanges(*([meter()[0]] if counted else [])))
+    benchmark(contexts(*([meter()[0]] if counted else [])))
 
 
 def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     one, memory = meter()
-    bare, counted = exchanges(), exchanges(one)
+    bare, counted = contexts(), contexts(one)
     rounds = [(_seconds(bare), _seconds(counted)) for _ in range(300)]
     benchmark(counted)
     more = min(after for _, after in rounds) - min(before for before, _ in rounds)

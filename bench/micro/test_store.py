@@ -13,16 +13,16 @@ import pytest
 from rowcall.core.cache.entry import Entry
 from rowcall.core.limits.policy import Kind, Policy
 from rowcall.service.limits.host_permits import SIZE, HostPermits
-from rowcall.service.store.folder import StoreFolder
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.memory_answers import MemoryAnswers
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.memory_cache import MemoryCache
+from rowcall.service.shared_state.state_folder import StateFolder
 
 
-def measured(benchmark: Any, make: Callable[[HostStore], Callable[[], object]]) -> None:
-    folder = StoreFolder()
+def measured(benchmark: Any, make: Callable[[HostState], Callable[[], object]]) -> None:
+    folder = StateFolder()
 
     async def run() -> None:
-        host = HostStore(Path(folder.path))
+        host = HostState(Path(folder.path))
         benchmark(make(host))
         host.close()
 
@@ -31,7 +31,7 @@ def measured(benchmark: Any, make: Callable[[HostStore], Callable[[], object]]) 
 
 
 def test_read_one_key(benchmark: Any) -> None:
-    def make(host: HostStore) -> Callable[[], object]:
+    def make(host: HostState) -> Callable[[], object]:
         environment = host.environment("one", 1 << 20)
         with environment.write() as transaction:
             transaction.put(b"key", b"value")
@@ -41,7 +41,7 @@ def test_read_one_key(benchmark: Any) -> None:
 
 
 def test_write_one_key(benchmark: Any) -> None:
-    def make(host: HostStore) -> Callable[[], object]:
+    def make(host: HostState) -> Callable[[], object]:
         environment = host.environment("one", 1 << 20)
 
         def write() -> None:
@@ -54,8 +54,8 @@ def test_write_one_key(benchmark: Any) -> None:
 
 
 def test_find_an_answer(benchmark: Any) -> None:
-    def make(host: HostStore) -> Callable[[], object]:
-        answers = MemoryAnswers(host.answers("answers", 64 << 20), host.bus)
+    def make(host: HostState) -> Callable[[], object]:
+        answers = MemoryCache(host.answers("answers", 64 << 20), host.message_bus)
         answers.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
         return lambda: answers.begin(b"key", 1.0)
 
@@ -65,8 +65,8 @@ def test_find_an_answer(benchmark: Any) -> None:
 def test_compute_an_answer(benchmark: Any) -> None:
     """Everything that a miss costs besides the run itself."""
 
-    def make(host: HostStore) -> Callable[[], object]:
-        answers = MemoryAnswers(host.answers("answers", 64 << 20), host.bus)
+    def make(host: HostState) -> Callable[[], object]:
+        answers = MemoryCache(host.answers("answers", 64 << 20), host.message_bus)
         entry = Entry(b"x" * 1024, 1)
         numbers = iter(range(10**9))
 
@@ -83,8 +83,8 @@ def test_compute_an_answer(benchmark: Any) -> None:
 def test_ask_for_a_permit(benchmark: Any, kind: Kind) -> None:
     policy = Policy("p", kind, permits=10**8, seconds=60.0, segments=6, added=10)
 
-    def make(host: HostStore) -> Callable[[], object]:
-        permits = HostPermits(host.environment("permits", SIZE), host.bus, (policy,))
+    def make(host: HostState) -> Callable[[], object]:
+        permits = HostPermits(host.environment("permits", SIZE), host.message_bus, (policy,))
         return lambda: permits.ask(policy, "0 127.0.0.1")
 
     measured(benchmark, make)
@@ -93,8 +93,8 @@ def test_ask_for_a_permit(benchmark: Any, kind: Kind) -> None:
 def test_hold_a_permit(benchmark: Any) -> None:
     policy = Policy("p", Kind.CONCURRENCY, permits=10**4)
 
-    def make(host: HostStore) -> Callable[[], object]:
-        permits = HostPermits(host.environment("permits", SIZE), host.bus, (policy,))
+    def make(host: HostState) -> Callable[[], object]:
+        permits = HostPermits(host.environment("permits", SIZE), host.message_bus, (policy,))
 
         def hold() -> None:
             permits.enter(policy, "0 127.0.0.1")

@@ -18,8 +18,8 @@ from rowcall.core.text.naming import api_name
 
 Wish = TypeVar("Wish")
 
-SAYS_YES = frozenset({"true", "on", "enabled", "enable", "1"})
-SAYS_NO = frozenset({"false", "off", "disabled", "disable", "0"})
+TRUE_WORDS = frozenset({"true", "on", "enabled", "enable", "1"})
+FALSE_WORDS = frozenset({"false", "off", "disabled", "disable", "0"})
 
 
 class BadValueError(ValueError):
@@ -271,9 +271,9 @@ def switch(value: str) -> bool:
         BadValueError: the word is neither on nor off.
     """
     word = value.lower()
-    if word in SAYS_YES:
+    if word in TRUE_WORDS:
         return True
-    if word in SAYS_NO:
+    if word in FALSE_WORDS:
         return False
     raise BadValueError(f"'{value}' is neither true nor false")
 

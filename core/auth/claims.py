@@ -140,7 +140,7 @@ class User:
         return any(kind in ACTOR for kind, _ in self.claims)
 
 
-class NobodyActsError(ValueError):
+class NoImpersonatorError(ValueError):
     """Whoever is to act as another has neither an id nor a name that would tell who it is."""
 
 
@@ -161,7 +161,7 @@ def acting(
         (IMPERSONATION_ENDS_AT, None if ends_at is None else str(int(ends_at))),
     )
     if known[0][1] is None and known[1][1] is None:
-        raise NobodyActsError
+        raise NoImpersonatorError
     others = (claim for claim in claims if claim[0] != SIGNED_IN_AT)
     return (*others, *((kind, value) for kind, value in known if value is not None))
 
@@ -181,7 +181,7 @@ def lifetime(claims: Iterable[Claim], now: float, wanted: float) -> float:
     return min(wanted, max(0.0, latest_end(claims) - now))
 
 
-def himself(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:
+def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:
     """Claims with which `user`, who acts as another, goes on as himself; None where they are those of somebody else."""
     kept = tuple(claim for claim in claims if claim[0] != SIGNED_IN_AT)
     found = dict(kept)

@@ -15,9 +15,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.json_values import Reader
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
 from rowcall.core.endpoint.refusals import FIELD, Refusals
@@ -100,7 +100,7 @@ class _Values:
     def place(self, name: str) -> str:
         return self.places.get(name, name)
 
-    def note(self, name: str, error: UnfitError) -> None:
+    def note(self, name: str, error: InvalidValueError) -> None:
         self.faults += [spot.fault(name, self.place(name)) for spot in error.spots]
 
 
@@ -173,7 +173,7 @@ class Binder:
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
         pairs = _query_pairs(query)
-        if self._refusals.strangers_pass:
+        if self._refusals.ignores_unknown_parameters:
             # Only of a query: what is added to links (`utm_source`) is nowhere else.
             pairs = [pair for pair in pairs if pair[0] in self._names or pair[0] in self._groups]
         return self.bind_texts(pairs, path_values)
@@ -221,7 +221,7 @@ class Binder:
                 return self._from_texts(slot, request.texts[name])
             if name in request.members:
                 return slot.reader.read(request.members[name])
-        except UnfitError as error:
+        except InvalidValueError as error:
             request.note(name, error)
             return None
         return self._or_default(slot, request)
@@ -235,24 +235,24 @@ class Binder:
         if slot.parameter.attribute is None:
             name = slot.parameter.api_name
             message = f"parameter '{name}' ({type_word(slot.parameter.type_text)}) is required"
-            request.faults.append(Fault(name, name, message, unfit=False))
+            request.faults.append(Fault(name, name, message, invalid_value=False))
         return None
 
     def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
         """The established way: a text that cannot be used gives way to the next source, and at last to the default."""
         name = slot.parameter.api_name
-        failed: UnfitError | None = None
+        failed: InvalidValueError | None = None
         for texts in ([request.path[name]] if name in request.path else None, request.texts.get(name)):
             if texts is None:
                 continue
             try:
                 return self._from_texts(slot, texts)
-            except UnfitError as error:
+            except InvalidValueError as error:
                 failed = failed or error
         if name in request.members:
             try:
                 return slot.reader.read(request.members[name])
-            except UnfitError as error:
+            except InvalidValueError as error:
                 request.note(name, error)
                 return None
         if failed is not None and (slot.parameter.exact or (slot.default is ABSENT and not slot.optional)):
@@ -286,7 +286,7 @@ class Binder:
         for member, value in _members_of(key, raw):
             field = fields.get(member)
             if field is None:
-                faults.append(Spot(f".{member[:100]}", "is unknown").fault(key, key))
+                faults.append(InvalidValue(f".{member[:100]}", "is unknown").fault(key, key))
             elif field in spread:
                 faults.append(Fault(key, f"{key}.{member}", f"the value of {shown(field)} is there twice"))
             else:
@@ -318,23 +318,23 @@ class Binder:
         """Query, path and raw body values (binding-15 to binding-18)."""
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
-                raise unfit(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
+                raise invalid_value(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
             return self._from_text(slot, "".join(texts))
         if slot.parameter.kind is ValueKind.COMPOSITE and len(texts) == 1 and texts[0].lstrip()[:1] == "[":
             # No record begins like this, so it is a JSON array of them.
             return slot.reader.read(_json_of(slot, texts[0]))
         elements: list[Nested] = []
-        spots: list[Spot] = []
+        spots: list[InvalidValue] = []
         for index, text in enumerate(texts):
             try:
                 elements.append(self._from_text(slot, text))
-            except UnfitError as error:
+            except InvalidValueError as error:
                 spots += error.below(f"[{index}]" if len(texts) > 1 else "")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
             whole = len(texts) == 1 and any(sign in texts[0] for sign in "{[,")
-            raise UnfitError(spot.explained(_REPEAT) if whole else spot for spot in spots)
+            raise InvalidValueError(spot.explained(_REPEAT) if whole else spot for spot in spots)
         return slot.reader.joined(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
@@ -355,7 +355,7 @@ class Binder:
                 continue
             if len(faults) < MOST_FAULTS:
                 message = f"unknown parameter {shown(key)}{self._suggestion(key)}"
-                faults.append(Fault(key[:100], key[:100], message, unfit=False))
+                faults.append(Fault(key[:100], key[:100], message, invalid_value=False))
 
     def _suggestion(self, key: str) -> str:
         same = [name for name in sorted(self._names) if name.lower() == key.lower()]
@@ -396,7 +396,7 @@ def _json_of(slot: _Slot, text: str) -> bytes:
     try:
         json_text.check(raw)
     except json_text.JsonTextError as error:
-        raise unfit(str(error), slot.parameter.type_text) from None
+        raise invalid_value(str(error), slot.parameter.type_text) from None
     return raw
 
 

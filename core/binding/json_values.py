@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter, NotConvertible, converter
+from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.strict_types import StrictTypes, integral
-from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.errors.binding_error import MOST_FAULTS, shown
 from rowcall.core.text import json_text, record_literal
@@ -83,41 +83,41 @@ class Reader:
         """None for NULL."""
         if raw == b"null":
             if self.never_null:
-                raise unfit("null is not allowed", self.type_text)
+                raise invalid_value("null is not allowed", self.type_text)
             return None
         if not self.array:
             return self.read_element(raw)
         if raw[:1] == b'"' and not self.strict:
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
-            raise unfit(f"{shown(raw)} is not an array", self.type_text)
+            raise invalid_value(f"{shown(raw)} is not an array", self.type_text)
         return self.joined(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
         try:
             return self.convert(text)
         except NotConvertible as error:
-            raise unfit(f"{shown(text)} {error}", self.element_text) from None
+            raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
         """The array literal."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
         except ArrayShapeError as error:
-            raise unfit(str(error), self.type_text) from None
+            raise invalid_value(str(error), self.type_text) from None
 
     def _items(self, raw: bytes, depth: int) -> list[Nested]:
         items: list[Nested] = []
-        spots: list[Spot] = []
+        spots: list[InvalidValue] = []
         for index, element in enumerate(json_text.elements(raw)):
             try:
                 items.append(self._item(element, depth))
-            except UnfitError as error:
+            except InvalidValueError as error:
                 spots += error.below(f"[{index}]")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
-            raise UnfitError(spots)
+            raise InvalidValueError(spots)
         return items
 
     def _item(self, raw: bytes, depth: int) -> Nested:
@@ -125,7 +125,7 @@ class Reader:
         if raw[:1] != b"[" or self.kind is ValueKind.JSON:
             return self.read_element(raw)
         if depth == MAX_DIMENSIONS:
-            raise unfit(f"arrays have at most {MAX_DIMENSIONS} dimensions", self.type_text)
+            raise invalid_value(f"arrays have at most {MAX_DIMENSIONS} dimensions", self.type_text)
         return self._items(raw, depth + 1)
 
     def read_element(self, raw: bytes) -> str | None:
@@ -134,7 +134,7 @@ class Reader:
         if raw == b"null":
             return None
         if self.starts is not None and raw[:1] not in self.starts:
-            raise unfit(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+            raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
         if raw[:1] == b'"':
             return self.convert_text(self._string(raw))
         if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
@@ -146,47 +146,49 @@ class Reader:
         if kind in _NUMBERS and raw[:1] in _NUMBER_START:
             text = raw.decode()
             return self.convert_text(integral(kind, text) if self.strict else text)
-        raise unfit(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+        raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
         """A text in the place of an array is PostgreSQL's own way to write one: `{1,2}`."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
-        raise unfit(f"{shown(text)} is not an array", self.type_text)
+        raise invalid_value(f"{shown(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
         """Attributes that are missing are NULL, as they are for a composite parameter."""
         values: list[str | None] = [None] * len(self.attributes)
-        spots: list[Spot] = []
+        spots: list[InvalidValue] = []
         seen: set[int] = set()
         for key, value in self._object(raw):
             index = (self.keys or {}).get(key)
             if index is None:
-                spots.append(Spot(f".{key[:100]}", "is unknown"))
+                spots.append(InvalidValue(f".{key[:100]}", "is unknown"))
                 continue
             if index in seen:
-                spots.append(Spot(f".{key[:100]}", "the attribute is there twice", self.attributes[index].type_text))
+                spots.append(
+                    InvalidValue(f".{key[:100]}", "the attribute is there twice", self.attributes[index].type_text)
+                )
                 continue
             seen.add(index)
             try:
                 values[index] = self.attributes[index].read(value)
-            except UnfitError as error:
+            except InvalidValueError as error:
                 spots += error.below(f".{key}")
         if spots:
-            raise UnfitError(spots)
+            raise InvalidValueError(spots)
         return record_literal.literal(values)
 
     def _object(self, raw: bytes) -> list[tuple[str, bytes]]:
         try:
             return json_text.object_members(raw)
         except json_text.JsonTextError as error:
-            raise unfit(str(error), self.element_text) from None
+            raise invalid_value(str(error), self.element_text) from None
 
     def _string(self, raw: bytes) -> str:
         try:
             return json_text.unescape(raw)
         except json_text.JsonTextError as error:
-            raise unfit(f"the value {error}", self.type_text) from None
+            raise invalid_value(f"the value {error}", self.type_text) from None
 
 
 def _keys(fields: Sequence[Field]) -> dict[str, int] | None:

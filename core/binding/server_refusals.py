@@ -54,7 +54,7 @@ class ServerRefusals:
         parameter = self.parameters[index]
         name = parameter.api_name
         if not mask >> index & 1:
-            return Fault(name, name, f"{_place(parameter)} is required", unfit=False)
+            return Fault(name, name, f"{_place(parameter)} is required", invalid_value=False)
         given = values[(mask & ((1 << index) - 1)).bit_count()]
         return Fault(name, name, f"{_place(parameter)}: null is not allowed") if given is None else None
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from rowcall.core.annotations import BY_WORD
-from rowcall.core.annotations.declaration import HIDDEN, SAYS_NO, SAYS_YES, Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import FALSE_WORDS, HIDDEN, TRUE_WORDS, Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import TAGS, is_route, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
@@ -115,10 +115,10 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     if annotation is None or not annotation.assignable:
         draft.custom[key] = unescaped(draft, line, value)
         if annotation is not None and not annotation.in_files:
-            plain = key if value.lower() in SAYS_YES or not value else f"{key} {value}"
-            remedy = "take the line away" if value.lower() in SAYS_NO else f"write `{plain}`"
+            plain = key if value.lower() in TRUE_WORDS or not value else f"{key} {value}"
+            remedy = "take the line away" if value.lower() in FALSE_WORDS else f"write `{plain}`"
             draft.warn(line, f"{key} = … is a custom parameter and no annotation; {remedy}")
-            draft.refused |= annotation.name in PROTECTIVE and value.lower() not in SAYS_NO
+            draft.refused |= annotation.name in PROTECTIVE and value.lower() not in FALSE_WORDS
         elif annotation is None and (meant := misspelt_protection(key)) is not None:
             draft.warn(line, f"{key} = … is a custom parameter and no annotation; did you mean {meant!r}?")
             draft.refused = True

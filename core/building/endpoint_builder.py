@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from rowcall.core.annotations.declaration import Draft, changed_options
-from rowcall.core.auth.filling import identity_diagnostics
 from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.parameter_injection import identity_diagnostics
 from rowcall.core.building.comments import read_comment
+from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
-from rowcall.core.building.known_names import NOBODY_LOOKED, KnownNames, unknown_names
-from rowcall.core.building.lost_identity import Surroundings, lost_identity
+from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
+from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
     outgoing_diagnostics,
@@ -25,7 +26,6 @@ from rowcall.core.building.outgoing import (
     without_proxies,
 )
 from rowcall.core.building.protective_lines import unknown_names_in_lines
-from rowcall.core.building.switched_off import SwitchedOff, switched_off, unsent_requests
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
@@ -33,7 +33,6 @@ from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineK
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.endpoint.capabilities import Tool
-from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -47,11 +46,12 @@ from rowcall.core.endpoint.endpoint import (
 from rowcall.core.endpoint.parameter_changes import change_parameters, untyped
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.refusals import FIELD, Refusals
+from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, without_response_columns
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
-from rowcall.core.outbound.options import ProxyOptions, TypeOptions
+from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.naming import default_path
@@ -109,7 +109,7 @@ class EndpointDefaults:
     """Of functions and procedures whose comments do not say. None: by method."""
     connection: str | None = None
     """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
-    known: KnownNames = NOBODY_LOOKED
+    known: KnownNames = NO_NAMES_CHECKED
     cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
@@ -130,9 +130,9 @@ class EndpointDefaults:
     """None: no endpoint is a proxy."""
     tools: bool = False
     """Endpoints may be tools of language models, and nothing else."""
-    around: Surroundings = field(default_factory=Surroundings)
+    around: CallSurroundings = field(default_factory=CallSurroundings)
     """What is set in front of every call."""
-    off: tuple[SwitchedOff, ...] = ()
+    off: tuple[DisabledFeatures, ...] = ()
     """Annotations whose capability the configuration has switched off."""
 
 
@@ -173,8 +173,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *draft.diagnostics,
         *check_endpoint(endpoint, draft.used),
         *unknown_names(endpoint, defaults.known, draft.used),
-        *switched_off(endpoint, defaults.off, draft.used),
-        *lost_identity(endpoint, defaults.around),
+        *disabled_features(endpoint, defaults.off, draft.used),
+        *identity_loss(endpoint, defaults.around),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
@@ -235,7 +235,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
         basic_everywhere=defaults.basic_everywhere,
         query_null=defaults.query_null,
         absent_status=defaults.refusals.absent,
-        strangers_pass=defaults.refusals.strangers_pass,
+        ignores_unknown_parameters=defaults.refusals.ignores_unknown_parameters,
         lenient=defaults.refusals.lenient,
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
@@ -342,8 +342,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     # Raw text has no way to nest (rendering-38).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
-    draft.diagnostics += chosen_diagnostics(routine, options, whole)
-    shape = VOID if options.void else without_chosen(whole, routine, options)
+    draft.diagnostics += response_set_diagnostics(routine, options, whole)
+    shape = VOID if options.void else without_response_columns(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # The SQL of a file is not ours to take composites apart in.
     whole_in_tables = isinstance(routine.source, FileSource)

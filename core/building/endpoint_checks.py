@@ -17,7 +17,7 @@ from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import RouteError, check_path, unbound_segments
-from rowcall.core.outbound.request_definition import IDEMPOTENT
+from rowcall.core.outgoing.request_definition import IDEMPOTENT
 from rowcall.core.sqlfile.source import FileSource
 
 Used = Mapping[str, str]
@@ -76,7 +76,7 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 def _doubts_of_file(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     source = endpoint.routine.source
     if isinstance(source, FileSource):
-        yield from (Diagnostic(endpoint.routine.identity, None, doubt) for doubt in source.doubts)
+        yield from (Diagnostic(endpoint.routine.identity, None, doubt) for doubt in source.warnings)
 
 
 def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:

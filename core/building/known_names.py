@@ -31,7 +31,7 @@ class KnownNames:
         return self.connections is None or name.casefold() in (one.casefold() for one in self.connections)
 
 
-NOBODY_LOOKED = KnownNames()
+NO_NAMES_CHECKED = KnownNames()
 
 
 def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:

@@ -9,9 +9,9 @@ from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, Options
 from rowcall.core.endpoint.template import parse_template, placeholder_names, with_variables
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.outbound.options import ProxyOptions, TypeOptions
-from rowcall.core.outbound.outgoing import Outgoing, TypeCall
-from rowcall.core.outbound.request_definition import RequestDefinition, read_definition
+from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
+from rowcall.core.outgoing.outgoing import Outgoing, TypeCall
+from rowcall.core.outgoing.request_definition import RequestDefinition, read_definition
 
 Variables = Mapping[str, str | None]
 

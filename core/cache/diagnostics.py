@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rowcall.core.auth.filling import filled_parameters
 from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.parameter_injection import injected_parameters
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import cache_plan, key_parameters, rule_problems
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
@@ -19,11 +19,11 @@ from rowcall.core.tables.routines import TableOperation
 def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
     if endpoint.options.caching is None:
         return
-    for message in (*rule_problems(endpoint, options), *_doubts(endpoint, options, mapping)):
+    for message in (*rule_problems(endpoint, options), *_warnings(endpoint, options, mapping)):
         yield Diagnostic(endpoint.routine.identity, None, message)
 
 
-def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
+def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
     if options.enabled and caching is not None and not caching.wanted:
         asked = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
@@ -36,7 +36,7 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
         if options.max_rows != 0 and not _is_told_otherwise(endpoint):
             yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
         return
-    if endpoint.chooses_response and not endpoint.passes_through:
+    if endpoint.sets_response and not endpoint.passes_through:
         yield (
             f"{endpoint.name}: answers that are kept have the usual status and headers, not those that the routine "
             "chooses; leave out cached, or let it choose none"
@@ -53,7 +53,7 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
     for name in caching.parameters or ():
         if any(endpoint.parameters[index].db_name == name for index in endpoint.outgoing.filled):
             yield f"{endpoint.name}: {name} is filled by another service and is no part of the cache key"
-    for one in filled_parameters(endpoint, mapping):
+    for one in injected_parameters(endpoint, mapping):
         if not key >> one.index & 1:
             yield (
                 f"{endpoint.name}: {one.parameter.db_name} is filled from what is known of the caller and is no part "

@@ -10,8 +10,8 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.source import Source
+from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.data.record import Record
 from rowcall.core.errors.diagnostics import Diagnostic
 
@@ -40,7 +40,7 @@ class Attribute(Record):
     type_oid: int
     type_name: str
     """`format_type` text, with the type modifier, ready for a cast."""
-    facts: ValueFacts = NOTHING_KNOWN
+    constraints: ValueConstraints = NO_CONSTRAINTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Column(Record):
     name: str
     type_oid: int
     type_name: str
-    facts: ValueFacts = NOTHING_KNOWN
+    constraints: ValueConstraints = NO_CONSTRAINTS
     origin: tuple[int, int] = (0, 0)
     """Of a file's column that is one of a table or view as it is: that relation's oid, and the column's number."""
     table_column: str = ""
@@ -176,7 +176,7 @@ class Routine(Record):
     """Pure OUT parameters of a procedure."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
-    chooses_response: bool = False
+    sets_response: bool = False
     """Its text names the settings `response.status` or `response.headers`."""
     owner: Owner | None = None
     """None: nobody in the database; a file is the operator's own."""

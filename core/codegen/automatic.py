@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rowcall.core.auth.filling import filled_parameters, hashed_parameters, headers_parameter
 from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.parameter_injection import hashed_parameters, headers_parameter, injected_parameters
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.resolved_parameters import supplied_by_nobody
+from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
 
 
 def is_optional(parameter: EndpointParameter) -> bool:
@@ -18,9 +18,9 @@ def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[
     These are claims, the client's address, request headers, SQL of the comment, hashes, metadata of uploads, and what
     other services answer. A parameter in the path is not among them: without it there is no address.
     """
-    indexes = {one.index for one in filled_parameters(endpoint, claims)}
+    indexes = {one.index for one in injected_parameters(endpoint, claims)}
     indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
-    indexes |= supplied_by_nobody(endpoint)
+    indexes |= unsupplied_parameters(endpoint)
     outgoing = endpoint.outgoing
     indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
     headers = headers_parameter(endpoint)

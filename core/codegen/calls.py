@@ -61,7 +61,7 @@ class Given:
 
     @property
     def nullable(self) -> bool:
-        return not self.parameter.facts.never_null
+        return not self.parameter.constraints.never_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
         return reader.rows(shape, name)
     if shape.columns:
         column = shape.columns[0]
-        return exact(reader.column(column, shape, column.key.decode()), column.column.facts)
+        return exact(reader.column(column, shape, column.key.decode()), column.column.constraints)
     routine = endpoint.routine
-    return exact(reader.value(routine.return_type_oid, routine.return_type_name, routine.name), shape.facts)
+    return exact(reader.value(routine.return_type_oid, routine.return_type_name, routine.name), shape.constraints)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from rowcall.core.catalogue.catalog import TypeInfo
-from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
@@ -56,12 +56,12 @@ class Member:
 
     @property
     def declaration(self) -> str:
-        return told(self.name, self.type, self.parameter.facts, optional=self.optional)
+        return told(self.name, self.type, self.parameter.constraints, optional=self.optional)
 
     @property
     def brief(self) -> str:
         """The same without a comment."""
-        return told(self.name, self.type, replace(self.parameter.facts, text=None), optional=self.optional)
+        return told(self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional)
 
     @property
     def read(self) -> str:
@@ -264,10 +264,10 @@ def _row(
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
         column = shape.columns[0]
-        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.facts)
+        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.constraints)
     routine = endpoint.routine
     kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
-    return exact_type(kind, shape.facts)
+    return exact_type(kind, shape.constraints)
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
@@ -286,7 +286,7 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            _nullable(exact_type(interfaces.column(one, shape, types), one.column.facts), one.column.facts),
+            _nullable(exact_type(interfaces.column(one, shape, types), one.column.constraints), one.column.constraints),
         )
         for one in shape.columns
     ]
@@ -294,5 +294,5 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     return _or_null(row) if single else array_of(row)
 
 
-def _nullable(type_text: str, facts: ValueFacts) -> str:
-    return type_text if facts.never_null else _or_null(type_text)
+def _nullable(type_text: str, constraints: ValueConstraints) -> str:
+    return type_text if constraints.never_null else _or_null(type_text)

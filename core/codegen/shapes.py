@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
-from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.names import pascal
 from rowcall.core.endpoint.endpoint import EndpointParameter, ResultColumn, ResultShape, ValueKind
 from rowcall.core.text.naming import nested_name
@@ -115,21 +115,21 @@ def named_shape(type_name: str) -> Shape:
 
 def parameter_shape(parameter: EndpointParameter) -> Shape:
     one = Plain(_BY_KIND.get(parameter.kind, Scalar.TEXT))
-    return exact(ListOf(one) if parameter.array else one, parameter.facts)
+    return exact(ListOf(one) if parameter.array else one, parameter.constraints)
 
 
-def exact(shape: Shape, facts: ValueFacts) -> Shape:
+def exact(shape: Shape, constraints: ValueConstraints) -> Shape:
     """With the values that are known."""
-    if not facts.choices:
+    if not constraints.choices:
         return shape
     if isinstance(shape, ListOf):
-        return ListOf(exact(shape.element, facts))
+        return ListOf(exact(shape.element, constraints))
     if not isinstance(shape, Plain):
         return shape
     wanted = _CHOSEN.get(shape.scalar)
-    if wanted is None or not all(isinstance(one, wanted) for one in facts.choices):
+    if wanted is None or not all(isinstance(one, wanted) for one in constraints.choices):
         return shape
-    return replace(shape, choices=facts.choices)
+    return replace(shape, choices=constraints.choices)
 
 
 _CHOSEN = {Scalar.TEXT: str, Scalar.INTEGER: int, Scalar.BIGINT: int}
@@ -147,8 +147,8 @@ class ShapeReader:
             tuple(
                 RowField(
                     one.key.decode(),
-                    exact(self.column(one, shape), one.column.facts),
-                    nullable=not one.column.facts.never_null,
+                    exact(self.column(one, shape), one.column.constraints),
+                    nullable=not one.column.constraints.never_null,
                 )
                 for one in shape.columns
             ),
@@ -181,4 +181,4 @@ class ShapeReader:
     def _fields(self, attributes: tuple[Attribute, ...], *, within: bool) -> Iterator[RowField]:
         for one in attributes:
             shape = self.value(one.type_oid, one.type_name, one.name, within=within)
-            yield RowField(nested_name(one.name, self.camel), exact(shape, one.facts))
+            yield RowField(nested_name(one.name, self.camel), exact(shape, one.constraints))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.names import free, member, pascal, quoted
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape, ValueKind
@@ -72,22 +72,22 @@ def array_of(element: str) -> str:
     return f"({element})[]" if " | " in element else f"{element}[]"
 
 
-def exact_type(kind: str, facts: ValueFacts) -> str:
+def exact_type(kind: str, constraints: ValueConstraints) -> str:
     """The values that are known, as a union; in place of the elements of an array too."""
     inner = kind.rstrip("[]")
     wanted = {"string": str, "number": int}.get(inner)
-    if not facts.choices or wanted is None or not all(isinstance(one, wanted) for one in facts.choices):
+    if not constraints.choices or wanted is None or not all(isinstance(one, wanted) for one in constraints.choices):
         return kind
-    union = " | ".join(quoted(one) if isinstance(one, str) else str(one) for one in facts.choices)
+    union = " | ".join(quoted(one) if isinstance(one, str) else str(one) for one in constraints.choices)
     return array_of(union) if kind != inner else union
 
 
-def told(name: str, kind: str, facts: ValueFacts, *, optional: bool = False) -> str:
+def told(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
     """A property of an interface, behind its comment where there is one."""
-    null = "" if facts.never_null else " | null"
-    words = " ".join((facts.text or "").replace("*/", "*\\/").split())
+    null = "" if constraints.never_null else " | null"
+    words = " ".join((constraints.text or "").replace("*/", "*\\/").split())
     text = f"/** {words} */\n    " if words else ""
-    return f"{text}{member(name)}{'?' if optional else ''}: {exact_type(kind, facts)}{null}"
+    return f"{text}{member(name)}{'?' if optional else ''}: {exact_type(kind, constraints)}{null}"
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class Interfaces:
             told(
                 nested_name(one.name, self.options.camel),
                 self.value(one.type_oid, one.type_name, one.name, types, within=not spread),
-                one.facts,
+                one.constraints,
             )
             for one in info.attributes
         ]
@@ -177,7 +177,7 @@ class Interfaces:
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Members of a row."""
-        return [told(one.key.decode(), self.column(one, shape, types), one.column.facts) for one in shape.columns]
+        return [told(one.key.decode(), self.column(one, shape, types), one.column.constraints) for one in shape.columns]
 
 
 def _structure(

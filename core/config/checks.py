@@ -13,7 +13,7 @@ from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, whole_number
-from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
 from rowcall.core.text.interval import parse_interval
@@ -34,7 +34,7 @@ _LENIENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class InvalidSetting:
     path: str
     origin: Origin | None
     message: str
@@ -52,35 +52,35 @@ class Given:
     path: str
     node: Node
     origin: Origin
-    room: Room
+    node_of_key: KeyNode
     in_use: bool
 
 
-def mistakes(settings: Settings) -> tuple[Mistake, ...]:
+def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
     """Every value that its key can't take, in sorted order."""
     found = [mistake for given in walk(settings) for mistake in _mistakes_of(given, settings.variables)]
     return (*found, *_renamed(settings))
 
 
-def _mistakes_of(given: Given, variables: Mapping[str, str]) -> Iterator[Mistake]:
-    if not _is_lenient(given.room) and (message := _wrong(given.node, given.room.key, variables)):
-        yield Mistake(given.path, given.origin, message, given.in_use)
-    elif given.room.key is not None and isinstance(given.node, Section):
+def _mistakes_of(given: Given, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
+    if not _is_lenient(given.node_of_key) and (message := _wrong(given.node, given.node_of_key.key, variables)):
+        yield InvalidSetting(given.path, given.origin, message, given.in_use)
+    elif given.node_of_key.key is not None and isinstance(given.node, Section):
         for element in given.node:
-            if message := _wrong_element(element.node, given.room.key.type, variables):
+            if message := _wrong_element(element.node, given.node_of_key.key.type, variables):
                 origin = element.node.origin if isinstance(element.node, Scalar) else element.origin
-                yield Mistake(f"{given.path}:{element.name}", origin, message, given.in_use)
+                yield InvalidSetting(f"{given.path}:{element.name}", origin, message, given.in_use)
 
 
-def _is_lenient(room: Room) -> bool:
-    return room.key is not None and room.key.path in _LENIENT
+def _is_lenient(node_of_key: KeyNode) -> bool:
+    return node_of_key.key is not None and node_of_key.key.path in _LENIENT
 
 
 def without_effect(settings: Settings) -> tuple[str, ...]:
     """Keys in use that nothing reads yet, the first of each section: `Stats:Enabled at rowcall.json:3:5`."""
     found: dict[str, str] = {}
     for given in walk(settings):
-        key = given.room.key
+        key = given.node_of_key.key
         if key is None or not key.pending or not given.in_use or not _differs(given.node, key, settings.variables):
             continue
         section = _pending_section(key.path) or key.path
@@ -101,20 +101,22 @@ _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 """Maps that join their defaults, or that have one only to begin with."""
 
 
-def doubts(settings: Settings) -> tuple[str, ...]:
+def configuration_warnings(settings: Settings) -> tuple[str, ...]:
     """What passes, and is hardly what was meant: words that mean nothing, and maps that drop entries of the default."""
-    return tuple(message for given in walk(settings) if given.in_use for message in _doubts(given, settings.variables))
+    return tuple(
+        message for given in walk(settings) if given.in_use for message in _warnings(given, settings.variables)
+    )
 
 
-def _doubts(given: Given, variables: Mapping[str, str]) -> Iterator[str]:
-    key = given.room.key
+def _warnings(given: Given, variables: Mapping[str, str]) -> Iterator[str]:
+    key = given.node_of_key.key
     if key is None:
         return
     place = f"{given.path} at {given.origin}"
     if (
-        _is_lenient(given.room)
+        _is_lenient(given.node_of_key)
         and key.path not in _TOLD_ELSEWHERE
-        and (message := _wrong(given.node, given.room.key, variables))
+        and (message := _wrong(given.node, given.node_of_key.key, variables))
     ):
         yield f"{place}: {message}; {key.default} is taken"
     if key.type is KeyType.NAMES and isinstance(given.node, Section) and not given.node.is_array:
@@ -145,13 +147,15 @@ def _default_names(key: Key) -> Sequence[str]:
 
 def walk(settings: Settings) -> Iterator[Given]:
     """The user's values that the table knows, sections before what they hold."""
-    yield from _walk(settings.root, ROOMS, "", in_use=True, variables=settings.variables)
+    yield from _walk(settings.root, KEY_TREE, "", in_use=True, variables=settings.variables)
 
 
-def _walk(section: Section, room: Room, path: str, *, in_use: bool, variables: Mapping[str, str]) -> Iterator[Given]:
-    in_use = in_use and _enabled(section, room, variables)
+def _walk(
+    section: Section, node_of_key: KeyNode, path: str, *, in_use: bool, variables: Mapping[str, str]
+) -> Iterator[Given]:
+    in_use = in_use and _enabled(section, node_of_key, variables)
     for child in section:
-        known = room.below(child.name)
+        known = node_of_key.below(child.name)
         if known is None:
             continue
         child_path = f"{path}:{child.name}" if path else child.name
@@ -161,8 +165,8 @@ def _walk(section: Section, room: Room, path: str, *, in_use: bool, variables: M
             yield from _walk(child.node, known, child_path, in_use=in_use, variables=variables)
 
 
-def _enabled(section: Section, room: Room, variables: Mapping[str, str]) -> bool:
-    switch = room.rooms.get("enabled")
+def _enabled(section: Section, node_of_key: KeyNode, variables: Mapping[str, str]) -> bool:
+    switch = node_of_key.key_nodes.get("enabled")
     if switch is None or switch.key is None or switch.key.type is not KeyType.BOOL:
         return True
     node = section.get("Enabled")
@@ -254,7 +258,7 @@ def _wrong_number(text: str, key: Key) -> str | None:
     return f"{number} is too large; the most allowed is {key.maximum}" if number > key.maximum else None
 
 
-def _renamed(settings: Settings) -> Iterator[Mistake]:
+def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
     """Keys of earlier days stop the start when a scheme is on: a session would last another time than was meant."""
     section = settings.root.get("Auth")
     if not isinstance(section, Section):
@@ -267,19 +271,19 @@ def _renamed(settings: Settings) -> Iterator[Mistake]:
         new, example = RENAMED.get(f"auth:{child.name}".casefold(), ("", ""))
         if new:
             message = f'the key is called {new} now and takes a duration, for example "{example}"'
-            yield Mistake(f"Auth:{child.name}", child.origin, message, on)
+            yield InvalidSetting(f"Auth:{child.name}", child.origin, message, on)
 
 
 def _pending_section(path: str) -> str | None:
     """The highest section around `path` that is pending itself."""
-    room: Room | None = ROOMS
+    node_of_key: KeyNode | None = KEY_TREE
     above = []
     for name in path.split(":"):
-        room = room.below(name) if room else None
-        if room is None:
+        node_of_key = node_of_key.below(name) if node_of_key else None
+        if node_of_key is None:
             return None
         above.append(name)
-        if room.key is not None and room.key.pending and room.key.type is KeyType.SECTION:
+        if node_of_key.key is not None and node_of_key.key.pending and node_of_key.key.type is KeyType.SECTION:
             return ":".join(above)
     return None
 

@@ -16,7 +16,7 @@ from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import KeyType
 from rowcall.core.config.placeholders import NoSubstitution
 from rowcall.core.config.settings import Settings
-from rowcall.core.config.table import ALIASES, ROOMS, Room, canonical, knows
+from rowcall.core.config.table import ALIASES, KEY_TREE, KeyNode, canonical, knows
 from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, is_index, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
 
@@ -54,7 +54,7 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     root = files
     if from_files.flag("Config:AddEnvironmentVariables"):
         root = merge(root, environment_keys(environment))
-    root = with_lists(merge(root, arguments), ROOMS)
+    root = with_lists(merge(root, arguments), KEY_TREE)
     is_parsed = from_files.flag("Config:ParseEnvironmentVariables")
     variables = {**_random_tokens(), **environment} if is_parsed else NoSubstitution(environment)
     return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
@@ -63,14 +63,14 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
 _LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}
 
 
-def with_lists(section: Section, room: Room) -> Section:
+def with_lists(section: Section, node_of_key: KeyNode) -> Section:
     """A list of which single elements were given, `Section:Key:0=…`, is a list like one in brackets."""
     children = {
         name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
         for name, child in section.children.items()
-        for below in [room.below(child.name)]
+        for below in [node_of_key.below(child.name)]
     }
-    is_list = room.key is not None and room.key.type in _LISTS and all(map(is_index, children))
+    is_list = node_of_key.key is not None and node_of_key.key.type in _LISTS and all(map(is_index, children))
     return Section(children, is_array=section.is_array or (is_list and bool(children)))
 
 

@@ -112,16 +112,16 @@ _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType
 
 
 @dataclass(slots=True)
-class Room:
+class KeyNode:
     """A known name: its row, and the known names below it."""
 
     name: str
     key: Key | None = None
-    rooms: dict[str, Room] = field(default_factory=dict)
+    key_nodes: dict[str, KeyNode] = field(default_factory=dict)
 
-    def below(self, name: str) -> Room | None:
+    def below(self, name: str) -> KeyNode | None:
         """The known name `name`, or what stands for names of the user's own and for the elements of an array."""
-        return self.rooms.get(name.casefold()) or self.rooms.get(_WILD)
+        return self.key_nodes.get(name.casefold()) or self.key_nodes.get(_WILD)
 
     @property
     def is_wild(self) -> bool:
@@ -138,18 +138,18 @@ def _folded(name: str) -> str:
     return _WILD if name == "[]" or name.startswith("<") else name.casefold()
 
 
-def build_rooms(keys: Iterable[Key]) -> Room:
+def build_key_tree(keys: Iterable[Key]) -> KeyNode:
     """Arrange rows by the segments of their paths."""
-    root = Room("")
+    root = KeyNode("")
     for key in keys:
-        room = root
+        node_of_key = root
         for name in key.path.split(":"):
-            room = room.rooms.setdefault(_folded(name), Room(name))
-        room.key = key
+            node_of_key = node_of_key.key_nodes.setdefault(_folded(name), KeyNode(name))
+        node_of_key.key = key
     return root
 
 
-ROOMS = build_rooms(KEYS)
+KEY_TREE = build_key_tree(KEYS)
 
 
 def key_at(path: str) -> Key:
@@ -157,20 +157,20 @@ def key_at(path: str) -> Key:
 
     A KeyError is a mistake in our own code: every key that is read is declared.
     """
-    room: Room | None = ROOMS
+    node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        room = None if room is None else room.below(name)
-    if room is None or room.key is None:
+        node_of_key = None if node_of_key is None else node_of_key.below(name)
+    if node_of_key is None or node_of_key.key is None:
         raise KeyError(path)
-    return room.key
+    return node_of_key.key
 
 
 def is_named_by_user(path: str) -> bool:
     """True where the last name is none of ours: `Auth:External:github`, and not `Auth:External:RedirectUrl`."""
-    room: Room | None = ROOMS
+    node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        room = None if room is None else room.below(name)
-    return room is not None and room.is_wild
+        node_of_key = None if node_of_key is None else node_of_key.below(name)
+    return node_of_key is not None and node_of_key.is_wild
 
 
 def canonical(path: str) -> str:
@@ -181,10 +181,10 @@ def canonical(path: str) -> str:
 
 def is_secret(path: str) -> bool:
     """True when a value at `path` must not be shown."""
-    room: Room | None = ROOMS
+    node_of_key: KeyNode | None = KEY_TREE
     for name in canonical(path).split(":"):
-        room = None if room is None else room.below(name)
-        if room is not None and room.key is not None and room.key.secret:
+        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        if node_of_key is not None and node_of_key.key is not None and node_of_key.key.secret:
             return True
     return False
 
@@ -194,12 +194,12 @@ _SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTE
 
 def knows(path: str) -> bool:
     """True when a single value at `path` would be read: of a key, an array element or an entry of an open map."""
-    room = ROOMS
+    node_of_key = KEY_TREE
     for name in path.split(":"):
-        if room.open:
+        if node_of_key.open:
             return True
-        below = room.below(name)
+        below = node_of_key.below(name)
         if below is None:
             return False
-        room = below
-    return room.key is not None and room.key.type in _SINGLE
+        node_of_key = below
+    return node_of_key.key is not None and node_of_key.key.type in _SINGLE

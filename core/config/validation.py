@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rowcall.core.config.table import KEYS, ROOMS, Room
+from rowcall.core.config.table import KEY_TREE, KEYS, KeyNode
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 
 RENAMED = {
@@ -40,56 +40,56 @@ _SUGGESTIONS = 50
 def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
     """Compare `root` with the table. Open maps and array elements are not inspected."""
     found = []
-    for number, (key, room, known_path) in enumerate(_unknown(root, ROOMS, "", "")):
+    for number, (key, node_of_key, known_path) in enumerate(_unknown(root, KEY_TREE, "", "")):
         is_near = number < _SUGGESTIONS and not key.reason
-        near = _suggestion(key.path.rpartition(":")[2], key.path, room, known_path) if is_near else None
+        near = _suggestion(key.path.rpartition(":")[2], key.path, node_of_key, known_path) if is_near else None
         found.append(replace(key, suggestion=near))
     return tuple(found)
 
 
-_Found = tuple[UnknownKey, Room, str]
+_Found = tuple[UnknownKey, KeyNode, str]
 """With the room that does not know it, and the room's path."""
 
 
-def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterator[_Found]:
-    kind = kind_of(section, room)
+def _unknown(section: Section, node_of_key: KeyNode, path: str, known_path: str) -> Iterator[_Found]:
+    kind = kind_of(section, node_of_key)
     for child in section:
         child_path = f"{path}:{child.name}" if path else child.name
-        known = room.below(child.name)
-        if known is None or not _may_be(known, child.node, room):
-            yield UnknownKey(child_path, child.origin, None), room, known_path
+        known = node_of_key.below(child.name)
+        if known is None or not _may_be(known, child.node, node_of_key):
+            yield UnknownKey(child_path, child.origin, None), node_of_key, known_path
         elif kind is not None and known.key is not None and known.key.only_for and kind not in known.key.only_for:
             reason = f"it belongs to {' and '.join(known.key.only_for)}, and the Type here is {kind}"
-            yield UnknownKey(child_path, child.origin, None, reason), room, known_path
+            yield UnknownKey(child_path, child.origin, None, reason), node_of_key, known_path
         elif isinstance(child.node, Section) and not known.open:
             name = child.name if known.is_wild else known.name
             below = f"{known_path}:{name}" if known_path else name
             yield from _unknown(child.node, known, child_path, below)
 
 
-def kind_of(section: Section, room: Room) -> str | None:
+def kind_of(section: Section, node_of_key: KeyNode) -> str | None:
     """The entry's `Type`, which decides which keys it may have; None where it decides nothing, or is not given."""
-    declared = room.rooms.get("type")
+    declared = node_of_key.key_nodes.get("type")
     node = section.get("Type")
-    if not room.is_wild or declared is None or declared.key is None or not isinstance(node, Scalar):
+    if not node_of_key.is_wild or declared is None or declared.key is None or not isinstance(node, Scalar):
         return None
     text = (node.text or "").casefold()
     return next((choice for choice in declared.key.choices if choice.casefold() == text), None)
 
 
-def _may_be(known: Room, node: Node, room: Room) -> bool:
+def _may_be(known: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
     """Beside keys of fixed names, a name of the user's own stands for a section: a single value is a misspelled key."""
-    mixed = known.is_wild and len(room.rooms) > 1
+    mixed = known.is_wild and len(node_of_key.key_nodes) > 1
     return not (mixed and isinstance(node, Scalar))
 
 
-def _suggestion(name: str, path: str, room: Room, known_path: str) -> str | None:
+def _suggestion(name: str, path: str, node_of_key: KeyNode, known_path: str) -> str | None:
     """A name of the same section that looks alike, else the highest key with exactly this name in another section."""
     if path.casefold() in RENAMED:
         return RENAMED[path.casefold()][0]
-    near = difflib.get_close_matches(name.casefold(), room.rooms, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(name.casefold(), node_of_key.key_nodes, n=1, cutoff=0.7)
     if near:
-        known = room.rooms[near[0]].name
+        known = node_of_key.key_nodes[near[0]].name
         return f"{known_path}:{known}" if known_path else known
     elsewhere = [key.path for key in KEYS if key.path.rpartition(":")[2].casefold() == name.casefold()]
     depth = min((path.count(":") for path in elsewhere), default=0)

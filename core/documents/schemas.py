@@ -10,7 +10,7 @@ from typing import Any
 
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
+from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -82,7 +82,7 @@ def named_schema(type_name: str) -> Schema:
 def parameter_schema(parameter: EndpointParameter) -> Schema:
     """Of a value in a JSON body."""
     one = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
-    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.facts)
+    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.constraints)
 
 
 def query_schema(parameter: EndpointParameter) -> Schema:
@@ -90,7 +90,7 @@ def query_schema(parameter: EndpointParameter) -> Schema:
     if parameter.kind is not ValueKind.JSON:
         return parameter_schema(parameter)
     one: Schema = {"type": "string"}
-    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.facts)
+    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.constraints)
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
@@ -125,9 +125,9 @@ class Nulls(enum.Enum):
     """As JSON Schema does, and OpenAPI 3.1."""
 
 
-def chosen(schema: Schema, facts: ValueFacts) -> Schema:
+def chosen(schema: Schema, constraints: ValueConstraints) -> Schema:
     """With the values that are known, and what is said about them."""
-    if facts is NOTHING_KNOWN:
+    if constraints is NO_CONSTRAINTS:
         return schema
     inner = schema
     while "items" in inner:
@@ -135,10 +135,10 @@ def chosen(schema: Schema, facts: ValueFacts) -> Schema:
     kind = inner.get("type")
     null = isinstance(kind, list) or "nullable" in inner
     wanted = {"string": str, "integer": int}.get(kind[0] if isinstance(kind, list) else kind or "")
-    if wanted is not None and facts.choices and all(isinstance(one, wanted) for one in facts.choices):
-        inner["enum"] = [*facts.choices, *[None] * null]
-    if facts.text is not None:
-        schema["description"] = facts.text
+    if wanted is not None and constraints.choices and all(isinstance(one, wanted) for one in constraints.choices):
+        inner["enum"] = [*constraints.choices, *[None] * null]
+    if constraints.text is not None:
+        schema["description"] = constraints.text
     return schema
 
 
@@ -156,7 +156,7 @@ def nullable(schema: Schema, nulls: Nulls) -> Schema:
 def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
     """Of a member of a JSON body, where null can be sent."""
     schema = parameter_schema(parameter)
-    return schema if parameter.facts.never_null else nullable(schema, nulls)
+    return schema if parameter.constraints.never_null else nullable(schema, nulls)
 
 
 def column_schema(
@@ -191,7 +191,7 @@ def column_schema(
             told = column_schema(
                 one.type_oid, one.type_name, types, camel=camel, depth=depth - 1, nulls=nulls, within=not spread
             )
-            inner[nested_name(one.name, camel)] = nullable(chosen(told, one.facts), nulls)
+            inner[nested_name(one.name, camel)] = nullable(chosen(told, one.constraints), nulls)
         return {"type": "object", "properties": inner}
     if info is not None and info.kind is TypeKind.ENUM:
         return {"type": "string"}
@@ -216,8 +216,8 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
     told = column_schema(
         one.type_oid, one.type_name, types, camel=camel, nulls=nulls, within=taken_out, spread=shape.blank_is_null
     )
-    schema = chosen(told, one.facts)
-    return schema if one.facts.never_null else nullable(schema, nulls)
+    schema = chosen(told, one.constraints)
+    return schema if one.constraints.never_null else nullable(schema, nulls)
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema | None:
@@ -281,4 +281,4 @@ def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nul
         return nullable(cast_schema(shape, nulls), nulls)
     routine = endpoint.routine
     told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
-    return nullable(chosen(told, shape.facts), nulls)
+    return nullable(chosen(told, shape.constraints), nulls)

@@ -11,8 +11,8 @@ import orjson
 
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.casting import base_of
-from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
 from rowcall.core.documents.openapi import TypesOf
 from rowcall.core.documents.schemas import (
@@ -92,11 +92,11 @@ def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[st
             warnings.append(f"{endpoint.name}: there is a tool {name} already, for {tools[name].name}; this one is not")
             continue
         tools[name] = endpoint
-        warnings += (f"{endpoint.name}: {text}" for text in _doubts(endpoint))
+        warnings += (f"{endpoint.name}: {text}" for text in _warnings(endpoint))
     return tools, warnings
 
 
-def _doubts(endpoint: Endpoint) -> Iterator[str]:
+def _warnings(endpoint: Endpoint) -> Iterator[str]:
     options = endpoint.options
     if not _text(endpoint):
         yield "the tool has no description; mcp <text> gives it one"
@@ -205,15 +205,15 @@ def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
     return {
         "type": "object",
         "properties": {
-            one.key.decode(): _leaf(_column(one, shape, types, options), one.column.facts) for one in columns
+            one.key.decode(): _leaf(_column(one, shape, types, options), one.column.constraints) for one in columns
         },
     }
 
 
-def _leaf(schema: Schema, facts: ValueFacts = NOTHING_KNOWN) -> Schema:
+def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Schema:
     """As structured content has it. Every value that PostgreSQL may give validates against it."""
-    found = chosen(_every_value(schema), facts)
-    return found if facts.never_null else nullable(found, Nulls.TYPE)
+    found = chosen(_every_value(schema), constraints)
+    return found if constraints.never_null else nullable(found, Nulls.TYPE)
 
 
 def _every_value(schema: Schema) -> Schema:
@@ -234,8 +234,8 @@ def _every_value(schema: Schema) -> Schema:
     return told
 
 
-def _facts(shape: ResultShape) -> ValueFacts:
-    return shape.columns[0].column.facts if shape.columns and shape.is_set else NOTHING_KNOWN
+def _facts(shape: ResultShape) -> ValueConstraints:
+    return shape.columns[0].column.constraints if shape.columns and shape.is_set else NO_CONSTRAINTS
 
 
 def _column(column: ResultColumn, shape: ResultShape, types: Types, options: ToolOptions) -> Schema:

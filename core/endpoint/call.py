@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
-from rowcall.core.endpoint.chosen_response import conditions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.endpoint.response_set_by_sql import conditions
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 
@@ -56,7 +56,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     call = f"{quote_qualified(routine.schema, routine.name)}({', '.join(_written(_arguments(endpoint, present)))})"
     if routine.kind is RoutineKind.PROCEDURE:
         return f"call {call}"
-    if endpoint.chosen_by_columns:
+    if endpoint.response_set_by_columns:
         expressions = ", ".join(column.expression for column in endpoint.shape.columns) or "1"
         return f"select {expressions} from {call}{conditions(endpoint)}"
     if not endpoint.shape.columns:

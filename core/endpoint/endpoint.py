@@ -1,4 +1,4 @@
-"""A routine with its effective options, frozen: what `service.handler.steps` compiles into steps.
+"""A routine with its effective options, frozen: what `service.handler.step_order` compiles into steps.
 
 The fields below `Options` are the effects of annotations (`core.annotations`) over the defaults of the configuration.
 """
@@ -9,9 +9,9 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
-from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
-from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
+from rowcall.core.catalogue.session_effects import UNKNOWN, SessionEffects
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import (
     BasicAuth,
@@ -27,7 +27,7 @@ from rowcall.core.endpoint.capabilities import (
     Upload,
 )
 from rowcall.core.endpoint.refusals import Refusals
-from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
+from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
@@ -167,7 +167,7 @@ class EndpointParameter(Record):
     """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
     textual: bool = False
     """Its type, or the one below its domain, holds any text."""
-    facts: ValueFacts = NOTHING_KNOWN
+    constraints: ValueConstraints = NO_CONSTRAINTS
     """For descriptions; what comes in is judged by the database."""
 
 
@@ -214,7 +214,7 @@ class ResultShape(Record):
     """Only the first column of the result counts, whatever the others are."""
     cast: str = ""
     """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
-    facts: ValueFacts = NOTHING_KNOWN
+    constraints: ValueConstraints = NO_CONSTRAINTS
     """Of the value, where it has no columns."""
     wire: tuple[int, ...] | None = None
     """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
@@ -249,7 +249,7 @@ class Options(Record):
     query_null: QueryNull = QueryNull.IGNORE
     absent_status: int = 404
     """Here and the two below: what becomes of requests that do not fit (`refusals`)."""
-    strangers_pass: bool = False
+    ignores_unknown_parameters: bool = False
     lenient: bool = False
     request_headers: HeadersMode = HeadersMode.IGNORE
     headers_parameter: str | None = None
@@ -380,7 +380,7 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
-    session: SessionState = UNKNOWN
+    session: SessionEffects = UNKNOWN
     """What a run of it may leave in its session."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
@@ -443,21 +443,21 @@ class Endpoint(Record):
         return None
 
     @property
-    def chooses_response(self) -> bool:
+    def sets_response(self) -> bool:
         """Status and headers of the answer come from SQL."""
         options = self.options
-        asked = options.response_settings or self.chosen_by_columns
-        return (asked or self.routine.chooses_response) and not (options.login or options.logout)
+        asked = options.response_settings or self.response_set_by_columns
+        return (asked or self.routine.sets_response) and not (options.login or options.logout)
 
     @property
-    def chosen_by_columns(self) -> bool:
+    def response_set_by_columns(self) -> bool:
         chosen = self.options.status_column is not None or self.options.headers_column is not None
         return chosen and self.routine.source is None
 
     @property
     def refusals(self) -> Refusals:
         options = self.options
-        return Refusals(options.absent_status, options.strangers_pass, options.lenient)
+        return Refusals(options.absent_status, options.ignores_unknown_parameters, options.lenient)
 
     @property
     def transport(self) -> Transport:

@@ -14,7 +14,7 @@ ABSENT_STATUSES = (404, 400, 422)
 class Refusals:
     absent: int = 404
     """Status for names that are missing or unknown (binding-25, binding-26)."""
-    strangers_pass: bool = False
+    ignores_unknown_parameters: bool = False
     """Names of the query that are none of the endpoint's are left alone."""
     lenient: bool = False
     """As the field does it: a text that cannot be used gives way to a default, else 404; a JSON value is 500; the
@@ -22,7 +22,7 @@ class Refusals:
 
     def error(self, faults: Sequence[Fault], *, in_json: bool) -> BindingError:
         """Names come before values: a value may be wrong because it was meant for another name."""
-        first = next((fault for fault in faults if not fault.unfit), None)
+        first = next((fault for fault in faults if not fault.invalid_value), None)
         if first is not None:
             return BindingError.of(self.absent, faults, first)
         status = 400

@@ -51,7 +51,7 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
 
 def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
     """The parameters as binding shall see them: what will be filled need not be sent, nor be right."""
-    targets = supplied_by_nobody(endpoint) | endpoint.outgoing.filled
+    targets = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
     return tuple(
         replace(one, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else one
         for index, one in enumerate(endpoint.parameters)
@@ -67,7 +67,7 @@ def metadata_parameter(endpoint: Endpoint) -> int | None:
     return next(names, None)
 
 
-def supplied_by_nobody(endpoint: Endpoint) -> frozenset[int]:
+def unsupplied_parameters(endpoint: Endpoint) -> frozenset[int]:
     """Indexes of the parameters that only the service fills: what a request has for them is dropped."""
     metadata = metadata_parameter(endpoint)
     resolved = frozenset(one.target for one in resolved_parameters(endpoint))

@@ -21,13 +21,13 @@ class Fault:
     path: str
     """Where the value stands: `lines[2].trackId`; the parameter itself where it is no part of anything."""
     message: str
-    unfit: bool = True
+    invalid_value: bool = True
     """A value is there and cannot be used. False: a name is missing, or is none."""
 
     @property
     def discreet(self) -> Fault:
         """The same without the value, for endpoints whose values are nobody's business."""
-        if not self.unfit:
+        if not self.invalid_value:
             return self
         return Fault(self.parameter, self.path, f"parameter '{self.path}': the value cannot be used")
 

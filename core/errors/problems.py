@@ -1,6 +1,6 @@
 """What goes wrong, as one closed set of exceptions, and what each becomes in HTTP.
 
-Errors are raised where they are noticed and become a response in one place (`service.handler.steps`). Bodies are
+Errors are raised where they are noticed and become a response in one place (`service.handler.step_order`). Bodies are
 `application/problem+json` (RFC 9457) with the members `type`, `title`, `status`, `detail`; never empty, never with a
 secret or SQL text in them (errors-5).
 """

@@ -61,7 +61,7 @@ class FileSource(Record):
     """A set of one column is told as an array of values."""
     fingerprint: str = ""
     """Of the text it was made from."""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """What stands in it and hardly was meant like that."""
 
     @property

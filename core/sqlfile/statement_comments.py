@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rowcall.core.annotations.declaration import Line
-from rowcall.core.annotations.rows.param import ANNOTATIONS, told_type
+from rowcall.core.annotations.rows.param import ANNOTATIONS, declared_type
 from rowcall.core.annotations.rows.response import SINGLE
 from rowcall.core.annotations.rows.sql_files import DEFINE_PARAM, RESULT, RETURNS, SKIP
 from rowcall.core.sqlfile.splitting import Comment, comment_lines
@@ -68,7 +68,7 @@ class Notes:
     virtual: list[VirtualParameter]
     claimed: set[str] = field(default_factory=set)
     """Lines that mean something here and nothing elsewhere."""
-    doubts: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     """About lines that would mean something if they were written otherwise."""
 
 
@@ -96,9 +96,9 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
         about.skip = True
         notes.claimed.add(line)
     elif keyword in SKIP.aliases and line.startswith("@"):
-        notes.doubts.append(f"{line!r} skips nothing: skip stands alone in its comment line")
+        notes.warnings.append(f"{line!r} skips nothing: skip stands alone in its comment line")
     elif keyword in RESULT.aliases and not rest and line.startswith("@"):
-        notes.doubts.append(f"{line!r} names no result: a name has to follow")
+        notes.warnings.append(f"{line!r} names no result: a name has to follow")
     elif keyword in RESULT.aliases and rest:
         about.name = rest[1] if rest[0].lower() == "is" and len(rest) > 1 else rest[0]
         notes.claimed.add(line)
@@ -136,7 +136,7 @@ def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[in
         line = Line(text)
         if line.keyword not in PARAM.aliases or len(line.words) < PARAM.minimum_words:
             continue
-        parameter, name, type_name = told_type(line)
+        parameter, name, type_name = declared_type(line)
         number = index.get(parameter.lower())
         if number is None:
             continue

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rowcall.core.testing.script import Doubt, Note, Step
+from rowcall.core.testing.script import Note, ScriptWarning, Step
 
 _LINE = re.compile(r"\s*@(setup|teardown|connection|tag|isolation)\b[ \t]*(.*)", re.IGNORECASE)
 _LIKE_ONE = re.compile(r"\s*@\w.*")
@@ -22,14 +22,14 @@ class Header:
     """In lower case."""
     isolation: str | None = None
     """In lower case: `none`, `transaction` or `template`."""
-    doubts: tuple[Doubt, ...] = ()
+    warnings: tuple[ScriptWarning, ...] = ()
     """Lines that ask for nothing, though they look as if they did."""
 
 
 def read_header(steps: Iterable[Step]) -> Header:
     """steps: of the file, with what it includes in its place."""
     found: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
-    doubts: list[Doubt] = []
+    warnings: list[ScriptWarning] = []
     for step in steps:
         if not isinstance(step, Note):
             break
@@ -40,14 +40,16 @@ def read_header(steps: Iterable[Step]) -> Header:
             found[match[1].lower()] += named
         if not named and _LIKE_ONE.fullmatch(text):
             known = ", ".join(f"@{word} <name>" for word in found)
-            doubts.append(Doubt(step.file, step.line, f"{text!r} has no effect; the head of a test has {known}"))
+            warnings.append(
+                ScriptWarning(step.file, step.line, f"{text!r} has no effect; the head of a test has {known}")
+            )
     return Header(
         tuple(found["setup"]),
         tuple(found["teardown"]),
         found["connection"][-1] if found["connection"] else None,
         frozenset(tag.lower() for tag in found["tag"]),
         found["isolation"][-1].lower() if found["isolation"] else None,
-        tuple(doubts),
+        tuple(warnings),
     )
 
 

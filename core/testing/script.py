@@ -92,7 +92,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class ScriptWarning:
     """What means nothing, and hardly was meant to."""
 
     file: str
@@ -100,7 +100,7 @@ class Doubt:
     message: str
 
 
-Step = Note | Remark | Doubt | SqlStep | HttpStep | StubStep | Include | Broken
+Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | Include | Broken
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
@@ -132,7 +132,7 @@ class _Reader:
                     header = True
                     yield Remark(self._file, self._line(at))
                 if token.kind is Kind.BLOCK_COMMENT and not self._means_something(at, end):
-                    yield from self._doubts(at, end)
+                    yield from self._warnings(at, end)
                 elif token.kind is Kind.BLOCK_COMMENT:
                     yield from self._statements(start, at)
                     yield from self._block(at, end)
@@ -168,11 +168,11 @@ class _Reader:
     def _means_something(self, start: int, end: int) -> bool:
         return kind_of_block(self._text[start + 2 : end - 2]) is not None
 
-    def _doubts(self, start: int, end: int) -> Iterator[Doubt]:
+    def _warnings(self, start: int, end: int) -> Iterator[ScriptWarning]:
         line = _first_line(self._text[start + 2 : end - 2])
         for like, remedy in _LIKE:
             if line is not None and like.fullmatch(line):
-                yield Doubt(self._file, self._line(start), f"{line!r} is a comment without effect; {remedy}")
+                yield ScriptWarning(self._file, self._line(start), f"{line!r} is a comment without effect; {remedy}")
 
     def _block(self, start: int, end: int) -> Iterator[Step]:
         inner, line = self._text[start + 2 : end - 2], self._line(start)
@@ -188,7 +188,7 @@ class _Reader:
                 block = read_request(inner)
                 for text in block.ignored:
                     message = f"{text!r} has no effect; known are @claim, @response and @snapshot"
-                    yield Doubt(self._file, line, message)
+                    yield ScriptWarning(self._file, line, message)
                 yield HttpStep(self._file, line, block)
         except BlockError as error:
             yield from self._held()

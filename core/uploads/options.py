@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.data.record import Record
-from rowcall.core.outbound.aws_signature import Credentials
+from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.uploads.encodings import UTF8
 from rowcall.core.uploads.protected import ProtectedFolders
 

@@ -5,7 +5,7 @@ granian aborts the worker process for a status or a header section that it canno
 
 import cython
 
-from rowcall.ext.base.heads cimport field_problem
+from rowcall.ext.base.http_heads cimport field_problem
 
 cdef enum:
     MOST_FIELDS = 1_000

@@ -1,11 +1,11 @@
 """One libpq connection, pipelined: many requests in flight, each one segment, each answered exactly once.
 
-A Connection is a queue of requests (`ext.driver.request`) on one PGconn.
+A Connection is a queue of requests (`ext.driver.execution`) on one PGconn.
 """
 
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.libpq cimport PGconn, PGresult
-from rowcall.ext.driver.request cimport Request, Statement, Step
+from rowcall.ext.driver.execution cimport Execution, Statement, Step
 
 
 cpdef enum ConnectionState:
@@ -33,7 +33,7 @@ cdef class Connection:
     cdef readonly str close_reason
     cdef PGconn *conn
     cdef object queue
-    cdef readonly Request head
+    cdef readonly Execution head
     cdef set prepared
     cdef list admitted
     cdef Buffer buffer
@@ -53,12 +53,12 @@ cdef class Connection:
     cdef object on_readable_method
     cdef object flush_method
 
-    cpdef bint submit(self, Request request) except -1
-    cpdef bint submit_all(self, Request request, list statements) except -1
+    cpdef bint submit(self, Execution execution) except -1
+    cpdef bint submit_all(self, Execution execution, list statements) except -1
     cpdef bytes take(self)
     cpdef resume(self)
     cpdef abandon(self)
-    cpdef bint begin_cancel(self, Request request) except -1
+    cpdef bint begin_cancel(self, Execution execution) except -1
     cpdef end_cancel(self)
     cpdef list late(self, double grace)
     cpdef drain(self, str reason)
@@ -68,39 +68,39 @@ cdef class Connection:
     cpdef admit(self, Statement statement)
     cpdef bytes reported(self, bytes name)
 
-    cdef int place(self, Request request) except -1
-    cdef int _commands(self, Request request) except -1
-    cdef int _segment(self, Request request) except -1
-    cdef int _end_of_part(self, Request request, PGresult *result) except -1
-    cdef bint _goes_on(self, Request request) except -1
-    cdef int _place_more(self, Request request) except -1
-    cdef int _roll_back(self, Request request) except -1
-    cdef int _send_more(self, Request request) except -1
+    cdef int place(self, Execution execution) except -1
+    cdef int _commands(self, Execution execution) except -1
+    cdef int _segment(self, Execution execution) except -1
+    cdef int _end_of_part(self, Execution execution, PGresult *result) except -1
+    cdef bint _goes_on(self, Execution execution) except -1
+    cdef int _place_more(self, Execution execution) except -1
+    cdef int _roll_back(self, Execution execution) except -1
+    cdef int _send_more(self, Execution execution) except -1
     cdef int _sync(self) except -1
-    cdef int _give_up_segment(self, Request request) except -1
-    cdef int _command(self, Request request, Statement statement, list values, Step step) except -1
-    cdef int _parse(self, Request request, Statement statement) except -1
-    cdef int _queue(self, Request request, bint idle) except -1
+    cdef int _give_up_segment(self, Execution execution) except -1
+    cdef int _command(self, Execution execution, Statement statement, list values, Step step) except -1
+    cdef int _parse(self, Execution execution, Statement statement) except -1
+    cdef int _queue(self, Execution execution, bint idle) except -1
     cdef int _flush_now(self) except -1
     cdef int _drain(self) except -1
     cdef int _result(self, PGresult *result) except -1
-    cdef int _end_of_rows(self, Request request, PGresult *result) except -1
-    cdef int _read_tag(self, Request request, PGresult *result) noexcept
-    cdef bint _all_rows_arrived(self, Request request, PGresult *result) noexcept
+    cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1
+    cdef int _read_tag(self, Execution execution, PGresult *result) noexcept
+    cdef bint _all_rows_arrived(self, Execution execution, PGresult *result) noexcept
     cdef int _look_at_command(self, PGresult *result) except -1
-    cdef int _ask_for_rows(self, Request request) except -1
-    cdef int _rows(self, Request request, PGresult *result) except -1
-    cdef int _discard(self, Request request) except -1
-    cdef int _error(self, Request request, PGresult *result) except -1
-    cdef bint _relied_on(self, Request request, Step step) except -1
-    cdef int _forget_parse(self, Request request) except -1
+    cdef int _ask_for_rows(self, Execution execution) except -1
+    cdef int _rows(self, Execution execution, PGresult *result) except -1
+    cdef int _discard(self, Execution execution) except -1
+    cdef int _error(self, Execution execution, PGresult *result) except -1
+    cdef bint _relied_on(self, Execution execution, Step step) except -1
+    cdef int _forget_parse(self, Execution execution) except -1
     cdef int _finish_head(self) except -1
-    cdef int _answer(self, Request request) except -1
+    cdef int _answer(self, Execution execution) except -1
     cdef int _start_head(self) except -1
     cdef int _batch_done(self) except -1
     cdef int _finish_draining(self) except -1
     cdef int _notice(self, const PGresult *result) except -1
-    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1
+    cdef int _hear(self, notice_listener, str severity, const PGresult *result) except -1
     cdef int _last_words(self) except -1
     cdef tuple _session_parameters(self)
     cdef bint _session_changed(self) except -1

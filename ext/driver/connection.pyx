@@ -38,15 +38,15 @@ from rowcall.ext.base.libpq cimport (
     PGresult,
     pq,
 )
-from rowcall.ext.driver.request cimport (
+from rowcall.ext.driver.execution cimport (
     STEP_AHEAD,
     STEP_CALL,
     STEP_PARSE,
     STEP_RESET,
     Loss,
     Part,
-    Request,
-    RequestState,
+    Execution,
+    ExecutionState,
     Script,
     ServerError,
     Statement,
@@ -143,112 +143,112 @@ cdef class Connection:
 
     # --- placing ---------------------------------------------------------------------------------------------------
 
-    cpdef bint submit(self, Request request) except -1:
+    cpdef bint submit(self, Execution execution) except -1:
         """Places `request`. True when it will be finished by this connection, False when it was not taken.
 
         A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
         """
         if self.state != ConnectionState.READY:
             return False
-        if request.statement.wired and request.statement.name not in self.prepared:
+        if execution.statement.guarded and execution.statement.name not in self.prepared:
             return False
-        self.place(request)
+        self.place(execution)
         return True
 
-    cdef int place(self, Request request) except -1:
+    cdef int place(self, Execution execution) except -1:
         cdef bint idle = self.head is None
         try:
-            self._commands(request)
+            self._commands(execution)
         except BaseException:
-            self._give_up_segment(request)
+            self._give_up_segment(execution)
             raise
-        return self._queue(request, idle)
+        return self._queue(execution, idle)
 
-    cdef int _commands(self, Request request) except -1:
-        request.step_count = 0
-        request.step = 0
-        request.parse = 0
-        request.parses = None
+    cdef int _commands(self, Execution execution) except -1:
+        execution.step_count = 0
+        execution.step = 0
+        execution.parse = 0
+        execution.parses = None
         # All before anything is placed: half a segment costs the connection.
-        check_values(request.statement, request.values)
-        if request.ahead is not None:
-            for statement, values in request.ahead:
+        check_values(execution.statement, execution.values)
+        if execution.ahead is not None:
+            for statement, values in execution.ahead:
                 check_values(statement, values)
-        if request.script is not None:
-            request.placed = request.part = 0
-            request.start_part()
-            return self._segment(request)
-        if request.ahead is not None:
-            request.make_room(2 * (<int>len(request.ahead) + 1))
-            for statement, values in request.ahead:
-                self._command(request, statement, values, STEP_AHEAD)
-            request.steps_ahead = request.step_count
-        if request.arms is not None:
-            self._parse(request, request.arms)
+        if execution.script is not None:
+            execution.placed = execution.part = 0
+            execution.start_part()
+            return self._segment(execution)
+        if execution.ahead is not None:
+            execution.make_room(2 * (<int>len(execution.ahead) + 1))
+            for statement, values in execution.ahead:
+                self._command(execution, statement, values, STEP_AHEAD)
+            execution.steps_ahead = execution.step_count
+        if execution.arms is not None:
+            self._parse(execution, execution.arms)
             # Not until it is admitted.
-            self.prepared.discard(request.arms.name)
-        self._command(request, request.statement, request.values, STEP_CALL)
+            self.prepared.discard(execution.arms.name)
+        self._command(execution, execution.statement, execution.values, STEP_CALL)
         return 0
 
-    cdef int _segment(self, Request request) except -1:
+    cdef int _segment(self, Execution execution) except -1:
         """Places the statements of a script up to the next one that is the last of its segment."""
-        cdef tuple parts = request.script.parts
+        cdef tuple parts = execution.script.parts
         cdef Part part
-        cdef int placed = request.placed
+        cdef int placed = execution.placed
         cdef int room = 0
-        request.step_count = 0
-        request.step = 0
-        request.steps_ahead = 0
-        request.parse = 0
-        request.parses = None
+        execution.step_count = 0
+        execution.step = 0
+        execution.steps_ahead = 0
+        execution.parse = 0
+        execution.parses = None
         while True:
             part = <Part>parts[placed]
             placed += 1
             room += 2
-            if part.fresh and request.ahead is not None:
-                room += 2 * <int>len(request.ahead)
+            if part.fresh and execution.ahead is not None:
+                room += 2 * <int>len(execution.ahead)
             if part.last:
                 break
-        request.make_room(room)
-        while request.placed < placed:
-            part = <Part>parts[request.placed]
-            if part.fresh and request.ahead is not None:
-                for statement, values in request.ahead:
-                    self._command(request, statement, values, STEP_AHEAD)
-                if request.placed == 0:
-                    request.steps_ahead = request.step_count
-            self._command(request, part.statement, request.values, STEP_CALL)
+        execution.make_room(room)
+        while execution.placed < placed:
+            part = <Part>parts[execution.placed]
+            if part.fresh and execution.ahead is not None:
+                for statement, values in execution.ahead:
+                    self._command(execution, statement, values, STEP_AHEAD)
+                if execution.placed == 0:
+                    execution.steps_ahead = execution.step_count
+            self._command(execution, part.statement, execution.values, STEP_CALL)
             # Without it the server keeps what it has to say until the Sync, and nobody could tell which statement runs.
-            if request.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
+            if execution.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
                 self.send_failed = True
-            request.placed += 1
+            execution.placed += 1
         return 0
 
-    cdef int _give_up_segment(self, Request request) except -1:
+    cdef int _give_up_segment(self, Execution execution) except -1:
         """Half a segment cannot be taken back from libpq, and the next request would be answered with its results."""
-        if request.step_count > 0:
+        if execution.step_count > 0:
             self._lose("a request could not be placed completely")
         return 0
 
-    cpdef bint submit_all(self, Request request, list statements) except -1:
+    cpdef bint submit_all(self, Execution execution, list statements) except -1:
         """Places several statements without parameters and results as one segment, `request` standing for all."""
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
             return False
-        request.step_count = 0
-        request.step = 0
-        request.parse = 0
-        request.parses = None
+        execution.step_count = 0
+        execution.step = 0
+        execution.parse = 0
+        execution.parses = None
         try:
             for statement in statements:
-                self._command(request, statement, [], STEP_RESET)
+                self._command(execution, statement, [], STEP_RESET)
         except BaseException:
-            self._give_up_segment(request)
+            self._give_up_segment(execution)
             raise
-        self._queue(request, idle)
+        self._queue(execution, idle)
         return True
 
-    cdef int _command(self, Request request, Statement statement, list values, Step step) except -1:
+    cdef int _command(self, Execution execution, Statement statement, list values, Step step) except -1:
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
         cdef int few_sizes[FEW_PARAMETERS]
@@ -256,7 +256,7 @@ cdef class Connection:
         cdef tuple picks = statement.picks
         cdef int n = statement.count
         cdef int i, place, sent
-        if request.step_count + 2 > request.room:
+        if execution.step_count + 2 > execution.room:
             raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
             texts = <const char **>malloc(n * (sizeof(char *) + sizeof(int)))
@@ -287,31 +287,31 @@ cdef class Connection:
                 )
             else:
                 if statement.name not in self.prepared:
-                    self._parse(request, statement)
+                    self._parse(execution, statement)
                 sent = pq.sendQueryPrepared(
                     self.conn, PyBytes_AS_STRING(statement.name), n, texts, sizes, formats_of(statement), 0
                 )
         finally:
             if texts != few:
                 free(texts)
-        request.steps[request.step_count] = step
-        request.step_count += 1
+        execution.steps[execution.step_count] = step
+        execution.step_count += 1
         if not sent:
             self.send_failed = True
         return 0
 
-    cdef int _parse(self, Request request, Statement statement) except -1:
+    cdef int _parse(self, Execution execution, Statement statement) except -1:
         cdef int count = 0 if statement.type_memory is None else statement.count
         self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
         if not pq.sendPrepare(
             self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
         ):
             self.send_failed = True
-        request.steps[request.step_count] = STEP_PARSE
-        request.step_count += 1
-        if request.parses is None:
-            request.parses = []
-        request.parses.append(statement)
+        execution.steps[execution.step_count] = STEP_PARSE
+        execution.step_count += 1
+        if execution.parses is None:
+            execution.parses = []
+        execution.parses.append(statement)
         # Whoever is placed behind relies on this Parse; if it fails, they fail with 26000 and are told to come again.
         self.prepared.add(statement.name)
         return 0
@@ -324,19 +324,19 @@ cdef class Connection:
         self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
         return 1 if pq.pipelineSync(self.conn) else 0
 
-    cdef int _queue(self, Request request, bint idle) except -1:
+    cdef int _queue(self, Execution execution, bint idle) except -1:
         cdef int synced = self._sync()
-        request.state = RequestState.SENT
-        request.flush_mark = self.flushes
+        execution.state = ExecutionState.SENT
+        execution.flush_mark = self.flushes
         if self.unsent_bytes >= SENT_UNASKED:
             # Counts as flushed, with everything before it.
             self.flushes += 1
         self.in_flight += 1
         if idle:
-            self.head = request
+            self.head = execution
             self._start_head()
         else:
-            self.queue.append(request)
+            self.queue.append(execution)
         if self.send_failed or not synced:
             self._lose(self._libpq_message())
             return 0
@@ -358,7 +358,7 @@ cdef class Connection:
 
     cdef int _flush_now(self) except -1:
         cdef int left = pq.flush(self.conn)
-        cdef Request request
+        cdef Execution execution
         # Behind what the socket did not take, libpq sends the next ones as soon as they fill its buffer.
         self.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
@@ -397,7 +397,7 @@ cdef class Connection:
 
     cdef int _drain(self) except -1:
         cdef PGresult *result
-        cdef Request request
+        cdef Execution execution
         cdef long served = self.served
         # Without a head only a notice, a parameter change, or a FATAL before the end of the connection is expected.
         while self.head is not None and self.state != ConnectionState.PAUSED:
@@ -409,13 +409,13 @@ cdef class Connection:
                 if self.state == ConnectionState.CLOSED:
                     return 0
                 continue
-            request = self.head
-            request.step += 1
+            execution = self.head
+            execution.step += 1
             # One more than there are commands: an error of the commit itself comes behind the last of them.
-            if request.step > request.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
+            if execution.step > execution.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
                 self._lose(UNEXPECTED_RESULTS)
                 return 0
-            if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
+            if execution.step < execution.step_count and execution.steps[execution.step] == STEP_CALL:
                 self._ask_for_rows(self.head)
         if self.head is None:
             # What has arrived behind the last answer would become the next request's: libpq drops it, with a notice.
@@ -429,98 +429,98 @@ cdef class Connection:
 
     cdef int _result(self, PGresult *result) except -1:
         cdef int status = pq.resultStatus(result)
-        cdef Request request = self.head
+        cdef Execution execution = self.head
         try:
             if status == PGRES_PIPELINE_SYNC:
                 # Each command has been answered, and behind them at most an error of the commit.
-                if request.step < request.step_count:
+                if execution.step < execution.step_count:
                     self._lose(UNEXPECTED_RESULTS)
                 else:
                     self._finish_head()
             elif status == PGRES_FATAL_ERROR:
-                self._error(request, result)
-            elif request.step >= request.step_count:
+                self._error(execution, result)
+            elif execution.step >= execution.step_count:
                 self._lose(UNEXPECTED_RESULTS)
             elif status == PGRES_TUPLES_CHUNK or status == PGRES_SINGLE_TUPLE:
-                self._rows(request, result)
+                self._rows(execution, result)
             elif status == PGRES_COMMAND_OK or status == PGRES_TUPLES_OK:
-                if request.steps[request.step] == STEP_PARSE:
-                    request.parse += 1
-                elif request.steps[request.step] == STEP_CALL:
-                    self._end_of_rows(request, result)
+                if execution.steps[execution.step] == STEP_PARSE:
+                    execution.parse += 1
+                elif execution.steps[execution.step] == STEP_CALL:
+                    self._end_of_rows(execution, result)
                     if status == PGRES_COMMAND_OK:
                         self._look_at_command(result)
             elif status == PGRES_PIPELINE_ABORTED:
-                if request.steps[request.step] == STEP_PARSE:
-                    self._forget_parse(request)
+                if execution.steps[execution.step] == STEP_PARSE:
+                    self._forget_parse(execution)
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq gives this status for ever; only closing ends it.
                 self._lose("COPY cannot run through an endpoint")
-            elif status == PGRES_EMPTY_QUERY and request.steps[request.step] == STEP_CALL:
+            elif status == PGRES_EMPTY_QUERY and execution.steps[execution.step] == STEP_CALL:
                 # Nothing but a comment: a command that does nothing.
-                self._end_of_rows(request, result)
+                self._end_of_rows(execution, result)
             elif status != PGRES_EMPTY_QUERY:
                 self._lose(UNEXPECTED_RESULTS)
         finally:
             pq.clear(result)
         return 0
 
-    cdef int _end_of_rows(self, Request request, PGresult *result) except -1:
+    cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
         """The statement has ended. Its rows came before, in chunks, so this result has none."""
-        cdef BodyWriter renderer = request.renderer
-        request.seen_result = True
+        cdef BodyWriter renderer = execution.renderer
+        execution.seen_result = True
         if pq.ntuples(result) > 0:
             self._lose("libpq has not switched to giving rows as they arrive")
-        elif not self._all_rows_arrived(request, result):
+        elif not self._all_rows_arrived(execution, result):
             self._lose(UNEXPECTED_RESULTS)
-        elif request.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
+        elif execution.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
             try:
                 # Also without rows: the columns may no longer be those of the endpoint.
-                request.plan = renderer.plan_for(result)
+                execution.plan = renderer.plan_for(result)
             except Exception as error:
-                request.failure = error
-        if request.script is not None and self.state != ConnectionState.CLOSED:
-            self._end_of_part(request, result)
+                execution.failure = error
+        if execution.script is not None and self.state != ConnectionState.CLOSED:
+            self._end_of_part(execution, result)
         return 0
 
-    cdef bint _all_rows_arrived(self, Request request, PGresult *result) noexcept:
+    cdef bint _all_rows_arrived(self, Execution execution, PGresult *result) noexcept:
         """Compare the number of rows with the command tag of a query, which ends in that number.
 
         Other commands are not compared: `INSERT ... RETURNING` on a view counts what its rule has inserted.
         """
         cdef bint complete = True
-        self._read_tag(request, result)
-        if pq.resultStatus(result) == PGRES_TUPLES_OK and request.has_tag:
-            complete = request.announced_rows == request.received_rows
-        request.received_rows = 0
-        request.has_tag = False
+        self._read_tag(execution, result)
+        if pq.resultStatus(result) == PGRES_TUPLES_OK and execution.has_tag:
+            complete = execution.announced_rows == execution.received_rows
+        execution.received_rows = 0
+        execution.has_tag = False
         return complete
 
-    cdef int _read_tag(self, Request request, PGresult *result) noexcept:
+    cdef int _read_tag(self, Execution execution, PGresult *result) noexcept:
         """libpq puts the command tag on the last result that has rows, or behind a full chunk on the empty one."""
         cdef const char *tag = pq.cmdStatus(result)
         if strncmp(tag, b"SELECT ", 7) == 0:
-            request.announced_rows = strtoll(tag + 7, NULL, 10)
-            request.has_tag = True
+            execution.announced_rows = strtoll(tag + 7, NULL, 10)
+            execution.has_tag = True
         return 0
 
-    cdef int _end_of_part(self, Request request, PGresult *result) except -1:
+    cdef int _end_of_part(self, Execution execution, PGresult *result) except -1:
         """One statement of a script has ended, and with it its part of the body."""
-        cdef BodyWriter renderer = request.renderer
-        if renderer is not None and request.failure is None and request.state != RequestState.DISCARDING:
+        cdef BodyWriter renderer = execution.renderer
+        if renderer is not None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
             try:
-                if request.rows == 0:
-                    renderer.begin(request.plan, self.buffer)
-                renderer.complete(self.buffer, result, request.rows)
+                if execution.rows == 0:
+                    renderer.begin(execution.plan, self.buffer)
+                renderer.complete(self.buffer, result, execution.rows)
             except Exception as error:
-                request.failure = error
-                self._discard(request)
+                execution.failure = error
+                self._discard(execution)
         # Each statement has the whole time that one may take (sql-files-28).
         cdef double ended = now()
-        request.seconds += ended - request.head_since
-        request.head_since = ended
-        request.part += 1
-        request.start_part()
+        execution.seconds += ended - execution.head_since
+        execution.head_since = ended
+        execution.part += 1
+        execution.start_part()
         return 0
 
     cdef int _look_at_command(self, PGresult *result) except -1:
@@ -535,128 +535,128 @@ cdef class Connection:
             self.drain("a file prepared or deallocated statements")
         return 0
 
-    cdef int _ask_for_rows(self, Request request) except -1:
+    cdef int _ask_for_rows(self, Execution execution) except -1:
         """Rows as they arrive: in chunks, because libpq copies the whole description of the columns for each result
         it makes; one by one where they are so wide that a chunk would be large, or where libpq knows no chunks."""
-        if pq.setChunkedRowsMode != NULL and not request.wide_rows:
+        if pq.setChunkedRowsMode != NULL and not execution.wide_rows:
             pq.setChunkedRowsMode(self.conn, CHUNK_ROWS)
         else:
             pq.setSingleRowMode(self.conn)
         return 0
 
-    cdef int _rows(self, Request request, PGresult *result) except -1:
-        cdef BodyWriter renderer = request.renderer
+    cdef int _rows(self, Execution execution, PGresult *result) except -1:
+        cdef BodyWriter renderer = execution.renderer
         cdef int row, count
-        request.seen_result = True
-        request.received_rows += pq.ntuples(result)
-        self._read_tag(request, result)
-        if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
-                or request.failure is not None or (request.first_row_only and request.rows > 0)):
+        execution.seen_result = True
+        execution.received_rows += pq.ntuples(result)
+        self._read_tag(execution, result)
+        if (renderer is None or execution.steps[execution.step] != STEP_CALL or execution.state == ExecutionState.DISCARDING
+                or execution.failure is not None or (execution.first_row_only and execution.rows > 0)):
             return 0
-        count = 1 if request.first_row_only else pq.ntuples(result)
+        count = 1 if execution.first_row_only else pq.ntuples(result)
         try:
-            if request.rows == 0:
-                request.plan = renderer.plan_for(result)
-                renderer.begin(request.plan, self.buffer)
-            if renderer._one_row and request.rows + count > 1:
+            if execution.rows == 0:
+                execution.plan = renderer.plan_for(result)
+                renderer.begin(execution.plan, self.buffer)
+            if renderer._one_row and execution.rows + count > 1:
                 raise ColumnsChangedError("the result has several rows where one was expected")
             for row in range(count):
-                request.is_null = renderer.row(request.plan, self.buffer, result, row, request.rows) == 1
-                request.rows += 1
+                execution.is_null = renderer.row(execution.plan, self.buffer, result, row, execution.rows) == 1
+                execution.rows += 1
         except Exception as error:
-            request.failure = error
-            self._discard(request)
+            execution.failure = error
+            self._discard(execution)
             return 0
-        if request.stream_after > 0 and (
-            self.buffer.length >= request.stream_after
-            or (request.flush_rows > 0 and request.rows - request.flushed_rows >= request.flush_rows)
+        if execution.stream_after > 0 and (
+            self.buffer.length >= execution.stream_after
+            or (execution.flush_rows > 0 and execution.rows - execution.flushed_rows >= execution.flush_rows)
         ):
-            request.flushed_rows = request.rows
-            request.state = RequestState.STREAMING
+            execution.flushed_rows = execution.rows
+            execution.state = ExecutionState.STREAMING
             self._enter(ConnectionState.PAUSED)
-            request.wake()
-            if request.on_done is not None:
+            execution.wake()
+            if execution.on_done is not None:
                 # From the loop: this is the middle of reading, and whoever is told may go on with it.
-                self.loop.call_soon(request.hand_over)
-        elif request.limit > 0 and self.buffer.length > request.limit:
-            request.overflowed = True
-            self._discard(request)
+                self.loop.call_soon(execution.hand_over)
+        elif execution.limit > 0 and self.buffer.length > execution.limit:
+            execution.overflowed = True
+            self._discard(execution)
         return 0
 
-    cdef int _discard(self, Request request) except -1:
-        if request.state != RequestState.STREAMING:
-            request.state = RequestState.DISCARDING
+    cdef int _discard(self, Execution execution) except -1:
+        if execution.state != ExecutionState.STREAMING:
+            execution.state = ExecutionState.DISCARDING
         self.buffer.clear()
         return 0
 
-    cdef int _error(self, Request request, PGresult *result) except -1:
+    cdef int _error(self, Execution execution, PGresult *result) except -1:
         cdef ServerError error = error_of(result)
         cdef Step step = STEP_CALL
         if not error.sqlstate:
             # Made by libpq, not by the server: it could not read a message, and what follows may be anything.
             self._lose(error.message)
             return 0
-        if request.step < request.step_count:
-            step = <Step>request.steps[request.step]
+        if execution.step < execution.step_count:
+            step = <Step>execution.steps[execution.step]
         if step == STEP_PARSE:
-            self._forget_parse(request)
-        elif error.sqlstate == "26000" and self._relied_on(request, step):
+            self._forget_parse(execution)
+        elif error.sqlstate == "26000" and self._relied_on(execution, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
         elif error.sqlstate == "25P02" and not self.owned:
             self.drain("a transaction was left open")
-        if request.error is None:
-            request.error = error
-            request.failed_ahead = request.step < request.steps_ahead
+        if execution.error is None:
+            execution.error = error
+            execution.failed_ahead = execution.step < execution.steps_ahead
         if error.severity == "FATAL" or error.severity == "PANIC":
             self._lose(error.message)
         return 0
 
-    cdef bint _relied_on(self, Request request, Step step) except -1:
+    cdef bint _relied_on(self, Execution execution, Step step) except -1:
         """What the present step runs should be prepared here: no failed Parse has taken it back."""
-        if request.script is None:
-            return request.statement.name in self.prepared
+        if execution.script is None:
+            return execution.statement.name in self.prepared
         if step == STEP_AHEAD:
-            for statement, _ in request.ahead:
+            for statement, _ in execution.ahead:
                 if (<Statement>statement).name in self.prepared:
                     return True
             return False
-        if request.part >= len(request.script.parts):
+        if execution.part >= len(execution.script.parts):
             return False
-        return (<Part>request.script.parts[request.part]).statement.name in self.prepared
+        return (<Part>execution.script.parts[execution.part]).statement.name in self.prepared
 
-    cdef int _forget_parse(self, Request request) except -1:
+    cdef int _forget_parse(self, Execution execution) except -1:
         """The Parse of the present step has created nothing."""
-        if request.parses is not None and request.parse < len(request.parses):
-            self.prepared.discard((<Statement>request.parses[request.parse]).name)
-            request.parse += 1
+        if execution.parses is not None and execution.parse < len(execution.parses):
+            self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
+            execution.parse += 1
         return 0
 
     cdef int _finish_head(self) except -1:
-        cdef Request request = self.head
-        cdef BodyWriter renderer = request.renderer
-        request.seconds += now() - request.head_since
-        if request.script is not None:
-            if self._goes_on(request):
+        cdef Execution execution = self.head
+        cdef BodyWriter renderer = execution.renderer
+        execution.seconds += now() - execution.head_since
+        if execution.script is not None:
+            if self._goes_on(execution):
                 return 0
-            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING:
+            if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
                 try:
-                    self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
-                    request.body = self.buffer.take()
+                    self.buffer.append(PyBytes_AS_STRING(execution.script.tail), PyBytes_GET_SIZE(execution.script.tail))
+                    execution.body = self.buffer.take()
                 except Exception as error:
                     # Whoever waits is answered all the same, and what comes next is the next request's.
-                    request.failure = error
+                    execution.failure = error
             self.buffer.clear()
-        elif request.error is None and request.failure is None and renderer is not None \
-                and request.state != RequestState.DISCARDING:
+        elif execution.error is None and execution.failure is None and renderer is not None \
+                and execution.state != ExecutionState.DISCARDING:
             try:
-                if request.rows == 0:
-                    renderer.begin(request.plan, self.buffer)
-                renderer.end(self.buffer, request.rows)
-                request.body = self.buffer.take()
+                if execution.rows == 0:
+                    renderer.begin(execution.plan, self.buffer)
+                renderer.end(self.buffer, execution.rows)
+                execution.body = self.buffer.take()
             except Exception as error:
-                request.failure = error
+                execution.failure = error
                 self.buffer.clear()
         elif self.buffer.length:
             self.buffer.clear()
@@ -665,43 +665,43 @@ cdef class Connection:
         self.head = self.queue.popleft() if self.queue else None
         if self.head is not None:
             self._start_head()
-        self._answer(request)
+        self._answer(execution)
         return 0
 
-    cdef bint _goes_on(self, Request request) except -1:
+    cdef bint _goes_on(self, Execution execution) except -1:
         """The head is a script that is not through: what follows now has been placed."""
-        if request.rolling_back or self.state == ConnectionState.CLOSED:
+        if execution.rolling_back or self.state == ConnectionState.CLOSED:
             return False
         try:
-            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
-                    and request.placed < len(request.script.parts):
-                request.committed = True
-                if request.hearer is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
-                    request.hearer.end(True)
-                return self._place_more(request)
+            if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING \
+                    and execution.placed < len(execution.script.parts):
+                execution.committed = True
+                if execution.notice_listener is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
+                    execution.notice_listener.end(True)
+                return self._place_more(execution)
             if not self.owned and pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
-                return self._roll_back(request)
+                return self._roll_back(execution)
         except BaseException:
             self._lose("a script could not be continued")
             raise
         return False
 
-    cdef int _place_more(self, Request request) except -1:
-        self._segment(request)
-        return self._send_more(request)
+    cdef int _place_more(self, Execution execution) except -1:
+        self._segment(execution)
+        return self._send_more(execution)
 
-    cdef int _roll_back(self, Request request) except -1:
+    cdef int _roll_back(self, Execution execution) except -1:
         """Without waiting for the reset of the session: on this connection it may not come."""
-        request.rolling_back = True
-        request.step_count = request.step = request.parse = 0
-        request.parses = None
-        self._command(request, ROLLBACK, [], STEP_RESET)
-        return self._send_more(request)
+        execution.rolling_back = True
+        execution.step_count = execution.step = execution.parse = 0
+        execution.parses = None
+        self._command(execution, ROLLBACK, [], STEP_RESET)
+        return self._send_more(execution)
 
-    cdef int _send_more(self, Request request) except -1:
+    cdef int _send_more(self, Execution execution) except -1:
         """Another segment of the head. Sent from the loop: this is the middle of reading."""
         cdef int synced = self._sync()
-        request.flush_mark = self.flushes
+        execution.flush_mark = self.flushes
         if self.unsent_bytes >= SENT_UNASKED:
             self.flushes += 1
         if self.send_failed or not synced:
@@ -713,10 +713,10 @@ cdef class Connection:
             self.loop.call_soon(self.flush_method)
         return 1
 
-    cdef int _answer(self, Request request) except -1:
+    cdef int _answer(self, Execution execution) except -1:
         """Tells whoever waits. What they do wrong must not keep the others from their answers."""
         try:
-            request.finish()
+            execution.finish()
         except Exception as error:
             self.loop.call_exception_handler({"message": "a request's callback failed", "exception": error})
         return 0
@@ -808,8 +808,8 @@ cdef class Connection:
         elif pq.resultErrorField(result, c"C") == NULL and self.farewell is None:
             # Made by libpq, not by the server: a message arrived that it did not expect, and it has dropped it.
             self.farewell = UNEXPECTED_RESULTS
-        if self.head is not None and self.head.hearer is not None:
-            self._hear(self.head.hearer, severity, result)
+        if self.head is not None and self.head.notice_listener is not None:
+            self._hear(self.head.notice_listener, severity, result)
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (docs/internals/driver.md, 7).
@@ -819,12 +819,12 @@ cdef class Connection:
         self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"), owner)
         return 0
 
-    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1:
+    cdef int _hear(self, notice_listener, str severity, const PGresult *result) except -1:
         """What a hearer does wrong must not keep the notice from the log."""
         cdef str sqlstate = error_field(result, c"C") or ""
         cdef str message = error_field(result, c"M") or ""
         try:
-            hearer.hear(severity, sqlstate, message, error_field(result, c"H"))
+            notice_listener.hear(severity, sqlstate, message, error_field(result, c"H"))
         except Exception as error:
             self.loop.call_exception_handler({"message": "a notice could not be heard", "exception": error})
         return 0
@@ -851,18 +851,18 @@ cdef class Connection:
 
     cpdef abandon(self):
         """The client of the request at the head is gone: its remaining rows are read and dropped."""
-        if self.head is not None and self.head.state != RequestState.DONE:
+        if self.head is not None and self.head.state != ExecutionState.DONE:
             self.buffer.clear()
             self.head.stream_after = 0
-            self.head.state = RequestState.DISCARDING
+            self.head.state = ExecutionState.DISCARDING
             self.head.abandoned = True
         self.resume()
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
-    cpdef bint begin_cancel(self, Request request) except -1:
+    cpdef bint begin_cancel(self, Execution execution) except -1:
         """False when `request` is not what the connection runs. Nothing but its own reset may stand behind it."""
-        if self.state != ConnectionState.READY or self.head is not request:
+        if self.state != ConnectionState.READY or self.head is not execution:
             return False
         self.cancelling = True
         self._enter(ConnectionState.CANCELLING)
@@ -881,7 +881,7 @@ cdef class Connection:
         the head `grace` seconds later, as the server minds its limit and its answer may be on the way.
 
         Within a transaction over several requests, each has its whole time from when it becomes the head."""
-        cdef Request request
+        cdef Execution execution
         cdef list found = []
         cdef double moment = now()
         if self.head is not None and self.head.timeout > 0 and self.head.failure is None \
@@ -889,19 +889,19 @@ cdef class Connection:
             found.append(self.head)
         if self.owned:
             return found
-        for request in self.queue:
-            if request.timeout > 0 and request.failure is None and moment - request.began > request.timeout:
-                found.append(request)
+        for execution in self.queue:
+            if execution.timeout > 0 and execution.failure is None and moment - execution.began > execution.timeout:
+                found.append(execution)
         return found
 
     @property
     def repeatable(self):
         """Whatever is in flight may run a second time somewhere else."""
-        cdef Request request
+        cdef Execution execution
         if self.head is not None and not self.head.statement.repeatable:
             return False
-        for request in self.queue:
-            if not request.statement.repeatable:
+        for execution in self.queue:
+            if not execution.statement.repeatable:
                 return False
         return True
 
@@ -942,7 +942,7 @@ cdef class Connection:
 
     cdef int _lose(self, str reason) except -1:
         """Closes and finishes every request in flight with what is known about it (driver-24)."""
-        cdef Request request
+        cdef Execution execution
         cdef list lost = []
         cdef bint behind_fatal = False
         cdef bint unsent = False
@@ -960,19 +960,19 @@ cdef class Connection:
         for statement in self.admitted:
             (<Statement>statement).armed -= 1
         self.admitted.clear()
-        for request in lost:
-            unsent = unsent or request.flush_mark == self.flushes
-            if request.committed:
-                request.loss = Loss.IN_DOUBT
-                behind_fatal = request.error is not None and request.error.severity == "FATAL"
-            elif behind_fatal or request.flush_mark == self.flushes:
-                request.loss = Loss.NOT_STARTED
-            elif request is lost[0] and request.error is not None and request.error.severity == "FATAL":
+        for execution in lost:
+            unsent = unsent or execution.flush_mark == self.flushes
+            if execution.committed:
+                execution.loss = Loss.IN_DOUBT
+                behind_fatal = execution.error is not None and execution.error.severity == "FATAL"
+            elif behind_fatal or execution.flush_mark == self.flushes:
+                execution.loss = Loss.NOT_STARTED
+            elif execution is lost[0] and execution.error is not None and execution.error.severity == "FATAL":
                 behind_fatal = True
-                known = request.error.sqlstate.startswith("57P") and not request.seen_result
-                request.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
+                known = execution.error.sqlstate.startswith("57P") and not execution.seen_result
+                execution.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
             else:
-                request.loss = Loss.IN_DOUBT
+                execution.loss = Loss.IN_DOUBT
         self.buffer.release()
         self.loop.remove_reader(self.fd)
         if self.writer_registered:
@@ -983,8 +983,8 @@ cdef class Connection:
             # PQfinish would send what waits, in front of its good-bye, and the server would run it.
             shutdown(self.fd, SHUT_RDWR)
         self.pgconn.finish()
-        for request in lost:
-            self._answer(request)
+        for execution in lost:
+            self._answer(execution)
         self.owner = None
         # These point back here: only the collector could end such a circle, and it does not see what it would free.
         self.on_readable_method = None

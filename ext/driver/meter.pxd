@@ -1,6 +1,6 @@
 """Numbers of one endpoint, and the protocol that counts one request into them."""
 
-from rowcall.ext.driver.exchange cimport Exchange
+from rowcall.ext.driver.request_context cimport RequestContext
 
 
 cdef class Meter:
@@ -20,7 +20,7 @@ cdef class Meter:
 
 cdef class Measured:
     cdef Meter meter
-    cdef Exchange exchange
+    cdef RequestContext context
     cdef readonly object inner
     cdef double began
     cdef int status

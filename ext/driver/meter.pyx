@@ -7,8 +7,8 @@ which no reader sees half done, and no one else writes there; so nothing is lock
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
-from rowcall.ext.driver.exchange cimport Exchange
-from rowcall.ext.driver.request cimport Request, RequestState, now
+from rowcall.ext.driver.request_context cimport RequestContext
+from rowcall.ext.driver.execution cimport Execution, ExecutionState, now
 from rowcall.ext.rendering.timed_rows cimport TimedPlan
 
 cdef enum:
@@ -73,20 +73,20 @@ cdef class Meter:
         if self.held:
             PyBuffer_Release(&self.view)
 
-    def __call__(self, Exchange exchange not None):
+    def __call__(self, RequestContext context not None):
         cdef Measured measured = Measured.__new__(Measured)
         measured.meter = self
-        measured.exchange = exchange
+        measured.context = context
         measured.began = now()
-        protocol = exchange.protocol
+        protocol = context.protocol
         if type(protocol) is self.head:
             measured.inner = protocol.inner
             protocol.inner = measured
         else:
             measured.inner = protocol
-            exchange.protocol = measured
+            context.protocol = measured
         self.numbers[<int>IN_FLIGHT] += 1
-        exchange.at_end(measured.end)
+        context.at_end(measured.end)
 
     cdef void observe(self, int histogram, double seconds) noexcept nogil:
         cdef double *place = self.numbers + FIRST_HISTOGRAM + histogram * HISTOGRAM
@@ -169,7 +169,7 @@ cdef class Measured:
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1:
         """An answer begins: what has led to it is over."""
-        cdef Request request
+        cdef Execution request
         cdef double moment, ran
         if self.status:
             return 0
@@ -177,25 +177,25 @@ cdef class Measured:
             status = GONE  # whatever it would have got
         self.status = status
         self.meter.numbers[<int>SENT] += sent
-        if self.exchange is None:
+        if self.context is None:
             self.meter.count(status)  # the error that ended it is being told
             self.meter.observe(DURATION, now() - self.began)
             return 0
-        request = self.exchange.request
+        request = self.context.execution
         # What comes from a cache has never begun.
         if request is not None and request.began > 0:
             moment = now()
             ran = request.seconds
-            if request.state != RequestState.DONE and request.head_since > 0:
+            if request.state != ExecutionState.DONE and request.head_since > 0:
                 ran += moment - request.head_since
             self.meter.observe(WAIT, max(0.0, moment - request.began - ran))
         return 0
 
-    def end(self, exchange, error):
+    def end(self, context, error):
         """The last step is done, or one has failed; its answer then follows at once, unless nobody waits for one."""
         cdef Meter meter = self.meter
-        cdef Request request = (<Exchange?>exchange).request
-        self.exchange = None
+        cdef Execution request = (<RequestContext?>context).request
+        self.context = None
         meter.numbers[<int>IN_FLIGHT] -= 1
         if request is not None and request.began > 0:
             meter.observe(DATABASE, request.seconds)

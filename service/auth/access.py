@@ -15,8 +15,8 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import SCHEME as BASIC
 from rowcall.service.auth.basic import basic_step
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.sessions import is_bearer
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -57,17 +57,17 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
     refusal = _who_may(endpoint, access)
 
-    def let_in(exchange: Exchange) -> None:
-        if exchange.user is None:
-            raise stranger_refusal(auth, exchange, detail)
+    def let_in(context: RequestContext) -> None:
+        if context.user is None:
+            raise anonymous_refusal(auth, context, detail)
 
-    def let_some_in(exchange: Exchange) -> None:
-        if exchange.user is None:
-            raise stranger_refusal(auth, exchange, detail)
-        if not access.admits(exchange.user):  # type: ignore[union-attr]
+    def let_some_in(context: RequestContext) -> None:
+        if context.user is None:
+            raise anonymous_refusal(auth, context, detail)
+        if not access.admits(context.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    step: Callable[[Exchange], None] = let_in if access is None else let_some_in
+    step: Callable[[RequestContext], None] = let_in if access is None else let_some_in
     if endpoint.options.fresh is not None:
         step = recently(step, endpoint, services)
     return step if endpoint.options.impersonation is None else _with_impersonation(step, endpoint)
@@ -77,8 +77,8 @@ def _refusing_impersonation(endpoint: Endpoint) -> Step | None:
     return _refuse_impersonation if endpoint.options.impersonation is Impersonation.REFUSED else None
 
 
-def _refuse_impersonation(exchange: Exchange) -> None:
-    if exchange.user is not None and exchange.user.impersonates:
+def _refuse_impersonation(context: RequestContext) -> None:
+    if context.user is not None and context.user.impersonates:
         raise impersonation_refusal()
 
 
@@ -87,38 +87,40 @@ def impersonation_refusal() -> Problem:
     return Problem(403, "this is not for somebody who acts as another user", code="impersonation")
 
 
-def _with_impersonation(step: Callable[[Exchange], None], endpoint: Endpoint) -> Step:
+def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
     """Behind who may call: nobody begins twice, and only who has begun ends."""
     wanted = endpoint.options.impersonation
 
-    def begin(exchange: Exchange) -> None:
-        step(exchange)
+    def begin(context: RequestContext) -> None:
+        step(context)
         if not endpoint.options.roles:
             raise Problem(403, f"{endpoint.name} lists nobody who may act as others")
-        _refuse_impersonation(exchange)
+        _refuse_impersonation(context)
 
-    def end(exchange: Exchange) -> None:
-        step(exchange)
-        if not exchange.user.impersonates:
+    def end(context: RequestContext) -> None:
+        step(context)
+        if not context.user.impersonates:
             raise Problem(403, "this session acts as nobody else")
 
-    def refuse(exchange: Exchange) -> None:
-        step(exchange)
-        _refuse_impersonation(exchange)
+    def refuse(context: RequestContext) -> None:
+        step(context)
+        _refuse_impersonation(context)
 
     return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(wanted, refuse)  # type: ignore[arg-type]
 
 
-def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Callable[[Exchange], None]:
+def recently(
+    step: Callable[[RequestContext], None], endpoint: Endpoint, services: Services
+) -> Callable[[RequestContext], None]:
     """`authorize … within 5 minutes`: who has signed in longer ago is asked to do it again (RFC 9470)."""
     seconds = endpoint.options.fresh or 0.0
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
     # With HTTP Basic the password comes with each request.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
 
-    def let_in_recent(exchange: Exchange) -> None:
-        step(exchange)
-        user: User = exchange.user
+    def let_in_recent(context: RequestContext) -> None:
+        step(context)
+        user: User = context.user
         if user.scheme == always_fresh or time.time() - signed_in_at(user) <= seconds:
             return
         raise Problem(
@@ -160,19 +162,19 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     by_basic = len(by_session) < len(endpoints)
     checks = [check for endpoint in by_session if (check := authorize(endpoint, services)) is not None]
 
-    def let_in(exchange: Exchange) -> Waiting:
-        if by_basic and "authorization" in exchange.scope.headers:
+    def let_in(context: RequestContext) -> Waiting:
+        if by_basic and "authorization" in context.scope.headers:
             return None  # of several names and passwords only the endpoint itself can tell
         refusal: Problem | None = None
         for check in checks:
             try:
-                check(exchange)
+                check(context)
             except Problem as problem:
                 refusal = refusal or problem
             else:
                 return None
         if challenge is not None:
-            return challenge(exchange)
+            return challenge(context)
         if refusal is not None:
             raise refusal
         return None
@@ -188,14 +190,14 @@ def _who_may(endpoint: Endpoint, access: Access | None) -> str:
     return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
 
 
-def stranger_refusal(auth: AuthOptions, exchange: Exchange, detail: str) -> Problem:
+def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -> Problem:
     """401 for somebody who is not signed in, on whatever path."""
-    return unauthorized(_with_error(auth.schemes.challenge, exchange), detail)
+    return unauthorized(_with_error(auth.schemes.challenge, context), detail)
 
 
-def _with_error(challenge: str, exchange: Exchange) -> str:
+def _with_error(challenge: str, context: RequestContext) -> str:
     """A token that was brought along was no good (RFC 6750, section 3.1)."""
-    header = exchange.scope.headers.get("authorization")
+    header = context.scope.headers.get("authorization")
     if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'
     return challenge

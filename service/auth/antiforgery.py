@@ -15,16 +15,16 @@ from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.cross_site import SAFE, refuse_foreign_sessions
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.antiforgery import Antiforgery
-from rowcall.service.identity.asked_sessions import API_KEY
 from rowcall.service.identity.identity import Identity
+from rowcall.service.identity.introspected_sessions import API_KEY
 from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
+from rowcall.service.request.body_thread import LARGE_BODY, aside
 from rowcall.service.request.form_fields import FORMS, kind_of, take_field
 from rowcall.service.request.forms import MULTIPART, URLENCODED
-from rowcall.service.request.parsing import LARGE_BODY, aside
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -83,35 +83,35 @@ class _Asking:
         self._limit = limit
         self._form_limit = services.options.http.form_body_limit
 
-    def ask(self, exchange: Exchange) -> Waiting:
-        scope = exchange.scope
+    def ask(self, context: RequestContext) -> Waiting:
+        scope = context.scope
         kind = kind_of(scope)
-        by_cookie = exchange.user is not None and exchange.user.scheme in self._cookies
+        by_cookie = context.user is not None and context.user.scheme in self._cookies
         header = scope.headers.get("authorization")
         # No page of another site can add this header. (A cookie counts where the bearer token is none of ours.)
         free = not self._enforced or (header is not None and is_bearer(header) and not by_cookie)
         if kind in FORMS or (not free and (by_cookie or self._signs_out)):
-            return self._ask(exchange, kind, free=free)
+            return self._ask(context, kind, free=free)
         return None
 
-    async def _ask(self, exchange: Exchange, kind: bytes, *, free: bool) -> None:
-        scope = exchange.scope
+    async def _ask(self, context: RequestContext, kind: bytes, *, free: bool) -> None:
+        scope = context.scope
         options = self._guard.options
         token = scope.headers.get(options.header.lower())
         if kind in FIELDS and self._reads_forms:
-            if exchange.body is None:
+            if context.body is None:
                 limit = self._limit if kind != URLENCODED or not self._strips else min(self._limit, self._form_limit)
-                exchange.body = await read_body(scope, exchange.protocol, limit)
-            large = len(exchange.body) > LARGE_BODY
-            taken = (scope, exchange.body, options.field)
+                context.body = await read_body(scope, context.protocol, limit)
+            large = len(context.body) > LARGE_BODY
+            taken = (scope, context.body, options.field)
             in_form, rest = await aside(take_field, *taken) if large else take_field(*taken)
             if in_form is not None:
                 token = token or in_form
                 if self._strips:
-                    exchange.body = rest
+                    context.body = rest
         if free:
             return
-        user = await caller(exchange, self._identity)
+        user = await caller(context, self._identity)
         if user is not None and user.scheme == API_KEY:
             return  # no page can add that header either
         if kind not in FORMS and (user is None or user.scheme not in self._cookies):
@@ -124,9 +124,9 @@ class _Asking:
             raise Problem(400, fault)
 
 
-async def caller(exchange: Exchange, identity: Identity) -> User | None:
+async def caller(context: RequestContext, identity: Identity) -> User | None:
     """Whose session it is, as pages see it: without credentials that browsers ask for. Nothing is renewed by asking."""
-    seen = Exchange(exchange.scope, exchange.protocol)
+    seen = RequestContext(context.scope, context.protocol)
     waiting = identity.sessions.authenticate(seen)
     if waiting is not None:
         await waiting
@@ -142,10 +142,10 @@ def token_routes(identity: Identity) -> Iterator[tuple[str, str, tuple[Step, ...
         return
     options = guard.options
 
-    async def tell(exchange: Exchange) -> None:
-        issued = guard.issue(exchange.scope, await caller(exchange, identity))
+    async def tell(context: RequestContext) -> None:
+        issued = guard.issue(context.scope, await caller(context, identity))
         told = {"fieldName": options.field, "headerName": options.header, "token": issued.token}
         headers = [("content-type", "application/json"), *issued.headers]
-        exchange.protocol.response_bytes(200, headers, orjson.dumps(told))
+        context.protocol.response_bytes(200, headers, orjson.dumps(told))
 
     yield "GET", path, (tell,)

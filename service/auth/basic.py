@@ -18,7 +18,7 @@ from rowcall.core.endpoint.capabilities import BasicAuth
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.commands import Command
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -65,27 +65,27 @@ class _Basic:
         self._pepper = os.urandom(32)
         self._known: dict[bytes, User] = {}
 
-    def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
-        if self._told and exchange.user is not None:
+    def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
+        if self._told and context.user is not None:
             return None
-        exchange.user = None  # a session has no say here
-        self._check_transport(exchange)
-        header: str | None = exchange.scope.headers.get("authorization")
+        context.user = None  # a session has no say here
+        self._check_transport(context)
+        header: str | None = context.scope.headers.get("authorization")
         credentials = read_credentials(header)
         if header is None or credentials is None:
             log.debug("%s: no usable HTTP Basic credentials", self._endpoint.name)
             raise self._challenge("a user name and a password are needed")
         if self._command is not None:
-            return self._ask(exchange, credentials, self._command)
+            return self._ask(context, credentials, self._command)
         fingerprint = hashlib.blake2b(header.encode(), key=self._pepper).digest()
         known = self._known.get(fingerprint)
         if known is not None:
-            exchange.user = known
+            context.user = known
             return None
-        return self._check(exchange, credentials, fingerprint)
+        return self._check(context, credentials, fingerprint)
 
-    def _check_transport(self, exchange: Exchange) -> None:
-        if self._options.tls == "Ignore" or self._identity.sessions.is_secure(exchange.scope):
+    def _check_transport(self, context: RequestContext) -> None:
+        if self._options.tls == "Ignore" or self._identity.sessions.is_secure(context.scope):
             return
         if self._options.tls == "Warning":
             log.warning("%s: passwords come over a connection without TLS", self._endpoint.name)
@@ -95,14 +95,14 @@ class _Basic:
         )
         raise self._challenge("HTTP Basic is taken over https only")
 
-    async def _check(self, exchange: Exchange, credentials: Credentials, fingerprint: bytes) -> None:
+    async def _check(self, context: RequestContext, credentials: Credentials, fingerprint: bytes) -> None:
         if not await self._is_valid(credentials):
             log.warning("%s: HTTP Basic failed for realm %s", self._endpoint.name, self._realm)
             raise self._challenge("the user name or the password is wrong")
         user = self._identity.sessions.user(((self._name_claim, credentials.user),), SCHEME)
         if len(self._known) >= REMEMBERED:
             self._known.pop(next(iter(self._known)))
-        exchange.user = self._known[fingerprint] = user
+        context.user = self._known[fingerprint] = user
 
     async def _is_valid(self, credentials: Credentials) -> bool:
         stored = self._users.get(credentials.user)
@@ -114,11 +114,11 @@ class _Basic:
             return False
         return await self._identity.hasher.verify(credentials.password, stored)
 
-    async def _ask(self, exchange: Exchange, credentials: Credentials, command: Command) -> None:
+    async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
         """The command alone decides; `$3` tells it what is known about the password (access-6 to access-11 step 4)."""
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
-        rows = await command.run(exchange, values)
+        rows = await command.run(context, values)
         if not rows or all(cell.text is None for cell in rows[0]):
             raise self._refused()
         try:
@@ -128,7 +128,7 @@ class _Basic:
             raise Problem(500, "the row of the challenge command cannot be used; the log says why") from None
         if row.refused or row.status != 200:
             raise self._refused()
-        exchange.user = self._identity.sessions.user(row.claims, SCHEME)
+        context.user = self._identity.sessions.user(row.claims, SCHEME)
 
     async def _known_validity(self, credentials: Credentials) -> str | None:
         """None for a user of whom nothing is known, which takes as long to find out as that a password is wrong."""

@@ -12,8 +12,8 @@ from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.lanes.choice import LaneChoice
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -33,19 +33,19 @@ class Command:
             label=label,
             build=lambda _mask: (text, len(self.takes)),
             renderer=CellRows(services.codecs, True),
-            pace=LaneChoice(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.slow),
             volatile=True,
             existed=False,
             sensitive=True,
         )
 
-    async def run(self, exchange: Exchange, values: Sequence[str | None]) -> list[list[Cell]]:
+    async def run(self, context: RequestContext, values: Sequence[str | None]) -> list[list[Cell]]:
         """Its rows. values: for `$1` and on, as far as the command has them.
 
         Raises:
             Problem: it failed.
         """
-        inner = Exchange(exchange.scope, exchange.protocol)
+        inner = RequestContext(context.scope, context.protocol)
         known = dict(enumerate(values, 1))
         taken = (known.get(number) for number in self.takes)
         inner.arguments = [None if value is None else value.encode() for value in taken]
@@ -54,8 +54,8 @@ class Command:
         return rows_of(inner)
 
 
-def rows_of(exchange: Exchange) -> list[list[Cell]]:
+def rows_of(context: RequestContext) -> list[list[Cell]]:
     """What a finished call with a `CellRows` writer gave."""
-    request = exchange.request
+    request = context.execution
     body = b"" if request is None else request.body
     return [[Cell(*cell) for cell in row] for row in orjson.loads(body)] if body else []

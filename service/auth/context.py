@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.context import Context
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.preamble import Preamble
+from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
-def user_context(endpoint: Endpoint, services: Services) -> Context | None:
+def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
     """The address of the client always, claims of signed-in callers only: keys of nobody's claims are not touched."""
     if not endpoint.options.user_context:
         return None
@@ -22,14 +22,14 @@ def user_context(endpoint: Endpoint, services: Services) -> Context | None:
     address_of = services.auth.address
     address_key = None if mapping.address_key is None else mapping.address_key.encode()
 
-    def settings(exchange: Exchange) -> list[bytes | None]:
-        user: User | None = exchange.user
+    def settings(context: RequestContext) -> list[bytes | None]:
+        user: User | None = context.user
         claims: list[bytes | None] = []
         if user is not None:
             claims = user.context or _keep_claims(user, mapping)
-        return claims if address_key is None else [address_key, address_of(exchange.scope), *claims]
+        return claims if address_key is None else [address_key, address_of(context.scope), *claims]
 
-    return Context(settings=(settings,))
+    return Preamble(settings=(settings,))
 
 
 def _keep_claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:

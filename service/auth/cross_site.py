@@ -17,9 +17,9 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.exchange.client_address import client_reader
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -44,19 +44,19 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     check = foreign_refusal(options, services.options.forwarding)
     if endpoint.options.wants_basic:
-        return lambda exchange: check(exchange.scope)
+        return lambda context: check(context.scope)
     if not options.schemes.cookies:
         return None
     signs = endpoint.options.login or endpoint.options.logout
     takes_json = endpoint.transport is Transport.BODY and endpoint.raw_body is None
     cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
-    def refuse(exchange: Exchange) -> None:
-        user = exchange.user
+    def refuse(context: RequestContext) -> None:
+        user = context.user
         if signs or (user is not None and user.scheme in cookies):
-            check(exchange.scope)
+            check(context.scope)
             if takes_json:
-                refuse_plain_text(exchange.scope)
+                refuse_plain_text(context.scope)
 
     return refuse
 
@@ -69,9 +69,9 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
     check = foreign_refusal(options, services.options.forwarding)
     cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
-    def refuse(exchange: Exchange) -> None:
-        if exchange.user is not None and exchange.user.scheme in cookies:
-            check(exchange.scope)
+    def refuse(context: RequestContext) -> None:
+        if context.user is not None and context.user.scheme in cookies:
+            check(context.scope)
 
     return refuse
 

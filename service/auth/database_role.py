@@ -12,9 +12,9 @@ from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import DatabaseRoles
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.service.auth.access import stranger_refusal
-from rowcall.service.database.context import Context
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.auth.access import anonymous_refusal
+from rowcall.service.database.preamble import Preamble
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -27,26 +27,26 @@ def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
     options = services.options.auth
     roles = options.database_roles
 
-    def refuse(exchange: Exchange) -> None:
-        if role_of(exchange.user, roles) is not None:
+    def refuse(context: RequestContext) -> None:
+        if role_of(context.user, roles) is not None:
             return
-        if exchange.user is None:
-            raise stranger_refusal(options, exchange, f"{endpoint.name} is for signed-in users with a database role")
+        if context.user is None:
+            raise anonymous_refusal(options, context, f"{endpoint.name} is for signed-in users with a database role")
         raise Problem(403, f"{endpoint.name} is for users with a role of the database, by the claim {roles.claim}")
 
     return refuse
 
 
-def database_role(endpoint: Endpoint, services: Services) -> Context | None:
+def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:
     if not endpoint.options.role_from_claim:
         return None
     roles = services.options.auth.database_roles
 
-    def settings(exchange: Exchange) -> list[bytes | None]:
-        role = role_of(exchange.user, roles)
+    def settings(context: RequestContext) -> list[bytes | None]:
+        role = role_of(context.user, roles)
         return [] if role is None else [b"role", role.encode()]
 
-    return Context(settings=(settings,))
+    return Preamble(settings=(settings,))
 
 
 def role_of(user: User | None, roles: DatabaseRoles) -> str | None:

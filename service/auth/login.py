@@ -7,16 +7,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.claims import Claim, NobodyActsError, User, acting, himself
+from rowcall.core.auth.claims import Claim, NoImpersonatorError, User, acting, own_claims
 from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command, rows_of
-from rowcall.service.auth.issuing import Issuer
+from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text, comment_fields
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
-NOBODY = "nobody is known by these credentials"
+ANONYMOUS = "nobody is known by these credentials"
 """Whatever was wrong: an answer of its own for a wrong password tells which names exist."""
 
 
@@ -43,7 +43,7 @@ class _Login:
         self._status = options.login.status.lower()
         self._camel = services.options.camel_case
         self._hasher = services.auth.hasher
-        self._issuer = Issuer(options, services.auth.sessions)
+        self._issuer = CredentialIssuer(options, services.auth.sessions)
         self._impersonation = endpoint.options.impersonation
         self._impersonation_valid = options.impersonation_valid
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
@@ -55,18 +55,18 @@ class _Login:
         self._failed = None if failed is None else Command(f"{endpoint.name} failed", failed, services)
         self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
 
-    async def finish(self, exchange: Exchange) -> None:
-        rows = rows_of(exchange)
+    async def finish(self, context: RequestContext) -> None:
+        rows = rows_of(context)
         cells = rows[0] if rows else []
         row = LoginRow(refused=True) if self._is_nobody(cells) else self._read(cells)
         if row.refused:
             if self._has_hash:
-                await self._hasher.pretend(self._given_password(exchange))
-            raise Problem(401, NOBODY)
+                await self._hasher.pretend(self._given_password(context))
+            raise Problem(401, ANONYMOUS)
         # Without a hash column the routine has decided; an empty hash beside a password is an account without one.
         if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
-            await self._verify(exchange, row)
-        self._answer(exchange, row, cells)
+            await self._verify(context, row)
+        self._answer(context, row, cells)
 
     def _is_nobody(self, cells: list[Cell]) -> bool:
         """A routine that finds nobody may return no row, or a record in which everything is NULL.
@@ -84,13 +84,13 @@ class _Login:
             log.error("%s: the login row cannot be used: %s", self._endpoint.name, error)
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
 
-    def _given_password(self, exchange: Exchange) -> str | None:
-        return None if self._password is None else argument_text(exchange, self._password)
+    def _given_password(self, context: RequestContext) -> str | None:
+        return None if self._password is None else argument_text(context, self._password)
 
-    async def _verify(self, exchange: Exchange, row: LoginRow) -> None:
+    async def _verify(self, context: RequestContext, row: LoginRow) -> None:
         """Anything but a successful verification is a failure: a NULL, empty or missing password too."""
         stored = row.hash or ""
-        password = self._given_password(exchange)
+        password = self._given_password(context)
         if self._password is None:
             log.warning(
                 "%s: there is a hash to verify, and no parameter has %r in its name",
@@ -103,28 +103,28 @@ class _Login:
             # People choose their names themselves.
             shown = (None if value is None else one_line(value) for value in values[1:])
             log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *shown)
-            await self._report_failure(exchange, values)
+            await self._report_failure(context, values)
             if self._options.tells_wrong_passwords:
                 raise Problem(404, "the password is wrong")
-            raise Problem(401, NOBODY)
+            raise Problem(401, ANONYMOUS)
         if self._succeeded is not None:
             upgrade = 4 in self._succeeded.takes and password is not None and self._hasher.is_outdated(stored)
             renewed = await self._hasher.hash(password or "") if upgrade else None
-            await self._succeeded.run(exchange, [*values, renewed])
+            await self._succeeded.run(context, [*values, renewed])
 
-    async def _report_failure(self, exchange: Exchange, values: list[str | None]) -> None:
+    async def _report_failure(self, context: RequestContext, values: list[str | None]) -> None:
         """An error of the command does not change the answer; the database layer has logged it."""
         if self._failed is None:
             return
         try:
-            await self._failed.run(exchange, values)
+            await self._failed.run(context, values)
         except Problem as problem:
             log.error("%s: the command after a failed verification failed: %s", self._endpoint.name, problem.title)
 
-    def _answer(self, exchange: Exchange, row: LoginRow, cells: list[Cell]) -> None:
-        headers = list(comment_fields(exchange))
+    def _answer(self, context: RequestContext, row: LoginRow, cells: list[Cell]) -> None:
+        headers = list(comment_fields(context))
         if row.status != 200:
-            self._answer_status(exchange, row, headers)
+            self._answer_status(context, row, headers)
             return
         body = None if row.body is None else row.body.encode()
         content_type = self._options.content_type
@@ -135,9 +135,9 @@ class _Login:
                 "application/json",
             )
         if self._impersonation in (Impersonation.BEGINS, Impersonation.ENDS):
-            row = self._impersonating(exchange.user, row)
+            row = self._impersonating(context.user, row)
         self._issuer.sign_in(
-            exchange, row, headers, None if body is None else (content_type, body), anew=self._impersonation is None
+            context, row, headers, None if body is None else (content_type, body), anew=self._impersonation is None
         )
 
     def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
@@ -146,7 +146,7 @@ class _Login:
             try:
                 valid = self._impersonation_valid
                 claims = acting(row.claims, user, self._identity, None if valid is None else time.time() + valid)
-            except NobodyActsError:
+            except NoImpersonatorError:
                 log.error(
                     "%s: its caller has neither an id nor a name, so that nobody could tell who acts",
                     self._endpoint.name,
@@ -156,7 +156,7 @@ class _Login:
                 "%s: %s acts as %s from now on", self._endpoint.name, self._shown(user.claims), self._shown(claims)
             )
             return replace(row, claims=claims)
-        own = himself(row.claims, user, self._identity)
+        own = own_claims(row.claims, user, self._identity)
         if own is None:
             log.error("%s: the row is not that of who has acted as another, but of somebody else", self._endpoint.name)
             raise Problem(500, "the login row cannot be used; the log of the service says why")
@@ -168,11 +168,11 @@ class _Login:
         parts = (found.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
         return "user " + " ".join(one_line(part) for part in parts if part)
 
-    def _answer_status(self, exchange: Exchange, row: LoginRow, headers: list[tuple[str, str]]) -> None:
+    def _answer_status(self, context: RequestContext, row: LoginRow, headers: list[tuple[str, str]]) -> None:
         if row.body is not None:
             headers = [("content-type", self._options.content_type), *headers]
-            exchange.protocol.response_bytes(row.status, headers, row.body.encode())
+            context.protocol.response_bytes(row.status, headers, row.body.encode())
         elif row.status >= 400:
             raise Problem(row.status, "the routine has refused to sign anybody in")
         else:
-            exchange.protocol.response_empty(row.status, headers)
+            context.protocol.response_empty(row.status, headers)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.login import scheme_names
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.auth.commands import rows_of
-from rowcall.service.auth.issuing import Issuer
+from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.identity.session_cookies import RenewingProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import comment_fields
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
     """What follows the run of the routine. call: gives `CellRows` where the routine returns something."""
     call.rows = False
-    issuer = Issuer(services.options.auth, services.auth.sessions)
+    issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
 
-    def finish(exchange: Exchange) -> None:
-        names = [] if call.renderer is None else list(scheme_names(rows_of(exchange)))
-        if isinstance(exchange.protocol, RenewingProtocol):
+    def finish(context: RequestContext) -> None:
+        names = [] if call.renderer is None else list(scheme_names(rows_of(context)))
+        if isinstance(context.protocol, RenewingProtocol):
             # A session that is being ended is not renewed as well.
-            exchange.protocol = exchange.protocol.inner
-        issuer.sign_out(exchange, names, list(comment_fields(exchange)))
+            context.protocol = context.protocol.inner
+        issuer.sign_out(context, names, list(comment_fields(context)))
 
     return (finish,)

@@ -5,26 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.cache.key import characters, hashed
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.ext.driver.kept import encode_key
-from rowcall.service.cache.user import claims_of
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.ext.driver.cache_fast_path import encode_key
+from rowcall.service.cache.user_key import claims_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.before_routine import value_of
+from rowcall.service.request_context.request_context import RequestContext, Step
 
-KeyOf = Callable[[Exchange], bytes | None]
-Part = Callable[[Exchange], bytes]
+KeyOf = Callable[[RequestContext], bytes | None]
+Part = Callable[[RequestContext], bytes]
 
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     """To be asked when every parameter has its value, and for `reads_body` the body is there."""
     prefix, wanted = plan.prefix, plan.parameters
 
-    def key(exchange: Exchange) -> bytes:
-        return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
+    def key(context: RequestContext) -> bytes:
+        return encode_key(prefix, context.mask, context.arguments, wanted)
 
     parts: list[Part] = []
     if endpoint.options.proxy is not None:
@@ -37,10 +37,10 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         parts.append(_given_before(plan, services))
     values = plain_values if changes_values(endpoint) else None
 
-    def key_with_parts(exchange: Exchange) -> bytes:
-        arguments = exchange.arguments if values is None else values(exchange)
-        whole = prefix + b"".join([part(exchange) for part in parts])
-        return encode_key(whole, exchange.mask, arguments, wanted)
+    def key_with_parts(context: RequestContext) -> bytes:
+        arguments = context.arguments if values is None else values(context)
+        whole = prefix + b"".join([part(context) for part in parts])
+        return encode_key(whole, context.mask, arguments, wanted)
 
     made = key_with_parts if parts or values is not None else key
     if plan.hash_from is None and plan.longest_key is None:
@@ -49,8 +49,8 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     longest = float("inf") if plan.longest_key is None else plan.longest_key
     uncounted = plan.uncounted
 
-    def bounded(exchange: Exchange) -> bytes | None:
-        found = made(exchange)
+    def bounded(context: RequestContext) -> bytes | None:
+        found = made(context)
         length = characters(found) - uncounted
         if length > hash_from:
             found, length = hashed(found), 64
@@ -76,8 +76,8 @@ def _credentials(services: Services) -> Part:
     api_keys = services.options.auth.api_keys
     names = ["authorization", *(() if api_keys is None else (api_keys.header,))]
 
-    def credentials(exchange: Exchange) -> bytes:
-        headers = exchange.scope.headers
+    def credentials(context: RequestContext) -> bytes:
+        headers = context.scope.headers
         given = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
         return hashlib.sha256(given).digest()
 
@@ -88,20 +88,20 @@ def _given_before(plan: CachePlan, services: Services) -> Part:
     """As a hash: it may be secret, and the key is kept."""
     sources = [value_of(one, services) for one in plan.before]
 
-    def given(exchange: Exchange) -> bytes:
-        values = [source(exchange) for source in sources]
+    def given(context: RequestContext) -> bytes:
+        values = [source(context) for source in sources]
         whole = b"".join(b"-" if value is None else b"%d:%b" % (len(value), value) for value in values)
         return hashlib.sha256(whole).digest()
 
     return given
 
 
-def _request(exchange: Exchange) -> bytes:
+def _request(context: RequestContext) -> bytes:
     """All else that decides what the other service answers. The path stands in what its segments are: that of the
     endpoint that forgets is another one."""
-    body = hashlib.sha256(exchange.body or b"").hexdigest()
-    segments = (f"{name}={value}" for name, value in sorted(exchange.values.items()))
-    return joined(exchange.scope.query_string, body, *segments)
+    body = hashlib.sha256(context.body or b"").hexdigest()
+    segments = (f"{name}={value}" for name, value in sorted(context.values.items()))
+    return joined(context.scope.query_string, body, *segments)
 
 
 def joined(*texts: str) -> bytes:
@@ -114,24 +114,24 @@ def changes_values(endpoint: Endpoint) -> bool:
     return endpoint.options.encryption is not None or bool(hashed_parameters(endpoint))
 
 
-def note_values(endpoint: Endpoint, services: Services) -> Step | None:
+def record_values(endpoint: Endpoint, services: Services) -> Step | None:
     """The step in front of those that change values: the key is made of what was sent (caching-11)."""
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.wanted or not changes_values(endpoint):
         return None
 
-    def note(exchange: Exchange) -> None:
-        exchange.ticket = (exchange.mask, tuple(exchange.arguments))
+    def note(context: RequestContext) -> None:
+        context.lease = (context.mask, tuple(context.arguments))
 
     return note
 
 
-def plain_values(exchange: Exchange) -> list[bytes | None]:
+def plain_values(context: RequestContext) -> list[bytes | None]:
     """What was sent, as hashes: it is secret, and the key is kept. What has been filled since then is as it is."""
-    mask, sent = exchange.ticket
-    exchange.ticket = None
+    mask, sent = context.lease
+    context.lease = None
     values: list[bytes | None] = []
-    for index, text in zip(_indexes(exchange.mask), exchange.arguments, strict=True):
+    for index, text in zip(_indexes(context.mask), context.arguments, strict=True):
         plain = sent[(mask & ((1 << index) - 1)).bit_count()] if mask >> index & 1 else text
         values.append(None if plain is None else hashlib.sha256(plain).digest())
     return values

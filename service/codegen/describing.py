@@ -10,9 +10,9 @@ import psycopg
 
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.documents.as_sent import as_sent
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.http_files import http_files
+from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.definitions import read_definitions
 from rowcall.service.codegen.documents import write_documents
@@ -62,7 +62,7 @@ class Describer:
     def _told(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
         """As others are told about them."""
         safe, resolve = self._wanted.safe_numbers, self._wanted.resolve_nested
-        return as_sent(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
+        return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
     async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
         try:

@@ -18,7 +18,7 @@ from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions
 from rowcall.core.documents.tools import tool_entries
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.writing import replace_file
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -106,8 +106,8 @@ class _Document:
         self._make = make
         self._body: bytes | None = None
 
-    def __call__(self, exchange: Exchange) -> None:
+    def __call__(self, context: RequestContext) -> None:
         if self._body is None:
             self._body = self._make()
-        exchange.protocol.response_bytes(200, self._headers, self._body)
-        exchange.answered = True
+        context.protocol.response_bytes(200, self._headers, self._body)
+        context.answered = True

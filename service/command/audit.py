@@ -30,12 +30,12 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.audit import read_facts
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.audit import settings_findings
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.server.http import listener_plans
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
 
 
@@ -49,14 +49,14 @@ def audit(arguments: Arguments) -> int:
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
-        reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+        reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         async def read() -> None:
-            edition = await reader.first()
+            snapshot = await reader.first()
             connector = Connector(options.target)
             wanted = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
-            documents = await Describer(wanted, connector).texts(edition.endpoints, edition.types_of)
-            found.append((edition.endpoints, await _facts(connector, edition.endpoints), documents))
+            documents = await Describer(wanted, connector).texts(snapshot.endpoints, snapshot.types_of)
+            found.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents))
 
         asyncio.run(read())
     ((endpoints, facts, documents),) = found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.config.checks import doubts, mistakes, without_effect
+from rowcall.core.config.checks import configuration_warnings, invalid_settings, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -81,7 +81,7 @@ def _has_no_configuration(arguments: Arguments) -> bool:
 
 _SHARED = (
     "rowcall.service.supervisor.channel",
-    "rowcall.service.edition.edition",
+    "rowcall.service.snapshot.schema_snapshot",
     "rowcall.service.events.batches",
     "rowcall.service.pipeline.services",
     "rowcall.service.sockets.listeners",
@@ -90,7 +90,7 @@ _SHARED = (
 reads the database and makes endpoints of it is not: as large again, it would be resident in each worker.
 """
 
-_REDIS = "rowcall.service.store.redis_link"
+_REDIS = "rowcall.service.shared_state.redis_link"
 _BY_KEY = {
     "RateLimiterOptions:RedisConfiguration": _REDIS,
     "Service:ServerSentEvents:RedisConfiguration": _REDIS,
@@ -134,7 +134,7 @@ def _serve_with(
     client.info("rowcall %s, pid %d", version(), os.getpid())
     if _has_no_configuration(arguments):
         client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
-    if not told_and_acceptable(configuration):
+    if not report_and_check(configuration):
         return 1
     from rowcall.service.supervisor import run as server
 
@@ -145,19 +145,19 @@ def _serve_with(
 
 def require_readable(settings: Settings) -> None:
     """Raise ConfigError that lists every wrong value at once. What is switched off may be wrong."""
-    found = [str(mistake) for mistake in mistakes(settings) if mistake.in_use]
+    found = [str(mistake) for mistake in invalid_settings(settings) if mistake.in_use]
     if found:
         raise ConfigError("\n  ".join(found))
 
 
-def told_and_acceptable(configuration: Configuration) -> bool:
+def report_and_check(configuration: Configuration) -> bool:
     """Log what there is to say of the configuration; False when the start must end here."""
     client = logging.getLogger("rowcall.client")
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
     if not _keys_are_acceptable(configuration, client):
         return False
-    for doubt in doubts(configuration.settings):
+    for doubt in configuration_warnings(configuration.settings):
         client.warning("%s", doubt)
     if idle := without_effect(configuration.settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))

@@ -62,7 +62,7 @@ SWITCHES = (
         ("--encrypt",),
         "Print a text as `encrypt` seals it with the key ring of DataProtection, which is made where there is none.",
         ("TEXT",),
-        "reading.sealing:show_encrypted",
+        "catalogue.encrypting:show_encrypted",
     ),
     Switch(
         ("--init",),
@@ -90,11 +90,11 @@ SWITCHES = (
         "Print what comments can say, as JSON: name, aliases, syntax, description.",
         run="about:show_annotations",
     ),
-    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="reading.endpoints:show"),
+    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="catalogue.endpoints:show"),
     Switch(
         ("--generate",),
         "Read the database, write clients, OpenAPI, request files and tool descriptions as configured, and end.",
-        run="reading.generating:generate",
+        run="catalogue.generating:generate",
     ),
     Switch(
         ("--test",),
@@ -116,7 +116,7 @@ SWITCHES = (
         "Write what clients rely on to FILE, for a repository; with --check, name what has changed since: the exit "
         "code is 4 for what breaks clients, 3 for what may.",
         ("FILE",),
-        "reading.contract:contract",
+        "catalogue.contract:contract",
     ),
     Switch(
         ("--completion",),

@@ -12,11 +12,11 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
-from rowcall.core.config.checks import doubts, mistakes, without_effect
+from rowcall.core.config.checks import configuration_warnings, invalid_settings, without_effect
 from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
-from rowcall.service.command.rehearsal import rehearse
+from rowcall.service.command.dry_run import dry_run
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
@@ -85,9 +85,9 @@ def _report(arguments: Arguments) -> Report:
     except ConfigError as error:
         return Report("Warning", (), (), (), (str(error),), "not tested: there is no configuration")
     unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
-    errors = tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use)
+    errors = tuple(str(mistake) for mistake in invalid_settings(configuration.settings) if mistake.in_use)
     connection = _connection_test(configuration)
-    rehearsal = rehearse(configuration.settings, reads_database=connection == _OK)
+    rehearsal = dry_run(configuration.settings, reads_database=connection == _OK)
     notes = [note.message for note in configuration.notes if note.level >= logging.WARNING]
     return Report(
         configuration.validation_mode,
@@ -98,7 +98,7 @@ def _report(arguments: Arguments) -> Report:
         connection,
         # Each is told once: wrong values are found again on the way.
         tuple(error for error in rehearsal.errors if error not in (*errors, connection)),
-        (*notes, *doubts(configuration.settings), *rehearsal.warnings),
+        (*notes, *configuration_warnings(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
         rehearsal.left_out,
         rehearsal.looked_at,

@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rowcall.core.binding.server_refusals import ServerRefusals
-from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
+from rowcall.core.catalogue.session_effects import UNKNOWN, SessionEffects
 from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
-from rowcall.ext.driver.request import Statement
+from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
-from rowcall.service.database.context import Ahead, Context, Values
-from rowcall.service.database.lanes.choice import LaneChoice
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Ahead, Preamble, Values
 from rowcall.service.database.statements import numbers
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.sensitive import Discreet
+from rowcall.service.request_context.redaction import Redacted
+from rowcall.service.request_context.request_context import RequestContext
 
 MOST_STATEMENTS = 256
 """Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
 table are all optional: whoever tries them one after another must not fill the memory."""
 
 
-Describe = Callable[[Exchange], str]
+Describe = Callable[[RequestContext], str]
 """What a request runs, in words for the log."""
 
 
-class Hearer(Protocol):
+class NoticeListener(Protocol):
     """Told of the notices of one run while it runs, and of its end."""
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
@@ -40,7 +40,7 @@ class Hearer(Protocol):
         """committed: what the run did has taken effect. False also where that cannot be known."""
 
 
-Hear = Callable[[Exchange], Hearer]
+Hear = Callable[[RequestContext], NoticeListener]
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +53,7 @@ class Call:
     label: str
     build: Callable[[int], tuple[str, int]]
     renderer: BodyWriter | None
-    pace: LaneChoice
+    pace: PoolAssignment
     volatile: bool
     procedure: bool = False
     commits: bool = False
@@ -77,9 +77,9 @@ class Call:
     """Messages must not hold the values of requests."""
     wrapped: bool = False
     """A procedure shares its transaction with its settings. It cannot commit then, where the server minds it."""
-    context: Context | None = None
+    preamble: Preamble | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
-    session: SessionState = UNKNOWN
+    session: SessionEffects = UNKNOWN
     """What it may leave in its session."""
     existed: bool = True
     """What it names has been there: when the catalogue was read, or when it last ran."""
@@ -89,9 +89,9 @@ class Call:
     """The endpoint does not ask for connections of its own."""
     shared: bool = False
     """Has shown that it is fast: shares connections with others."""
-    wired: tuple[dict[int, Statement], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
+    guarded: tuple[dict[int, Statement], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
     """For each lane, by mask: statements that run only as long as the call is harmless."""
-    arming: set[tuple[int, int]] = field(default_factory=set)
+    installing_guards: set[tuple[int, int]] = field(default_factory=set)
     """Lanes and masks for which connections are being made ready."""
     runs_alone: int = 0
     statements: dict[int, Statement] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Call:
 
     def __post_init__(self) -> None:
         if self.sensitive:
-            self.label = Discreet(self.label)
+            self.label = Redacted(self.label)
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
@@ -134,7 +134,7 @@ class Call:
 
     def trip(self, mask: int) -> None:
         """A statement was refused because something that it rests on has changed: all are prepared anew."""
-        for statements in self.wired:
+        for statements in self.guarded:
             statements.pop(mask, None)
         self.checked.discard(mask)
         self.generic.discard(mask)

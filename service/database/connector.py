@@ -43,7 +43,7 @@ ENCODING = {"client_encoding": "UTF8"}
 
 CANCELS = 4
 """Cancel requests under way at the same time. Each is a connection of its own, and a server that hangs takes none."""
-ERRAND_SECONDS = 30.0
+MAINTENANCE_SECONDS = 30.0
 """What the service asks the database on its own account may take so long; a server that hangs would never end it."""
 
 
@@ -57,7 +57,7 @@ def statement_timeout(seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ConnectionTarget:
     """Where to connect.
 
     parameters: libpq keywords. pooler: a transaction pooler stands in between, so nothing may be said at session
@@ -121,7 +121,7 @@ def closing_attempts() -> Iterator[None]:
 class Connector:
     """Opens connections with one set of session options."""
 
-    def __init__(self, target: Target, **session: str) -> None:
+    def __init__(self, target: ConnectionTarget, **session: str) -> None:
         self._target = target
         self._errands = asyncio.Lock()
         self._cancels = asyncio.Semaphore(CANCELS)
@@ -133,7 +133,7 @@ class Connector:
         """The one to try before, if there is a choice."""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> ConnectionTarget:
         return self._target
 
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
@@ -190,8 +190,8 @@ class Connector:
                 raise psycopg.OperationalError(f"cannot open a connection: {error}") from error
 
     @contextlib.asynccontextmanager
-    async def errand(
-        self, seconds: float = ERRAND_SECONDS
+    async def maintenance_connection(
+        self, seconds: float = MAINTENANCE_SECONDS
     ) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
         """A session for what is no request. There is one at a time, however much is asked, and none for longer than
         `seconds`: its socket is shut down then, which is the one thing that a server that hangs cannot hold up.

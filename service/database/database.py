@@ -13,26 +13,26 @@ from contextlib import AbstractAsyncContextManager
 
 import psycopg
 
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.service.background import Background
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import Connector, Target
-from rowcall.service.database.context import Ahead, ahead_of
+from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.database.execution.call_settings import CallSettings, ahead_of_sequences
+from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
+from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import Failures
-from rowcall.service.database.held.several_calls import SeveralCalls
-from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.database.lanes.exclusive import ExclusiveLane
-from rowcall.service.database.lanes.lane import STOPPING, LaneLoad, NoticeHandler
-from rowcall.service.database.lanes.shared import SharedLane, Width
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.runs.exclusive import ExclusiveRuns
-from rowcall.service.database.runs.placement import Placement
-from rowcall.service.database.runs.settings import CallSettings, ahead_of_sequences
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.pipelined import PipelinedPool, Width
+from rowcall.service.database.pools.pool import STOPPING, NoticeHandler, PoolLoad
+from rowcall.service.database.preamble import Ahead, ahead_of
+from rowcall.service.database.session.guarded_statements import GuardedStatements
 from rowcall.service.database.session.resets import FULL_RESET
-from rowcall.service.database.session.wires import Wires
+from rowcall.service.database.transactions.shared_session import SharedSession
+from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.database.watchdog import Watchdog
-from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Running
+from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Running
 
 log = logging.getLogger("rowcall.database")
 
@@ -43,48 +43,50 @@ CANCEL_WITHIN = 2.0
 class Database:
     """The connections of one worker."""
 
-    exclusive_lane: type[ExclusiveLane] = ExclusiveLane
-    exclusive_runs: type[ExclusiveRuns] = ExclusiveRuns
+    dedicated_pool: type[DedicatedPool] = DedicatedPool
+    dedicated_runs: type[DedicatedRuns] = DedicatedRuns
 
-    def __init__(self, target: Target, options: DatabaseOptions) -> None:
-        lanes = options.lanes
+    def __init__(self, target: ConnectionTarget, options: DatabaseOptions) -> None:
+        pools = options.pools
         self._loop = asyncio.get_running_loop()
         self._options = options
         self._pooler = target.pooler
         self._connector = Connector(target)
-        self._exclusive = self.exclusive_lane(self._connector, lanes)
+        self._exclusive = self.dedicated_pool(self._connector, pools)
         fixed = {"jit": "off"}
-        self._shared = SharedLane("shared", Connector(target, **fixed), lanes, options.slow)
+        self._shared = PipelinedPool("shared", Connector(target, **fixed), pools, options.slow)
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
-        self._generic = SharedLane("generic", generic, lanes, options.slow, number=1)
-        most = lanes.write_connections
-        width = Width(min(2, most), min(4, most), most, lanes.write_depth, max(lanes.write_depth, lanes.shared_depth))
-        self._writes = SharedLane("write", self._connector, lanes, options.slow, width=width, number=2)
+        self._generic = PipelinedPool("generic", generic, pools, options.slow, number=1)
+        most = pools.write_connections
+        width = Width(
+            min(2, most), min(4, most), most, pools.write_depth, max(pools.write_depth, pools.pipelined_depth)
+        )
+        self._writes = PipelinedPool("write", self._connector, pools, options.slow, width=width, number=2)
         shared = (self._shared, self._generic, self._writes)
-        for lane in shared:
-            lane.elsewhere = self._exclusive.room
-        self._wires = Wires()
+        for pool in shared:
+            pool.elsewhere = self._exclusive.room
+        self._guarded_statements = GuardedStatements()
         self._background = Background()
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
-        self._failures = Failures(lanes.exclusive_connections)
+        self._failures = Failures(pools.dedicated_connections)
         self._settings = CallSettings(options.timeout, pooler=target.pooler)
-        self._placement = Placement(
+        self._placement = PoolSelection(
             options,
             self._connector,
             shared,
-            self._wires,
+            self._guarded_statements,
             self._watchdog.contention,
             self._background,
             pooler=target.pooler,
         )
         self._place = self._placement.place
-        self._alone = self.exclusive_runs(
+        self._alone = self.dedicated_runs(
             self._exclusive,
             self._placement,
             self._settings,
             self._failures,
             self._watchdog,
-            self._wires,
+            self._guarded_statements,
             self._background,
             stream_after=options.stream_after,
             pooler=target.pooler,
@@ -102,10 +104,10 @@ class Database:
     @on_stale.setter
     def on_stale(self, callback: Callable[[], None] | None) -> None:
         self._failures.on_stale = callback
-        self._wires.on_changed = callback
+        self._guarded_statements.on_changed = callback
 
     @property
-    def _lanes(self) -> tuple[ExclusiveLane | SharedLane, ...]:
+    def _pools(self) -> tuple[DedicatedPool | PipelinedPool, ...]:
         return (self._exclusive, self._shared, self._generic, self._writes)
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -122,8 +124,8 @@ class Database:
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
         """whose: it is to be told the exchange, or the protocol, of the request too."""
         self._alone.tells_whose = handler if whose else None
-        for lane in self._lanes:
-            lane.on_notice = handler
+        for pool in self._pools:
+            pool.on_notice = handler
 
     async def close(self) -> None:
         """Cancels what still runs, for closing alone would let it run on in the server, and closes everything."""
@@ -137,44 +139,44 @@ class Database:
         if cancels:
             await asyncio.wait(cancels, timeout=CANCEL_WITHIN)
         self._background.cancel()
-        for lane in self._lanes:
-            lane.close()
-            for connection in list(lane.connections):
+        for pool in self._pools:
+            pool.close()
+            for connection in list(pool.connections):
                 connection.close(STOPPING)
 
     def go_away(self, why: str) -> None:
         """The server is not there: whoever waits for it, or runs there, is told so at once, until it comes back."""
-        for lane in self._lanes:
-            lane.go_away()
-        for lane in self._lanes:
-            for connection in list(lane.connections):
+        for pool in self._pools:
+            pool.go_away()
+        for pool in self._pools:
+            for connection in list(pool.connections):
                 connection.close(why)
 
     def come_back(self) -> None:
-        for lane in self._lanes:
-            lane.away = False
+        for pool in self._pools:
+            pool.away = False
 
-    def end_stream(self, request: Request, *, gone: bool) -> None:
+    def end_stream(self, execution: Execution, *, gone: bool) -> None:
         """The caller is through with a streaming request. gone: its client has not taken everything."""
         for replica in self.replicas:
             # Nothing else tells where it has run.
-            if replica.streams(request):
-                replica.end_stream(request, gone=gone)
+            if replica.streams(execution):
+                replica.end_stream(execution, gone=gone)
                 return
         if gone:
-            self._watchdog.abandon(request)
-        self._watchdog.forget(request)
+            self._watchdog.abandon(execution)
+        self._watchdog.forget(execution)
 
-    def streams(self, request: Request) -> bool:
+    def streams(self, execution: Execution) -> bool:
         """It runs here, and its connection is still its own."""
-        return self._watchdog.watches(request)
+        return self._watchdog.watches(execution)
 
-    def load(self) -> Iterator[LaneLoad]:
+    def load(self) -> Iterator[PoolLoad]:
         """How busy each lane is."""
-        yield LaneLoad("exclusive", len(self._exclusive.connections), self._exclusive.busy, self._exclusive.waiting)
-        for lane in (self._shared, self._generic, self._writes):
-            under_way = sum(connection.in_flight for connection in lane.connections)
-            yield LaneLoad(lane.name, len(lane.connections), under_way, lane.waiting)
+        yield PoolLoad("exclusive", len(self._exclusive.connections), self._exclusive.busy, self._exclusive.waiting)
+        for pool in (self._shared, self._generic, self._writes):
+            under_way = sum(connection.in_flight for connection in pool.connections)
+            yield PoolLoad(pool.name, len(pool.connections), under_way, pool.waiting)
 
     @property
     def pooled(self) -> bool:
@@ -192,112 +194,112 @@ class Database:
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    def begin(self, call: Call, exchange: Exchange) -> Running:
+    def begin(self, call: Call, context: RequestContext) -> Running:
         """Starts `call` with the arguments of `exchange`. `settle` follows when what this gives back is done.
 
         Raises:
             Problem: there is no room for it.
             ClientGoneError: by what it gives back, when the client left while it ran.
         """
-        if call.shared and (place := self._place(call, exchange.mask)) is not None:
-            lane, statement = place
-            request = self._shared_request(call, statement, exchange.arguments)
-            if lane.submit(request):
-                exchange.request = request
-                return request
-        return self._alone.begin(call, exchange)
+        if call.shared and (place := self._place(call, context.mask)) is not None:
+            pool, statement = place
+            execution = self._shared_request(call, statement, context.arguments)
+            if pool.submit(execution):
+                context.execution = execution
+                return execution
+        return self._alone.begin(call, context)
 
-    def begin_with_context(self, call: Call, exchange: Exchange) -> Running:
+    def begin_with_preamble(self, call: Call, context: RequestContext) -> Running:
         """`begin` for a call whose requests bring something along."""
-        if call.shared and call.context is not None and (place := self._place(call, exchange.mask)) is not None:
-            lane, statement = place
-            request = self._shared_request(call, statement, exchange.arguments)
-            request.ahead = (ahead_of_sequences(call) + call.context.ahead(exchange, call.shared_settings)) or None
-            if lane.submit(request):
-                exchange.request = request
-                return request
-        return self._alone.begin(call, exchange)
+        if call.shared and call.preamble is not None and (place := self._place(call, context.mask)) is not None:
+            pool, statement = place
+            execution = self._shared_request(call, statement, context.arguments)
+            execution.ahead = (ahead_of_sequences(call) + call.preamble.ahead(context, call.shared_settings)) or None
+            if pool.submit(execution):
+                context.execution = execution
+                return execution
+        return self._alone.begin(call, context)
 
-    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Running:
+    def begin_by_deadline(self, call: Call, context: RequestContext) -> Running:
         """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
-        if not exchange.deadline:
-            return (self.begin if call.context is None else self.begin_with_context)(call, exchange)
-        if is_past(exchange):
-            raise DeadlineError(exchange)
-        if call.shared and (place := self._place(call, exchange.mask)) is not None:
-            lane, statement = place
-            request = self._shared_request(call, statement, exchange.arguments)
-            request.timeout = self._settings.limit(call, exchange)
-            ahead = self._settings.ahead(call, exchange, watched=False, seconds=request.timeout)
-            request.ahead = (ahead_of_sequences(call) + ahead) or None
-            if lane.submit(request):
-                exchange.request = request
-                return request
-        return self._alone.run(call, exchange)
+        if not context.deadline:
+            return (self.begin if call.preamble is None else self.begin_with_preamble)(call, context)
+        if is_past(context):
+            raise DeadlineError(context)
+        if call.shared and (place := self._place(call, context.mask)) is not None:
+            pool, statement = place
+            execution = self._shared_request(call, statement, context.arguments)
+            execution.timeout = self._settings.limit(call, context)
+            ahead = self._settings.ahead(call, context, watched=False, seconds=execution.timeout)
+            execution.ahead = (ahead_of_sequences(call) + ahead) or None
+            if pool.submit(execution):
+                context.execution = execution
+                return execution
+        return self._alone.run(call, context)
 
-    def settle(self, call: Call, exchange: Exchange) -> Running:
+    def settle(self, call: Call, context: RequestContext) -> Running:
         """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
 
         Raises:
             Problem: it failed.
         """
-        request = exchange.request
-        if request is None:
+        execution = context.execution
+        if execution is None:
             return None
-        if request.alone:
-            return self._alone.settle(call, exchange, request)
-        if request.connection is not None:
+        if execution.alone:
+            return self._alone.settle(call, context, execution)
+        if execution.connection is not None:
             return None  # `ExclusiveRuns.run` has judged it
-        if request.succeeded:
-            self._placement.learn_shared(call, exchange.mask, request)
+        if execution.succeeded:
+            self._placement.learn_shared(call, context.mask, execution)
             return None
-        if isinstance(request.failure, ClientGoneError):
-            raise request.failure
-        self._placement.learn_failed(call, request)
-        return self._alone.again(call, exchange, request)
+        if isinstance(execution.failure, ClientDisconnectedError):
+            raise execution.failure
+        self._placement.learn_failed(call, execution)
+        return self._alone.again(call, context, execution)
 
-    def together(self) -> SeveralCalls:
+    def shared_session(self) -> SharedSession:
         """For several calls of one request that share a connection."""
-        request_of = self._alone.request
+        request_of = self._alone.execution
         unknown = [] if self._pooler else FULL_RESET
-        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
+        return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
-    def errand(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
+    def maintenance_connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
         """A session for what is no request (`Connector.errand`)."""
-        return self._connector.errand()
+        return self._connector.maintenance_connection()
 
-    def transaction(self, call: Call, exchange: Exchange) -> Transaction:
+    def transaction(self, call: Call, context: RequestContext) -> Transaction:
         """For many commands of one request and its call, which take effect together or not at all."""
 
         def ahead() -> Ahead:
-            return self._settings.ahead(call, exchange, watched=False, seconds=self._settings.limit(call, exchange))
+            return self._settings.ahead(call, context, watched=False, seconds=self._settings.limit(call, context))
 
         return Transaction(
             self._exclusive,
             self._watchdog,
             self._failures,
             call,
-            exchange,
+            context,
             ahead,
-            seconds=self._settings.limit(call, exchange),
+            seconds=self._settings.limit(call, context),
             resets=[] if self._pooler else FULL_RESET,
         )
 
-    async def run_alone(self, call: Call, exchange: Exchange) -> None:
+    async def run_alone(self, call: Call, context: RequestContext) -> None:
         """`begin` and `settle` in one, on a connection of its own."""
-        await self._alone.run(call, exchange)
+        await self._alone.run(call, context)
 
-    def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Request:
+    def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Execution:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
             call.seconds = self._settings.timeout(call)
             call.shared_settings = self._settings.values(call, watched=False, seconds=call.seconds)
             call.shared_ahead = (ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
             call.known = True
-        request = Request(statement, values, call.shared_ahead)
-        request.label = call.label
+        execution = Execution(statement, values, call.shared_ahead)
+        execution.label = call.label
         # What has been written cannot be asked for once more, however large its answer is.
-        request.limit = 0 if call.volatile else self._options.shared_limit
-        request.first_row_only = call.single
-        request.timeout = call.seconds
-        return request
+        execution.limit = 0 if call.volatile else self._options.shared_limit
+        execution.first_row_only = call.single
+        execution.timeout = call.seconds
+        return execution

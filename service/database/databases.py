@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.service.background import Background
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
-from rowcall.service.database.lanes.lane import NoticeHandler
 from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.pools.pool import NoticeHandler
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Access:
     """
 
     name: str
-    target: Target
+    target: ConnectionTarget
     options: DatabaseOptions
     routable: bool = True
     source: bool = False

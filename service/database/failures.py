@@ -16,16 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.binding.server_refusals import refused_argument
-from rowcall.core.catalogue.session_state import is_tripped
+from rowcall.core.catalogue.session_effects import guard_failed
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable, unbound
-from rowcall.ext.driver.request import Loss, Request, Script, ServerError
+from rowcall.ext.driver.execution import Execution, Loss, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
-from rowcall.service.exchange.deadline import DeadlineError
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.sensitive import hide_values
+from rowcall.service.request_context.deadline import DeadlineError
+from rowcall.service.request_context.redaction import hide_values
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall.database")
 
@@ -57,7 +57,7 @@ CLOCKS_DIFFER = 0.5
 
 
 @dataclass(slots=True)
-class Tries:
+class AttemptState:
     """How often one request has run in vain."""
 
     repeats: int = 0
@@ -69,7 +69,7 @@ class Tries:
     """When the time of the request began to count; each attempt of a strategy has a time of its own."""
 
 
-class OutOfTimeError(Exception):
+class CallTimeoutError(Exception):
     """The limit of a request is over, counted from its beginning, and the server has not said anything."""
 
 
@@ -109,67 +109,71 @@ class Failures:
         self._changes = Changes()
         self.on_stale: Callable[[], None] | None = None
 
-    def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
+    def pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
-        if _tripped(request):
+        if _guard_failed(execution):
             # Nothing of it has run, and the next run is one without a wire.
             tries.trips += 1
             call.trip(mask)
             return 0.0
         tries.repeats += 1
-        if self._repeat(call, mask, request, tries.repeats):
+        if self._repeat(call, mask, execution, tries.repeats):
             return 0.0
         strategy = call.retry
-        if strategy is None or not _passes(call, request) or tries.retries >= len(strategy.delays):
+        if strategy is None or not _passes(call, execution) or tries.retries >= len(strategy.delays):
             return None
         delay = strategy.delays[tries.retries]
         tries.retries += 1
         tries.began = 0.0
         log.warning(
-            "%s: attempt %d failed (%s), the next one follows in %g s", call.label, tries.retries, _why(request), delay
+            "%s: attempt %d failed (%s), the next one follows in %g s",
+            call.label,
+            tries.retries,
+            _why(execution),
+            delay,
         )
         return delay
 
-    def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
+    def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
         """May it run again without having run twice?"""
-        if _is_over(request):
-            self._report_stale(request)
+        if _is_over(execution):
+            self._report_stale(execution)
             return False
-        if request.committed and not request.statement.repeatable:
-            self._report_stale(request)
+        if execution.committed and not execution.statement.repeatable:
+            self._report_stale(execution)
             return False
-        if request.loss == Loss.NOT_STARTED:
+        if execution.loss == Loss.NOT_STARTED:
             return repeats <= 3
-        if request.loss == Loss.ROLLED_BACK:
+        if execution.loss == Loss.ROLLED_BACK:
             # More than once: where one backend was terminated, the next one may have been as well.
             return repeats <= 3 and not call.commits
-        if request.loss == Loss.IN_DOUBT:
-            return repeats <= 1 and request.statement.repeatable
-        error = request.error
-        if _has_lost_statement(request):
+        if execution.loss == Loss.IN_DOUBT:
+            return repeats <= 1 and execution.statement.repeatable
+        error = execution.error
+        if _has_lost_statement(execution):
             # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
             return repeats <= 1 + self._connections
         if error is None or repeats > 1:
-            self._report_stale(request)
+            self._report_stale(execution)
             return False
-        if error.sqlstate in ("25P01", "25P02") and request.connection is None:
+        if error.sqlstate in ("25P01", "25P02") and execution.connection is None:
             return True
         if error.sqlstate == "42P05" and not call.commits:
             # An earlier run has left it there, on a connection that closes now; this one has been rolled back.
             return True
-        if _is_lookup_failure(request):
+        if _is_lookup_failure(execution):
             # The error has rolled back the transaction, unless the call commits on its own.
             call.trip(mask)
             return not call.commits
-        return _renew_statement(call, mask, request)
+        return _renew_statement(call, mask, execution)
 
-    def renew(self, call: Call, mask: int, request: Request) -> None:
+    def renew(self, call: Call, mask: int, execution: Execution) -> None:
         """After a run that no other may follow: a statement that no longer fits is made anew for the next request."""
-        self._repeat(call, mask, request, 1)
+        self._repeat(call, mask, execution, 1)
 
-    def _report_stale(self, request: Request) -> None:
-        if _is_stale(request) or _is_lookup_failure(request):
-            self._report(str(request.label))
+    def _report_stale(self, execution: Execution) -> None:
+        if _is_stale(execution) or _is_lookup_failure(execution):
+            self._report(str(execution.label))
 
     def _report(self, label: str) -> bool:
         """Has the catalogue read again, if there is a chance that this mends anything."""
@@ -178,96 +182,100 @@ class Failures:
         self.on_stale()
         return True
 
-    def tell_broken(self, call: Call, exchange: Exchange, request: Request) -> None:
+    def tell_broken(self, call: Call, context: RequestContext, execution: Execution) -> None:
         """An answer that has begun breaks off. The log is the only place that can say why."""
-        if request.succeeded or request.abandoned:
+        if execution.succeeded or execution.abandoned:
             return
         log.error(
-            "%s: the answer breaks off: %s%s", call.label, _why_broken(call, exchange, request), _told(call, exchange)
+            "%s: the answer breaks off: %s%s", call.label, _why_broken(call, context, execution), _told(call, context)
         )
 
-    def problem(self, call: Call, exchange: Exchange, request: Request, tries: Tries | None = None) -> Problem:
+    def problem(
+        self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
+    ) -> Problem:
         """The answer for a run that is not followed by another one."""
-        if isinstance(request.failure, Problem):
-            return request.failure
-        if _was_deadline(exchange, request):
-            return DeadlineError(exchange)
-        if isinstance(request.failure, OutOfTimeError):
-            log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
+        if isinstance(execution.failure, Problem):
+            return execution.failure
+        if _was_deadline(context, execution):
+            return DeadlineError(context)
+        if isinstance(execution.failure, CallTimeoutError):
+            log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             late = call.policy.timeout.out_of_time()
-            if not request.statement.repeatable:
+            if not execution.statement.repeatable:
                 # On a shared connection it may still have its turn.
                 late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
             return late
-        if request.loss != Loss.NOT_LOST:
-            return _lost(request, committed=call.commits)
-        if _is_over(request) and _has_lost_statement(request):
+        if execution.loss != Loss.NOT_LOST:
+            return _lost(execution, committed=call.commits)
+        if _is_over(execution) and _has_lost_statement(execution):
             # Nothing of it has run, and there was no time left to run it elsewhere.
-            log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
+            log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             return call.policy.timeout.out_of_time()
         if (
             call.existed
-            and not request.failed_ahead
-            and (_is_stale(request) or _is_lookup_failure(request))
+            and not execution.failed_ahead
+            and (_is_stale(execution) or _is_lookup_failure(execution))
             and self._report(call.label)
         ):
-            assert request.error is not None  # noqa: S101 (which is what makes it stale)
+            assert execution.error is not None  # noqa: S101 (which is what makes it stale)
             log.warning(
-                "%s: %s: %s; the database has changed", call.label, request.error.sqlstate, request.error.message
+                "%s: %s: %s; the database has changed", call.label, execution.error.sqlstate, execution.error.message
             )
             return unavailable("the database has changed; what it has now is being read")
-        if request.error is not None:
-            message = request.error.message
+        if execution.error is not None:
+            message = execution.error.message
             if call.sensitive:
-                message = hide_values(message, exchange.arguments)
-            problem = _refused_value(call, exchange, request, message)
-            problem = problem or _refused_column(call, exchange, request, message, tries or Tries())
-            said = _said(request.error, message)
-            log.log(level_of(problem.status), "%s: %s%s", call.label, said, _told(call, exchange))
+                message = hide_values(message, context.arguments)
+            problem = _refused_value(call, context, execution, message)
+            problem = problem or _refused_column(call, context, execution, message, tries or AttemptState())
+            said = _said(execution.error, message)
+            log.log(level_of(problem.status), "%s: %s%s", call.label, said, _told(call, context))
             problem.logged = True
             return problem
-        if isinstance(request.failure, ColumnsChangedError):
-            log.warning("%s: %s; the database has changed", call.label, request.failure)
+        if isinstance(execution.failure, ColumnsChangedError):
+            log.warning("%s: %s; the database has changed", call.label, execution.failure)
             self._report(call.label)
             if call.volatile or call.procedure:
                 # It has run: whoever repeats it repeats what it has done.
                 return Problem(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
-        log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
+        log.error("%s: the result could not be rendered", call.label, exc_info=execution.failure)
         problem = Problem(500, "the result could not be rendered")
         problem.logged = True
         return problem
 
 
-def _refused_value(call: Call, exchange: Exchange, request: Request, message: str) -> Problem | None:
+def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:
     """400 for a value of the request that is none of its type, whatever the policy says of its SQLSTATE."""
-    error = request.error
+    error = execution.error
     number = refused_argument(error.context) if error is not None else None
-    if number is None or call.refusals is None or request.failed_ahead or isinstance(request.statement, Script):
+    if number is None or call.refusals is None or execution.failed_ahead or isinstance(execution.statement, Script):
         return None
-    picks = request.statement.picks
+    picks = execution.statement.picks
     place = number - 1 if picks is None else picks[number - 1]
     # Constraints of a domain have names, which are nobody's business.
     reason = message
     if error is not None and error.sqlstate.startswith("23"):
         reason = "null is not allowed" if error.sqlstate == NOT_NULL else "the value is not allowed"
-    refused = call.refusals.error(exchange.mask, place, reason)
+    refused = call.refusals.error(context.mask, place, reason)
     if refused is None:
         return None
     return unbound(refused.discreetly() if call.sensitive else refused)
 
 
-def _refused_column(call: Call, exchange: Exchange, request: Request, message: str, tries: Tries) -> Problem:
+def _refused_column(
+    call: Call, context: RequestContext, execution: Execution, message: str, tries: AttemptState
+) -> Problem:
     """What any error becomes; where it is about a column of the table that is written, it says which one."""
-    error, refusals = request.error, call.refusals
-    if error is None or refusals is None or not refusals.columns or request.failed_ahead:
-        return _answer(call, request, message, tries)
+    error, refusals = execution.error, call.refusals
+    if error is None or refusals is None or not refusals.columns or execution.failed_ahead:
+        return _answer(call, execution, message, tries)
     if error.sqlstate == COMPUTED:
         named = _QUOTED.search(error.message)
-        return unbound((named and refusals.computed(exchange.mask, named[1])) or BindingError(400, message))
-    problem = _answer(call, request, message, tries)
+        return unbound((named and refusals.computed(context.mask, named[1])) or BindingError(400, message))
+    problem = _answer(call, execution, message, tries)
     if error.sqlstate == NOT_NULL and error.column:
-        fault = refusals.without_value(exchange.mask, exchange.arguments, error.column)
+        fault = refusals.without_value(context.mask, context.arguments, error.column)
         problem.others = {**problem.others, "errors": [fault.members]} if fault else problem.others
     return problem
 
@@ -279,21 +287,21 @@ def level_of(status: int) -> int:
     return logging.WARNING if status >= 300 else logging.DEBUG
 
 
-def _passes(call: Call, request: Request) -> bool:
+def _passes(call: Call, execution: Execution) -> bool:
     """The error may pass by itself, and nothing of the call has stayed (driver-24, driver-25).
 
     What a procedure that may commit on its way has done before it failed is not known; only that it never began is.
     """
     strategy = call.retry
-    if strategy is None or request.failure is not None:
+    if strategy is None or execution.failure is not None:
         return False
-    if request.loss == Loss.NOT_STARTED:
+    if execution.loss == Loss.NOT_STARTED:
         return True
-    if request.committed or call.commits or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
+    if execution.committed or call.commits or (execution.loss == Loss.IN_DOUBT and not execution.statement.repeatable):
         return False
-    if request.loss != Loss.NOT_LOST:
+    if execution.loss != Loss.NOT_LOST:
         return True
-    error = request.error
+    error = execution.error
     if error is None or error.source_function in _PERMANENT:
         return False
     return error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
@@ -304,34 +312,34 @@ def _said(error: ServerError, message: str) -> str:
     return f"{error.sqlstate}: {message}".replace("\n", "\\n")
 
 
-def _told(call: Call, exchange: Exchange) -> str:
+def _told(call: Call, context: RequestContext) -> str:
     """The request, behind what went wrong with it."""
-    return "" if call.describe is None else f"\n{call.describe(exchange)}"
+    return "" if call.describe is None else f"\n{call.describe(context)}"
 
 
-def _why_broken(call: Call, exchange: Exchange, request: Request) -> str:
-    error = request.error
+def _why_broken(call: Call, context: RequestContext, execution: Execution) -> str:
+    error = execution.error
     if error is None:
-        return str(request.failure or "the connection to the database was lost")
-    if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
-        return f"nothing more has come within its limit of {request.timeout:g} s"
-    return _said(error, hide_values(error.message, exchange.arguments) if call.sensitive else error.message)
+        return str(execution.failure or "the connection to the database was lost")
+    if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
+        return f"nothing more has come within its limit of {execution.timeout:g} s"
+    return _said(error, hide_values(error.message, context.arguments) if call.sensitive else error.message)
 
 
-def _why(request: Request) -> str:
-    return "the connection was lost" if request.error is None else request.error.sqlstate
+def _why(execution: Execution) -> str:
+    return "the connection was lost" if execution.error is None else execution.error.sqlstate
 
 
-def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem:
-    error = request.error
+def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
+    error = execution.error
     assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
-    if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
+    if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
         return call.policy.timeout.out_of_time()
-    if tries.retries and _passes(call, request):
+    if tries.retries and _passes(call, execution):
         log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
-    if request.failed_ahead:
+    if execution.failed_ahead:
         # Policies are for what the routine says (errors-10), and it has not begun.
         return call.policy.unmapped(_reported(call, error, message))
     return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
@@ -354,76 +362,81 @@ def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool =
     )
 
 
-def _was_deadline(exchange: Exchange, request: Request) -> bool:
+def _was_deadline(context: RequestContext, execution: Execution) -> bool:
     """Its time is over because that of its request is: server and watchdog know one limit only, the earlier one, and
     may be faster than the timer that ends the request.
     """
-    if not exchange.deadline or time.monotonic() < exchange.deadline - CLOCKS_DIFFER:
+    if not context.deadline or time.monotonic() < context.deadline - CLOCKS_DIFFER:
         return False
-    canceled = request.error is not None and request.error.sqlstate == QUERY_CANCELED and _out_of_time(request)
-    return canceled or isinstance(request.failure, OutOfTimeError)
+    canceled = execution.error is not None and execution.error.sqlstate == QUERY_CANCELED and _out_of_time(execution)
+    return canceled or isinstance(execution.failure, CallTimeoutError)
 
 
-def _out_of_time(request: Request) -> bool:
+def _out_of_time(execution: Execution) -> bool:
     """The service's own limit has expired, whether the server or the watchdog minded it."""
-    limit = request.timeout
-    return limit > 0 and max(request.seconds, request.elapsed) >= limit - min(CLOCKS_DIFFER, limit / 2)
+    limit = execution.timeout
+    return limit > 0 and max(execution.seconds, execution.elapsed) >= limit - min(CLOCKS_DIFFER, limit / 2)
 
 
-def _is_over(request: Request) -> bool:
+def _is_over(execution: Execution) -> bool:
     """Nothing is left of its time. Each statement of a file has the whole of it (sql-files-28)."""
-    return 0 < request.timeout <= request.elapsed and type(request.statement) is not Script
+    return 0 < execution.timeout <= execution.elapsed and type(execution.statement) is not Script
 
 
-def _renew_statement(call: Call, mask: int, request: Request) -> bool:
-    if not _is_stale(request):
+def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
+    if not _is_stale(execution):
         return False
     current = call.statements.get(mask)
-    if current is request.statement:
+    if current is execution.statement:
         call.statements[mask] = current.next_generation()
     # The schema has changed, and with it what a generic plan would touch.
     call.trip(mask)
     return True
 
 
-def _tripped(request: Request) -> bool:
-    error = request.error
-    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST or request.failure is not None:
+def _guard_failed(execution: Execution) -> bool:
+    error = execution.error
+    if (
+        error is None
+        or not execution.statement.guarded
+        or execution.loss != Loss.NOT_LOST
+        or execution.failure is not None
+    ):
         return False
-    return is_tripped(error.sqlstate, error.position, error.context)
+    return guard_failed(error.sqlstate, error.position, error.context)
 
 
-def _is_stale(request: Request) -> bool:
+def _is_stale(execution: Execution) -> bool:
     """The statement itself no longer fits the schema, and nothing of it ran (driver-27).
 
     What it names is not there: the error has a place in the statement. Without one it comes from a value, such as the
     text for a `regclass`, which clients send.
     """
-    error = request.error
-    if error is None or error.sqlstate not in STALE or error.context is not None or request.seen_result:
+    error = execution.error
+    if error is None or error.sqlstate not in STALE or error.context is not None or execution.seen_result:
         return False
     if error.sqlstate == "0A000":
         return error.source_function == "RevalidateCachedQuery"
     if error.sqlstate == NO_SCHEMA:
-        return any(f'"{name}".'.encode() in request.statement.sql for name in _QUOTED.findall(error.message))
+        return any(f'"{name}".'.encode() in execution.statement.sql for name in _QUOTED.findall(error.message))
     return error.sqlstate not in NAMED or error.position is not None
 
 
-def _is_lookup_failure(request: Request) -> bool:
+def _is_lookup_failure(execution: Execution) -> bool:
     """Whether the server failed to find an object in its system caches because it was dropped meanwhile."""
-    error = request.error
+    error = execution.error
     if error is None or error.sqlstate != INTERNAL or error.source_function == RAISE:
         return False
     return _LOOKUP_FAILED.match(error.message) is not None
 
 
-def _has_lost_statement(request: Request) -> bool:
+def _has_lost_statement(execution: Execution) -> bool:
     """It is not prepared on that connection any more, which closes."""
-    return request.error is not None and request.error.sqlstate == "26000" and _is_stale(request)
+    return execution.error is not None and execution.error.sqlstate == "26000" and _is_stale(execution)
 
 
-def _lost(request: Request, *, committed: bool) -> Problem:
+def _lost(execution: Execution, *, committed: bool) -> Problem:
     """committed: what the server rolled back may be less than all, as procedures commit on their way."""
-    if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
+    if execution.loss == Loss.IN_DOUBT or (committed and execution.loss == Loss.ROLLED_BACK):
         return unavailable(f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}")
     return unavailable("the connection to the database was lost before the request took effect")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.pools.pool import PoolOptions
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
     """Times in seconds."""
 
-    lanes: LaneOptions = field(default_factory=LaneOptions)
+    pools: PoolOptions = field(default_factory=PoolOptions)
     sharing: bool = True
     share_writes: bool = True
     """VOLATILE routines that leave nothing in their session share connections, too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from functools import cache
 
-from rowcall.ext.driver.request import Statement
+from rowcall.ext.driver.execution import Statement
 
 numbers = itertools.count(1)
 """For `Statement.id`, which is unique in the process."""

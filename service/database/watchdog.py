@@ -12,16 +12,16 @@ from collections.abc import Awaitable, Callable, Sequence
 import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request, Script
+from rowcall.ext.driver.execution import Execution, Script
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.failures import OutOfTimeError
-from rowcall.service.database.lanes.choice import Contention
-from rowcall.service.database.lanes.exclusive import ExclusiveLane
-from rowcall.service.database.lanes.lane import CANCEL_SECONDS
-from rowcall.service.database.lanes.shared import QueuedTooLongError, SharedLane
-from rowcall.service.database.left_behind import LeftBehind
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+from rowcall.service.database.failures import CallTimeoutError
+from rowcall.service.database.orphaned_sessions import OrphanedSessions
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.pipelined import PipelinedPool, QueuedTooLongError
+from rowcall.service.database.pools.pool import CANCEL_SECONDS
+from rowcall.service.database.pools.pool_assignment import Contention
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall.database")
 
@@ -42,8 +42,8 @@ class Watchdog:
     def __init__(
         self,
         connector: Connector,
-        exclusive: ExclusiveLane,
-        shared: Sequence[SharedLane],
+        exclusive: DedicatedPool,
+        shared: Sequence[PipelinedPool],
         background: Background,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -51,10 +51,10 @@ class Watchdog:
         self._exclusive = exclusive
         self._shared = shared
         self._background = background
-        self._left_behind = LeftBehind(connector, background.start)
-        self._requests: dict[Request, Disconnected] = {}
-        self._listening: dict[Request, asyncio.Task[None]] = {}
-        self._shared_heads: dict[Request, asyncio.Task[None]] = {}
+        self._left_behind = OrphanedSessions(connector, background.start)
+        self._requests: dict[Execution, Disconnected] = {}
+        self._listening: dict[Execution, asyncio.Task[None]] = {}
+        self._shared_heads: dict[Execution, asyncio.Task[None]] = {}
         """Listens for the clients of slow requests on shared connections."""
         self._timer: asyncio.TimerHandle | None = None
         self.contention = Contention()
@@ -72,66 +72,66 @@ class Watchdog:
         for task in (*self._listening.values(), *self._shared_heads.values()):
             task.cancel()
 
-    def watch(self, request: Request, disconnected: Disconnected) -> None:
+    def watch(self, execution: Execution, disconnected: Disconnected) -> None:
         """`disconnected` returns when the client of `request` has gone."""
-        self._requests[request] = disconnected
+        self._requests[execution] = disconnected
 
-    def watches(self, request: Request) -> bool:
-        return request in self._requests
+    def watches(self, execution: Execution) -> bool:
+        return execution in self._requests
 
-    def forget(self, request: Request) -> None:
-        self._requests.pop(request, None)
-        task = self._listening.pop(request, None)
+    def forget(self, execution: Execution) -> None:
+        self._requests.pop(execution, None)
+        task = self._listening.pop(execution, None)
         if task is not None:
             task.cancel()
 
-    def abandon(self, request: Request) -> None:
+    def abandon(self, execution: Execution) -> None:
         """Nobody waits for the answer any more: stop the work."""
-        connection = request.connection
-        if connection is None or request.finished:
+        connection = execution.connection
+        if connection is None or execution.finished:
             return
         connection.abandon()
-        if not request.finished:
-            self._background.start(self._exclusive.cancel(connection, request))
+        if not execution.finished:
+            self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(WATCH_EVERY, self._look)
         self.contention.look()
         now = self._loop.time()
-        lanes: tuple[ExclusiveLane | SharedLane, ...] = (self._exclusive, *self._shared)
-        for lane in lanes:
-            lane.sweep(now)
-            for connection in list(lane.connections):
+        pools: tuple[DedicatedPool | PipelinedPool, ...] = (self._exclusive, *self._shared)
+        for pool in pools:
+            pool.sweep(now)
+            for connection in list(pool.connections):
                 # After a reset by the peer libuv reports one event and no more; the end of the connection, which
                 # comes behind the last bytes, would go unnoticed.
                 connection.on_readable()
-                for request in connection.late(OVERTIME):
-                    if request is not connection.head and request.statement.repeatable:
+                for execution in connection.late(OVERTIME):
+                    if execution is not connection.head and execution.statement.repeatable:
                         # The request in front of it used up its time. It runs again on a connection of its own.
-                        request.give_up(QueuedTooLongError())
+                        execution.give_up(QueuedTooLongError())
                     else:
-                        request.give_up(OutOfTimeError("its time was over before the database had answered"))
-                self._look_for_silence(lane, connection)
+                        execution.give_up(CallTimeoutError("its time was over before the database had answered"))
+                self._look_for_silence(pool, connection)
         self._look_at_shared_heads()
-        for request, disconnected in list(self._requests.items()):
-            if request.finished:
+        for execution, disconnected in list(self._requests.items()):
+            if execution.finished:
                 # Whoever was to judge it has been cancelled.
-                self.forget(request)
+                self.forget(execution)
             else:
-                self._look_at(request, disconnected)
+                self._look_at(execution, disconnected)
 
     def _look_at_shared_heads(self) -> None:
-        for request in [request for request in self._shared_heads if request.finished]:
-            self._shared_heads.pop(request).cancel()
-        for lane in self._shared:
-            for connection in list(lane.connections):
+        for execution in [execution for execution in self._shared_heads if execution.finished]:
+            self._shared_heads.pop(execution).cancel()
+        for pool in self._shared:
+            for connection in list(pool.connections):
                 head = connection.head
                 if head is None or head.age < WATCH_EVERY or connection.state != ConnectionState.READY:
                     continue
                 if head.age > HELD_UP and connection.in_flight > 1:
                     self._break_up(connection)
-                elif head not in self._shared_heads and isinstance(head.owner, Exchange):
-                    gone = self._end_when_gone(lane, connection, head, head.owner.protocol.client_disconnect)
+                elif head not in self._shared_heads and isinstance(head.owner, RequestContext):
+                    gone = self._end_when_gone(pool, connection, head, head.owner.protocol.client_disconnect)
                     self._shared_heads[head] = self._loop.create_task(gone)
 
     def _break_up(self, connection: Connection) -> None:
@@ -154,7 +154,7 @@ class Watchdog:
             log.info("cancelling failed: %s", str(error).strip())
 
     async def _end_when_gone(
-        self, lane: SharedLane, connection: Connection, head: Request, disconnected: Disconnected
+        self, pool: PipelinedPool, connection: Connection, head: Execution, disconnected: Disconnected
     ) -> None:
         """A query that nobody waits for is cancelled where it is alone on its connection. With others behind it, it
         goes on until these go elsewhere, which is soon (`_break_up`)."""
@@ -162,39 +162,39 @@ class Watchdog:
         if head.finished:
             return
         log.info("%s: the client is gone", head.label)
-        head.give_up(ClientGoneError("the client has closed the connection"))
+        head.give_up(ClientDisconnectedError("the client has closed the connection"))
         # On its own: this task ends with the head, and whoever cancels has to see the connection free again.
-        self._background.start(lane.cancel(connection, head))
+        self._background.start(pool.cancel(connection, head))
 
-    def _look_at(self, request: Request, disconnected: Disconnected) -> None:
-        connection = request.connection
-        if connection is None or request.age < WATCH_EVERY:
+    def _look_at(self, execution: Execution, disconnected: Disconnected) -> None:
+        connection = execution.connection
+        if connection is None or execution.age < WATCH_EVERY:
             return
-        if request not in self._listening:
-            self._listening[request] = self._loop.create_task(self._abandon_when_gone(request, disconnected))
+        if execution not in self._listening:
+            self._listening[execution] = self._loop.create_task(self._abandon_when_gone(execution, disconnected))
         # The server minds its own limit; what has waited before, and what runs without one there, is cancelled here.
         ready = connection.state == ConnectionState.READY
-        if ready and 0 < request.timeout < _spent(request):
-            self._background.start(self._exclusive.cancel(connection, request))
+        if ready and 0 < execution.timeout < _spent(execution):
+            self._background.start(self._exclusive.cancel(connection, execution))
 
-    def _look_for_silence(self, lane: ExclusiveLane | SharedLane, connection: Connection) -> None:
+    def _look_for_silence(self, pool: DedicatedPool | PipelinedPool, connection: Connection) -> None:
         head = connection.head
         if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
             return
         if head.age > head.timeout + GRACE:
             log.error("connection %d has not answered for %.0f s and is given up", connection.backend_pid, head.age)
-            self._left_behind.give_up(lane, connection, "the server has stopped answering")
+            self._left_behind.give_up(pool, connection, "the server has stopped answering")
 
-    async def _abandon_when_gone(self, request: Request, disconnected: Disconnected) -> None:
+    async def _abandon_when_gone(self, execution: Execution, disconnected: Disconnected) -> None:
         await disconnected()
-        if not request.finished and request in self._requests:
-            log.info("%s: the client is gone, the query is cancelled", request.label)
-            self.abandon(request)
+        if not execution.finished and execution in self._requests:
+            log.info("%s: the client is gone, the query is cancelled", execution.label)
+            self.abandon(execution)
 
 
-def _spent(request: Request) -> float:
+def _spent(execution: Execution) -> float:
     """Seconds of its limit: from its beginning on, but what streams has it anew for each part, and a file for each of
     its statements."""
-    if request.streaming or type(request.statement) is Script:
-        return request.age
-    return request.elapsed
+    if execution.streaming or type(execution.statement) is Script:
+        return execution.age
+    return execution.elapsed

@@ -31,7 +31,7 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
-from rowcall.service.discovery.overlooked import overlooked_routines, overlooked_tables
+from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_tables_of
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
@@ -80,9 +80,9 @@ class Discovered:
     catalog: Catalog
     routines: Mapping[int, Routine]
     untrusted: Mapping[int, tuple[str, str]]
-    overlooked: Mapping[int, Diagnostic]
+    ignored_objects: Mapping[int, Diagnostic]
     tables_untrusted: Sequence[tuple[str, str]]
-    tables_overlooked: Sequence[Diagnostic]
+    ignored_tables: Sequence[Diagnostic]
     table_types: frozenset[int]
 
 
@@ -100,13 +100,13 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
         table_types = frozenset(table_rows.types)
         types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, wanted.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
-        overlooked = await overlooked_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
-        tables_overlooked = await overlooked_tables(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
+        ignored_objects = await ignored_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
+        ignored_tables = await ignored_tables_of(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables)
     routines = _Routines(types, owners).of(rows)
     return _put_together(
         Discovered(
-            catalog, routines, untrusted, overlooked, [*tables_untrusted.values()], tables_overlooked, table_types
+            catalog, routines, untrusted, ignored_objects, [*tables_untrusted.values()], ignored_tables, table_types
         ),
         sorted(routines.values(), key=_order),
     )
@@ -137,7 +137,7 @@ async def discover_changes(
         if not types.keys() >= roots:
             # What is known is the same still, and whoever has it goes on with it.
             types = {**await _load_types(cursor, [*roots], owners, wanted.trust), **types}
-        overlooked = await overlooked_routines(
+        ignored_objects = await ignored_routines(
             cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
         )
     # What has only met the others of its group stays the same object: whoever has it knows what was made of it.
@@ -155,7 +155,7 @@ async def discover_changes(
             catalog=replace(known.catalog, types=types),
             routines=routines,
             untrusted=_others(known.untrusted, groups) | untrusted,
-            overlooked=_others(known.overlooked, groups) | overlooked,
+            ignored_objects=_others(known.ignored_objects, groups) | ignored_objects,
         ),
         ordered,
     )
@@ -186,11 +186,11 @@ def _order(routine: Routine) -> tuple[str, str, int]:
 def _put_together(found: Discovered, routines: Iterable[Routine]) -> Discovered:
     """With the catalogue that follows from the parts. routines: all of them in their order."""
     untrusted = (*found.untrusted.values(), *found.tables_untrusted)
-    overlooked = sorted(found.overlooked.values(), key=lambda one: (one.object, one.message))
+    ignored_objects = sorted(found.ignored_objects.values(), key=lambda one: (one.object, one.message))
     catalog = replace(
         found.catalog,
         routines=tuple(routines),
-        left_out=(*left_out(untrusted), *overlooked, *found.tables_overlooked),
+        left_out=(*left_out(untrusted), *ignored_objects, *found.ignored_tables),
     )
     return replace(found, catalog=catalog)
 
@@ -370,7 +370,7 @@ class _Routines:
             columns=signature.columns,
             returns_composite=signature.returns_composite,
             out_parameters=signature.out_parameters,
-            chooses_response=row[18],
+            sets_response=row[18],
             owner=self._owner(row[16]),
             may_commit=row[17],
             version=row[19],

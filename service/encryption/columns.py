@@ -18,7 +18,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultColumn, ResultPath, R
 from rowcall.core.text import array_literal, record_literal
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
-from rowcall.ext.rendering.opened_rows import OpeningWriter
+from rowcall.ext.rendering.decrypted_rows import DecryptingWriter
 from rowcall.service.encryption.binding import MARK, column_binding, open_bound, prefix, single_value_binding
 from rowcall.service.log.entry import VERBOSE
 from rowcall.service.pipeline.services import Services
@@ -43,7 +43,7 @@ Open = Callable[[str], str]
 Opener = Callable[[bytes], bytes]
 
 
-def with_opened_columns(
+def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
     """The writer itself where the comment has nothing decrypted."""
@@ -53,12 +53,12 @@ def with_opened_columns(
     if not (wanted.all_columns or wanted.columns):
         return writer
     names = None if wanted.all_columns else frozenset(name.casefold() for name in wanted.columns)
-    opened = Opened(services.auth.keys)
+    opened = DecryptedColumns(services.auth.keys)
     openers = tuple(_openers(endpoint, shape, _Choice(wanted, names, opened), services.codecs))
-    return OpeningWriter(writer, openers) if any(openers) else writer
+    return DecryptingWriter(writer, openers) if any(openers) else writer
 
 
-class Opened:
+class DecryptedColumns:
     """Opens single texts."""
 
     def __init__(self, keys: Keys) -> None:
@@ -100,7 +100,7 @@ class _Choice:
     encryption: Encryption
     names: frozenset[str] | None
     """None: all of them."""
-    opened: Opened
+    opened: DecryptedColumns
 
     def includes(self, column: ResultColumn) -> bool:
         return self.names is None or not column.names.isdisjoint(self.names)

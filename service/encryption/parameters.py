@@ -14,10 +14,10 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.text import array_literal
 from rowcall.service.encryption.binding import parameter_binding, prefix, seal_bound
 from rowcall.service.encryption.columns import BOUND_PURPOSE, PURPOSE
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.errors import NoKeyError
 from rowcall.service.protection.protector import Protector
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 Seal = Callable[[bytes], str]
 
@@ -47,20 +47,20 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
             for item in items
         ]
 
-    def encrypt(exchange: Exchange) -> None:
+    def encrypt(context: RequestContext) -> None:
         for bit, name in in_vain.items():
-            if exchange.mask & bit:
+            if context.mask & bit:
                 # A text is sealed differently each time: no row would ever fit it.
                 raise Problem(400, f"{name} is kept encrypted, so no row can be found by it")
         try:
             for bit, array, delimiter, seal in chosen:
-                if not exchange.mask & bit:
+                if not context.mask & bit:
                     continue
-                position = (exchange.mask & (bit - 1)).bit_count()
-                value = exchange.arguments[position]
+                position = (context.mask & (bit - 1)).bit_count()
+                value = context.arguments[position]
                 if value is not None:
                     text = seal_array(value, delimiter, seal) if array else seal(value)
-                    exchange.arguments[position] = text.encode()
+                    context.arguments[position] = text.encode()
         except NoKeyError:
             raise unavailable("there is no key to encrypt with at the moment") from None
 

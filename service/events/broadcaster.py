@@ -17,10 +17,10 @@ from rowcall.core.events.event import Event, Viewer
 from rowcall.core.events.position import Position, advance, position_text
 from rowcall.core.events.wire import BEAT, CONNECTED, event_text, id_text, named_text, retry_text
 from rowcall.service.events.batches import Batch
-from rowcall.service.events.feed import Feed
-from rowcall.service.events.history import History
 from rowcall.service.events.reading_progress import Connections
+from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.events.stream import Stream
+from rowcall.service.events.worker_feed import WorkerFeed
 from rowcall.service.options.capabilities.events import EventOptions
 
 REST = 0.00002
@@ -53,8 +53,8 @@ class Broadcaster:
     def __init__(self, options: EventOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
-        self._history = History(options.kept, options.kept_bytes)
-        self.feed = Feed(self._deliver, self._history.restore)
+        self._history = ReplayBuffer(options.kept, options.kept_bytes)
+        self.feed = WorkerFeed(self._deliver, self._history.restore)
         self.publish = self.feed.publish
         self.connections = Connections()
         self._loop = asyncio.get_running_loop()

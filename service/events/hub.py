@@ -15,7 +15,7 @@ from typing import Protocol
 from rowcall.core.events.event import Event
 from rowcall.service.background import Background
 from rowcall.service.events.batches import Batch, pack, unpack_events
-from rowcall.service.events.history import History
+from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.options.capabilities.events import EventOptions
 
 log = logging.getLogger("rowcall.events")
@@ -26,7 +26,7 @@ LAST_SENDING = 2.0
 Send = Callable[[bytes], None]
 
 
-class Bridge(Protocol):
+class HostTransport(Protocol):
     """The way to other hosts."""
 
     def send(self, batch: Batch) -> None: ...
@@ -46,10 +46,10 @@ class Bridge(Protocol):
 
 class EventHub:
     def __init__(self, options: EventOptions) -> None:
-        self._history = History(options.kept, options.kept_bytes)
+        self._history = ReplayBuffer(options.kept, options.kept_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
-        self._bridge: Bridge | None = None
+        self._transport: HostTransport | None = None
         self._listening = secrets.token_hex(4)
         """Who publishes what this host hears from PostgreSQL."""
         self._next_notified = 1
@@ -73,8 +73,8 @@ class EventHub:
         batch = Batch(self._origin, self._next, events)
         self._next += len(events)
         self._hand_out(batch)
-        if self._bridge is not None:
-            self._bridge.send(batch)
+        if self._transport is not None:
+            self._transport.send(batch)
 
     def _hand_out(self, batch: Batch) -> None:
         self._history.add(batch)
@@ -86,18 +86,18 @@ class EventHub:
 
     # --- other hosts -----------------------------------------------------------------------------------------------
 
-    async def connect(self, bridge: Bridge, background: Background) -> None:
+    async def connect(self, transport: HostTransport, background: Background) -> None:
         """Returns when what other hosts have published before is known, as far as that can be found out at once."""
-        self._bridge = bridge
-        await bridge.catch_up(self._remember)
-        background.keep("sending events to other hosts", bridge.write)
-        background.keep("hearing of other hosts' events", partial(bridge.read, self._receive))
+        self._transport = transport
+        await transport.catch_up(self._remember)
+        background.keep("sending events to other hosts", transport.write)
+        background.keep("hearing of other hosts' events", partial(transport.read, self._receive))
 
     async def finish(self) -> None:
         """Waits a moment for what has not left for other hosts; nothing is published any more."""
-        if self._bridge is not None:
+        if self._transport is not None:
             try:
-                await asyncio.wait_for(self._bridge.sent(), LAST_SENDING)
+                await asyncio.wait_for(self._transport.sent(), LAST_SENDING)
             except TimeoutError:
                 log.warning("the last events have not left for other hosts within %g s and are lost", LAST_SENDING)
 
@@ -129,7 +129,7 @@ class EventHub:
         self._next_notified += 1
         self._hand_out(batch)
 
-    def unheard(self, path: str, severity: str) -> None:
+    def unpublished_notices(self, path: str, severity: str) -> None:
         """An endpoint that does not publish has raised what would be an event elsewhere: once for each path."""
         if path in self._unheard:
             return

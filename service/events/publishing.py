@@ -11,8 +11,8 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.event import Event, HintError, Publication
 from rowcall.core.events.stream_path import level_of
 from rowcall.service.database.call import Hear
-from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.options.capabilities.events import EventOptions
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall.events")
 
@@ -46,8 +46,8 @@ class _Publisher:
         self._publication = Publication(events.scope, events.names, closed, roles)
         self._header = options.execution_header
 
-    def execution_of(self, exchange: Exchange) -> str:
-        return exchange.scope.headers.get(self._header) or ""
+    def execution_of(self, context: RequestContext) -> str:
+        return context.scope.headers.get(self._header) or ""
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
         try:
@@ -63,11 +63,11 @@ class _Publisher:
 class _AtOnce:
     """Publishes each notice when it arrives, before the transaction has ended: what tells of progress cannot wait."""
 
-    __slots__ = ("_exchange", "_execution", "_publisher")
+    __slots__ = ("_context", "_execution", "_publisher")
 
-    def __init__(self, publisher: _Publisher, exchange: Exchange) -> None:
+    def __init__(self, publisher: _Publisher, context: RequestContext) -> None:
         self._publisher = publisher
-        self._exchange = exchange
+        self._context = context
         self._execution: str | None = None
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
@@ -80,7 +80,7 @@ class _AtOnce:
 
     def _event(self, message: str, hint: str | None) -> Event:
         if self._execution is None:
-            self._execution = self._publisher.execution_of(self._exchange)
+            self._execution = self._publisher.execution_of(self._context)
         return self._publisher.event(message, hint, self._execution)
 
     def _publish(self, event: Event) -> None:
@@ -95,8 +95,8 @@ class _AfterCommit(_AtOnce):
 
     __slots__ = ("_events",)
 
-    def __init__(self, publisher: _Publisher, exchange: Exchange) -> None:
-        super().__init__(publisher, exchange)
+    def __init__(self, publisher: _Publisher, context: RequestContext) -> None:
+        super().__init__(publisher, context)
         self._events: list[Event] = []
 
     def _publish(self, event: Event) -> None:

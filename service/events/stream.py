@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rowcall.core.events.event import Viewer
-from rowcall.service.events.backlog import PIECE, Backlog
 from rowcall.service.events.reading_progress import Connections, Progress
-from rowcall.service.exchange.protocols import Headers
+from rowcall.service.events.send_queue import PIECE, SendQueue
 from rowcall.service.options.capabilities.events import EventOptions
+from rowcall.service.request_context.protocols import Headers
 
 LOOK_AFTER = 65_536
 """Bytes that are sent before it is asked again how much the reader has taken."""
@@ -80,7 +80,7 @@ class Stream:
         self._options = options
         self._on_end = on_end
         self._on_slow = on_slow
-        self._backlog: Backlog | None = None
+        self._backlog: SendQueue | None = None
         self._held = self._taken = 0.0
         self._progress: Progress | None = None
         self._shares = shares
@@ -135,7 +135,7 @@ class Stream:
     # --- slow readers ----------------------------------------------------------------------------------------------
 
     def _hold(self, texts: Sequence[bytes]) -> None:
-        self._backlog = Backlog(self._options.queue)
+        self._backlog = SendQueue(self._options.queue)
         self._taken = self._held = time.monotonic()
         self._wait(texts)
         self._on_slow(self)

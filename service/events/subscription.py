@@ -15,8 +15,8 @@ from rowcall.core.events.event import Viewer
 from rowcall.core.events.position import read_position
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.stream import Stream
-from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext
 
 
 class Subscription:
@@ -34,37 +34,37 @@ class Subscription:
         self._headers_last = [*self._headers_http2, ("connection", "close")]
         self._broadcaster = broadcaster
 
-    def open(self, exchange: Exchange) -> Awaitable[None] | None:
-        scope = exchange.scope
+    def open(self, context: RequestContext) -> Awaitable[None] | None:
+        scope = context.scope
         if scope.method == "HEAD":
-            exchange.protocol.response_empty(200, self._headers_for(scope))
+            context.protocol.response_empty(200, self._headers_for(scope))
             return None
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._broadcaster.feed.join(partial(self._open, exchange, opened))
+        self._broadcaster.feed.join(partial(self._open, context, opened))
         return opened
 
-    def _open(self, exchange: Exchange, opened: asyncio.Future[None]) -> None:
+    def _open(self, context: RequestContext, opened: asyncio.Future[None]) -> None:
         if opened.done():
             return
         try:
-            self._begin(exchange)
+            self._begin(context)
         except Exception as error:
             opened.set_exception(error)
         else:
             opened.set_result(None)
 
-    def _begin(self, exchange: Exchange) -> None:
-        scope = exchange.scope
+    def _begin(self, context: RequestContext) -> None:
+        scope = context.scope
         broadcaster = self._broadcaster
         stream = Stream(
-            exchange.protocol,
+            context.protocol,
             self._headers_for(scope),
             scope.client,
             self._path,
             self._terms,
             Viewer(
                 scope.query_string or "",
-                exchange.user,
+                context.user,
                 self._wanted.channel or "",
                 self._wanted.filters,
                 roles_match_users=self._roles_match_users,

@@ -9,16 +9,16 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.cache.key import hashed
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.encryption.parameters import sealed_parameters
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.sensitive import HIDDEN
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.request_log import request_properties
+from rowcall.service.request_context.redaction import HIDDEN
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
     from rowcall.service.options.worker import WorkerOptions
@@ -40,10 +40,10 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
     script = _script_text(endpoint, options)
 
-    def log_it(exchange: Exchange) -> None:
-        text = call.statement(exchange.mask).sql.decode() if script is None else script
-        properties = request_properties(exchange.protocol)
-        said = (call.label, describe(exchange), text, note and f"\n{note}")
+    def log_it(context: RequestContext) -> None:
+        text = call.statement(context.mask).sql.decode() if script is None else script
+        properties = request_properties(context.protocol)
+        said = (call.label, describe(context), text, note and f"\n{note}")
         log.debug("%s:\n%s\n%s%s", *said, extra={"properties": properties})
 
     return log_it
@@ -51,31 +51,33 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 def log_kept_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     """Of an answer that another service gave, and that is given again (caching-22)."""
-    tell = _teller(endpoint, options)
-    return None if tell is None else lambda exchange: tell(exchange, "/* proxy response from cache */")
+    tell = _status_reporter(endpoint, options)
+    return None if tell is None else lambda context: tell(context, "/* proxy response from cache */")
 
 
-def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, bool, bytes | None], None] | None:
+def log_invalidation(
+    endpoint: Endpoint, options: WorkerOptions
+) -> Callable[[RequestContext, bool, bytes | None], None] | None:
     """Whether an answer was found, and its key: as a hash where values are not logged (caching-22)."""
-    tell = _teller(endpoint, options)
+    tell = _status_reporter(endpoint, options)
     if tell is None:
         return None
     plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
 
-    def log_it(exchange: Exchange, found: bool, key: bytes | None) -> None:
+    def log_it(context: RequestContext, found: bool, key: bytes | None) -> None:
         word = "removed" if found else "not found"
         shown = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
-        tell(exchange, f"/* cache invalidation: {word} */ {shown}")
+        tell(context, f"/* cache invalidation: {word} */ {shown}")
 
     return log_it
 
 
-def _teller(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, str], None] | None:
+def _status_reporter(endpoint: Endpoint, options: WorkerOptions) -> Callable[[RequestContext, str], None] | None:
     """For requests that run nothing."""
     describe = description(endpoint, options, sealed=False)
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
-    return lambda exchange, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(exchange), note)
+    return lambda context, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(context), note)
 
 
 def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
@@ -98,10 +100,10 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
     instead = endpoint.path if endpoint.discreet else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
-    def describe(exchange: Exchange) -> str:
-        lines = [f"-- {one_line(exchange.scope.method)} {_url(exchange, instead)}"]
+    def describe(context: RequestContext) -> str:
+        lines = [f"-- {one_line(context.scope.method)} {_url(context, instead)}"]
         if options.log_command_parameters:
-            lines += _values(exchange, endpoint, resolved, secret)
+            lines += _values(context, endpoint, resolved, secret)
         return "\n".join(lines)
 
     return describe
@@ -117,20 +119,20 @@ def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
     return hashes if sealed else hashes.union(sealed_parameters(endpoint))
 
 
-def _url(exchange: Exchange, instead: str | None) -> str:
+def _url(context: RequestContext, instead: str | None) -> str:
     """The whole URL. instead: a path that stands for the real one and its query, which hold values."""
-    scope = exchange.scope
+    scope = context.scope
     query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
     host = scope.headers.get("host") or scope.authority or scope.server
     return one_line(f"{scope.scheme}://{host}{instead or scope.path}{query}")
 
 
-def _values(exchange: Exchange, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
+def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
     """One line for each bound parameter: `-- $1 integer = 5`."""
-    present = [(index, one) for index, one in enumerate(endpoint.parameters) if exchange.mask >> index & 1]
+    present = [(index, one) for index, one in enumerate(endpoint.parameters) if context.mask >> index & 1]
     return [
         f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"
-        for number, ((index, parameter), value) in enumerate(zip(present, exchange.arguments, strict=False), 1)
+        for number, ((index, parameter), value) in enumerate(zip(present, context.arguments, strict=False), 1)
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rowcall.core.auth.filling import filled_parameters, hashed_parameters, with_filled
+from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters, with_injected
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import bound_parameters
@@ -13,13 +13,13 @@ from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
 from rowcall.service.auth.access import authenticate, gate, share_basic
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.handler.steps import compile_endpoint
-from rowcall.service.limits.steps import limit_anybody, limit_route
+from rowcall.service.handler.step_order import compile_endpoint
+from rowcall.service.limits.rate_limiting import limit_anybody, limit_route
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.binding import body_limit, read_fields
+from rowcall.service.request.body_thread import LARGE_BODY, aside
 from rowcall.service.request.forms import form_pairs, members_of
-from rowcall.service.request.parsing import LARGE_BODY, aside
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
@@ -39,19 +39,19 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
     guard = services.auth.antiforgery
     not_bound = None if guard is None or not guard.options.reads_forms else guard.options.field
-    strangers_pass = route.primary.options.strangers_pass
+    ignores_unknown_parameters = route.primary.options.ignores_unknown_parameters
 
-    async def choose_by_query(exchange: Exchange) -> None:
-        keys = _keys_of_query(exchange)
-        if strangers_pass:
+    async def choose_by_query(context: RequestContext) -> None:
+        keys = _keys_of_query(context)
+        if ignores_unknown_parameters:
             keys = [key for key in keys if key in known]
-        exchange.follow(compiled[choose(candidates, keys, route.path_values)])
+        context.follow(compiled[choose(candidates, keys, route.path_values)])
 
-    async def choose_by_body(exchange: Exchange) -> None:
-        exchange.body = body = await read_fields(exchange, services, limit)
-        keys = await aside(_keys_of_body, exchange) if len(body) > LARGE_BODY else _keys_of_body(exchange)
+    async def choose_by_body(context: RequestContext) -> None:
+        context.body = body = await read_fields(context, services, limit)
+        keys = await aside(_keys_of_body, context) if len(body) > LARGE_BODY else _keys_of_body(context)
         keys = [key for key in keys if key != not_bound]
-        exchange.follow(compiled[choose(candidates, keys, route.path_values)])
+        context.follow(compiled[choose(candidates, keys, route.path_values)])
 
     if not in_body:
         return (choose_by_query,)
@@ -62,9 +62,9 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     """What claims and hashes fill need not be sent."""
-    claims = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
+    claims = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return with_filled(endpoint, claims | hashes)
+    return with_injected(endpoint, claims | hashes)
 
 
 def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
@@ -73,17 +73,17 @@ def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))
 
 
-def _keys_of_query(exchange: Exchange) -> list[str]:
+def _keys_of_query(context: RequestContext) -> list[str]:
     try:
-        return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
+        return [key for key, _ in query_text.pairs(context.scope.query_string)]
     except query_text.QueryTextError:
         return []
 
 
-def _keys_of_body(exchange: Exchange) -> list[str]:
-    body = exchange.body or b""
+def _keys_of_body(context: RequestContext) -> list[str]:
+    body = context.body or b""
     try:
-        pairs = form_pairs(exchange.scope, body)
+        pairs = form_pairs(context.scope, body)
         return [key for key, _ in (members_of(body) if pairs is None else pairs)]
     except Problem:
         return []

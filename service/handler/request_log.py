@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
@@ -14,13 +14,13 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         return None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
 
-    def tell_name(exchange: Exchange) -> None:
-        protocol = exchange.protocol
+    def tell_name(context: RequestContext) -> None:
+        protocol = context.protocol
         (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
 
-    def tell_name_alone(exchange: Exchange) -> None:
+    def tell_name_alone(context: RequestContext) -> None:
         """The real path has values in it."""
-        protocol = exchange.protocol
+        protocol = context.protocol
         told = protocol.inner if type(protocol) is HeadProtocol else protocol
         told.endpoint = name
         told.path = endpoint.path

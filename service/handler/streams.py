@@ -16,9 +16,9 @@ from rowcall.service.auth.access import authorize
 from rowcall.service.auth.basic import basic_step
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.pipeline.services import Services
-from rowcall.service.tracing.steps import trace_streams
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.tracing.request_tracing import trace_streams
 
 
 class Offered(NamedTuple):
@@ -79,8 +79,8 @@ def _steps(
 def _if_given(check: Step) -> Step:
     """HTTP Basic for whoever gives a password; a wrong one is told."""
 
-    def check_if_given(exchange: Exchange) -> Waiting:
-        header = exchange.scope.headers.get("authorization")
-        return check(exchange) if header is not None and header.startswith("Basic ") else None
+    def check_if_given(context: RequestContext) -> Waiting:
+        header = context.scope.headers.get("authorization")
+        return check(context) if header is not None and header.startswith("Basic ") else None
 
     return check_if_given

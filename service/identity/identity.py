@@ -5,12 +5,12 @@ from __future__ import annotations
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.exchange.client_address import address_reader
 from rowcall.service.identity.antiforgery import Antiforgery
-from rowcall.service.identity.asked_sessions import AskedSessions
+from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.passwords import Hasher
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.client_address import address_reader
 
 
 class Identity:
@@ -23,7 +23,7 @@ class Identity:
     ) -> None:
         self.keys = keys
         asks = options.api_keys is not None or options.session_check is not None
-        self.sessions = (AskedSessions if asks else Sessions)(options, keys, forwarding)
+        self.sessions = (IntrospectedSessions if asks else Sessions)(options, keys, forwarding)
         self.antiforgery = None if antiforgery is None else Antiforgery(antiforgery, keys, self.sessions)
         self.hasher = Hasher(options.login.iterations)
         self.address = address_reader(forwarding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.service.exchange.protocols import ObservedProtocol
+from rowcall.service.request_context.protocols import ObservedProtocol
 
 Headers = list[tuple[str, str]]
 

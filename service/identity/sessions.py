@@ -17,13 +17,13 @@ from rowcall.core.auth.options import LONGEST_SESSION, AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
 from rowcall.core.auth.tokens import BadTokenError, Verified
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.exchange.client_address import client_reader
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.identity.sealed_sessions import SealedSessions
+from rowcall.service.identity.encrypted_sessions import EncryptedSessions
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
     from rowcall.service.identity.key_set import KeySet
@@ -67,9 +67,9 @@ class Sessions:
         self._keys = keys
         self._client = client_reader(forwarding)
         self._known: dict[str, Session] = {}
-        self.cookies = {scheme.name: SealedSessions(keys, "cookie", scheme.name) for scheme in schemes.cookies}
-        self.access = {scheme.name: SealedSessions(keys, "access", scheme.name) for scheme in schemes.bearers}
-        self.refresh = {scheme.name: SealedSessions(keys, "refresh", scheme.name) for scheme in schemes.bearers}
+        self.cookies = {scheme.name: EncryptedSessions(keys, "cookie", scheme.name) for scheme in schemes.cookies}
+        self.access = {scheme.name: EncryptedSessions(keys, "access", scheme.name) for scheme in schemes.bearers}
+        self.refresh = {scheme.name: EncryptedSessions(keys, "refresh", scheme.name) for scheme in schemes.bearers}
         self.signed: dict[str, SignedTokens] = {}
         self._key_sets: dict[str, KeySet] = {}
         for scheme in schemes.jwts:
@@ -87,29 +87,29 @@ class Sessions:
         if scheme.key_set_url:
             self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
-    def drop_ended(self, exchange: Exchange) -> Awaitable[None] | None:
+    def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
         """Clear `exchange.user` if the database says that the session has ended (`Auth:SessionCheckCommand`)."""
         return None
 
     # --- the step --------------------------------------------------------------------------------------------------
 
-    def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
+    def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
         """Sets `exchange.user`."""
-        exchange.user = None
-        headers = exchange.scope.headers
+        context.user = None
+        headers = context.scope.headers
         if self._takes_tokens:
             header = headers.get("authorization")
             if header is not None and is_bearer(header):
                 session = self._known.get(header)
                 # Also that it has begun: clocks are set back.
                 if session is not None and session.begins <= time.time() < session.expires:
-                    exchange.user = session.user
+                    context.user = session.user
                     return None
                 kinds = self._kinds(header[len(BEARER) :])
                 if kinds:
-                    return self._by_token(exchange, header, kinds)
+                    return self._by_token(context, header, kinds)
         if self._options.schemes.cookies:
-            return self._by_cookie(exchange, cookie_header(headers))
+            return self._by_cookie(context, cookie_header(headers))
         return None
 
     def scheme_of(self, scope: Any) -> Scheme | None:
@@ -141,7 +141,7 @@ class Sessions:
         return schemes.bearers
 
     def _by_token(
-        self, exchange: Exchange, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
+        self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> Awaitable[None] | None:
         token = header[len(BEARER) :]
         if len(token) > LONGEST_SESSION:
@@ -155,14 +155,14 @@ class Sessions:
             except (SealError, BadTokenError):
                 continue
             else:
-                exchange.user = self._remember(header, session).user
+                context.user = self._remember(header, session).user
                 return None
         if unknown or any(scheme.name in self._key_sets for scheme in schemes):
-            return self._by_token_later(exchange, header, schemes)
+            return self._by_token_later(context, header, schemes)
         return None
 
     async def _by_token_later(
-        self, exchange: Exchange, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
+        self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> None:
         token = header[len(BEARER) :]
         if schemes is self._options.schemes.bearers:
@@ -172,14 +172,14 @@ class Sessions:
                 session = await self._verify_foreign(scheme, token)
             except (SealError, BadTokenError):
                 continue
-            exchange.user = self._remember(header, session).user
+            context.user = self._remember(header, session).user
             return
 
     def _verify(self, scheme: Scheme, token: str) -> Session:
         if isinstance(scheme, JwtScheme):
             return self._session(scheme, self.signed[scheme.name].verify(token))
-        ticket = self.access[scheme.name].read(token, time.time())
-        return self._session(scheme, Verified(ticket.claims, ticket.expires, ticket.begins))
+        lease = self.access[scheme.name].read(token, time.time())
+        return self._session(scheme, Verified(lease.claims, lease.expires, lease.begins))
 
     async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
         key_set = self._key_sets.get(scheme.name)
@@ -202,7 +202,7 @@ class Sessions:
 
     # --- cookies ---------------------------------------------------------------------------------------------------
 
-    def _by_cookie(self, exchange: Exchange, header: str) -> Awaitable[None] | None:
+    def _by_cookie(self, context: RequestContext, header: str) -> Awaitable[None] | None:
         if not header:
             return None
         for scheme in self._options.schemes.cookies:
@@ -210,46 +210,46 @@ class Sessions:
                 continue
             # Presence decides, not validity (sign-in-9, sign-in-10).
             value = session_value(header, scheme.cookie)
-            return None if value is None or len(value) > LONGEST_SESSION else self._by_ticket(exchange, scheme, value)
+            return None if value is None or len(value) > LONGEST_SESSION else self._by_ticket(context, scheme, value)
         return None
 
-    def _by_ticket(self, exchange: Exchange, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
+    def _by_ticket(self, context: RequestContext, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
         session = self._known.get(value)
         now = time.time()
         if session is None or session.scheme is not scheme or not session.begins <= now < session.expires:
             try:
                 session = self._remember(value, self._read_cookie(scheme, value, now))
             except UnknownKeyError:
-                return self._by_ticket_later(exchange, scheme, value)
+                return self._by_ticket_later(context, scheme, value)
             except SealError:
                 return None
-        exchange.user = session.user
+        context.user = session.user
         if now > session.renew_at:
-            self._renew(exchange, scheme, session.user.claims)
+            self._renew(context, scheme, session.user.claims)
         return None
 
-    async def _by_ticket_later(self, exchange: Exchange, scheme: CookieScheme, value: str) -> None:
+    async def _by_ticket_later(self, context: RequestContext, scheme: CookieScheme, value: str) -> None:
         await self._keys.read_again()
         try:
             session = self._remember(value, self._read_cookie(scheme, value, time.time()))
         except SealError:
             return
-        exchange.user = session.user
+        context.user = session.user
 
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
-        ticket = self.cookies[scheme.name].read(value, now)
-        capped = latest_end(ticket.claims) <= ticket.expires  # no new cookie would hold longer
-        renew_at = NEVER if capped else (ticket.issued + ticket.expires) / 2
-        return Session(self.user(ticket.claims, scheme.name), scheme, ticket.begins, ticket.expires, renew_at)
+        lease = self.cookies[scheme.name].read(value, now)
+        capped = latest_end(lease.claims) <= lease.expires  # no new cookie would hold longer
+        renew_at = NEVER if capped else (lease.issued + lease.expires) / 2
+        return Session(self.user(lease.claims, scheme.name), scheme, lease.begins, lease.expires, renew_at)
 
-    def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
+    def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Whatever the response will be, it carries a cookie with a whole life in front of it (sign-in-28)."""
-        if type(exchange.protocol) is HeadProtocol or isinstance(exchange.protocol, RenewingProtocol):
+        if type(context.protocol) is HeadProtocol or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()
         value = self.cookies[scheme.name].issue(claims, now, lifetime(claims, now, scheme.valid))
-        cookies = set_session(scheme, value, secure=self.secures(scheme, exchange.scope))
-        exchange.protocol = RenewingProtocol(exchange.protocol, cookies)
+        cookies = set_session(scheme, value, secure=self.secures(scheme, context.scope))
+        context.protocol = RenewingProtocol(context.protocol, cookies)
 
     # --- users -----------------------------------------------------------------------------------------------------
 

@@ -27,8 +27,8 @@ import lmdb
 
 from rowcall.core.limits.counting import NOW, Decision, Turn, decide, give_back, is_idle
 from rowcall.core.limits.policy import Policy
-from rowcall.service.store.bus import WORKER_GONE, Bus
-from rowcall.service.store.environment import LONGEST_KEY, Environment, Transaction, between, used
+from rowcall.service.shared_state.environment import LONGEST_KEY, Environment, Transaction, between, used
+from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
 log = logging.getLogger("rowcall.limits")
 
@@ -101,9 +101,9 @@ class _Gate:
 class HostPermits:
     """To be made in the running event loop."""
 
-    def __init__(self, environment: Environment, bus: Bus, policies: tuple[Policy, ...]) -> None:
+    def __init__(self, environment: Environment, message_bus: MessageBus, policies: tuple[Policy, ...]) -> None:
         self._environment = environment
-        self._bus = bus
+        self._message_bus = message_bus
         self._policies = {_name(b"", policy.name, ""): policy for policy in policies}
         self._process = os.getpid()
         self._loop = asyncio.get_running_loop()
@@ -114,8 +114,8 @@ class HostPermits:
         self._window_name = lru_cache(maxsize=NAMES)(partial(_name, _WINDOW))
         self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         self._ends = (
-            bus.subscribe(TOPIC, self._hear),
-            bus.subscribe(WORKER_GONE, lambda message: self._forget_process(int(message))),
+            message_bus.subscribe(TOPIC, self._hear),
+            message_bus.subscribe(WORKER_GONE, lambda message: self._release_process(int(message))),
         )
 
     def close(self) -> None:
@@ -269,7 +269,7 @@ class HostPermits:
         if process == self._process:
             self._answer(number, allowed)
         else:
-            self._bus.publish(TOPIC, _WORD.pack(process, number, allowed))
+            self._message_bus.publish(TOPIC, _WORD.pack(process, number, allowed))
 
     def _hear(self, message: bytes) -> None:
         process, number, allowed = _WORD.unpack(message)
@@ -281,7 +281,7 @@ class HostPermits:
         if future is not None and not future.done():
             future.set_result(allowed)
 
-    def _forget_process(self, gone: int) -> None:
+    def _release_process(self, gone: int) -> None:
         self._tell_given(self._with_room(partial(self._take_all_back, gone), otherwise=()))
 
     def _take_all_back(self, gone: int) -> Sequence[tuple[int, int]]:

@@ -12,8 +12,8 @@ import hashlib
 from rowcall.core.limits.counting import Decision, Turn
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
-from rowcall.service.store.redis_connection import MALFORMED
-from rowcall.service.store.redis_link import GoneError, LateLink
+from rowcall.service.shared_state.redis_connection import MALFORMED
+from rowcall.service.shared_state.redis_link import GoneError, LateLink
 
 _DECIDE = """
 local kind, permits, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 import logging
 
-from rowcall.service.exchange.sensitive import HIDDEN, Discreet
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.request_log import request_properties
+from rowcall.service.request_context.redaction import HIDDEN, Redacted
 
 log = logging.getLogger("rowcall.notices")
 
@@ -39,7 +39,7 @@ class NoticeLog:
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
             return
-        if isinstance(label, Discreet):
+        if isinstance(label, Redacted):
             # It may hold what was sent, in whatever form.
             message, context = HIDDEN, None
         properties = {} if label is None else request_properties(getattr(owner, "protocol", owner))

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol
-from rowcall.service.exchange.trace import trace_of
 from rowcall.service.log.request_line import Seen
+from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol
+from rowcall.service.request_context.trace import trace_of
 
 CLIENT_GONE = 499
 """What the log shows for a request that nobody waits for any more, as other servers of the field have it."""

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.store.host import HostStore
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.shared_state.host_state import HostState
 
 TOPIC = "mcp-cancelled"
 SESSION = "mcp-session-id"
@@ -29,46 +29,46 @@ class CancelledCallError(Exception):
     """The client has cancelled the call."""
 
 
-def call_key(exchange: Exchange, request_id: object) -> bytes | None:
+def call_key(context: RequestContext, request_id: object) -> bytes | None:
     """Digest of the client and the id of its request; None for a client that cannot be told from others."""
-    headers = exchange.scope.headers
+    headers = context.scope.headers
     session = headers.get(SESSION)
     credentials = [headers.get(name) or "" for name in _CREDENTIALS]
     if not session and not any(credentials):
         return None
     if not isinstance(request_id, str | int):
         return None
-    client = [session] if session else [*credentials, str(exchange.scope.client).rpartition(":")[0]]
+    client = [session] if session else [*credentials, str(context.scope.client).rpartition(":")[0]]
     return hashlib.sha256(orjson.dumps([client, str(type(request_id)), str(request_id)])).digest()
 
 
-def cancel_call(exchange: Exchange, request_id: object, host: HostStore) -> None:
+def cancel_call(context: RequestContext, request_id: object, host: HostState) -> None:
     """Tell all workers of the host. A call that is over is not affected."""
-    key = call_key(exchange, request_id)
+    key = call_key(context, request_id)
     if key is not None:
-        host.bus.publish(TOPIC, key)
+        host.message_bus.publish(TOPIC, key)
 
 
 async def until_cancelled(
-    exchange: Exchange, request_id: object, host: HostStore, call: Callable[[Exchange], Awaitable[Done]]
+    context: RequestContext, request_id: object, host: HostState, call: Callable[[RequestContext], Awaitable[Done]]
 ) -> Done:
     """Return what `call` gives for an exchange whose client seems to leave when it cancels the request.
 
     Raises:
         CancelledCallError: it has cancelled it. What runs in the database is cancelled as for clients that leave.
     """
-    key = call_key(exchange, request_id)
+    key = call_key(context, request_id)
     if key is None:
-        return await call(exchange)
+        return await call(context)
     cancelled = asyncio.get_running_loop().create_future()
 
     def take(message: bytes) -> None:
         if message == key and not cancelled.done():
             cancelled.set_result(None)
 
-    end = host.bus.subscribe(TOPIC, take)
-    watched = Exchange(exchange.scope, _Leaving(exchange.protocol, cancelled))
-    watched.deadline = exchange.deadline
+    end = host.message_bus.subscribe(TOPIC, take)
+    watched = RequestContext(context.scope, _Leaving(context.protocol, cancelled))
+    watched.deadline = context.deadline
     running = asyncio.ensure_future(call(watched))
     try:
         await asyncio.wait((running, cancelled), return_when=asyncio.FIRST_COMPLETED)

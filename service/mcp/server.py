@@ -33,11 +33,11 @@ from rowcall.core.documents.tools import offered, tool_entries, tool_request, to
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
-from rowcall.service.exchange.client_address import client_reader
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
-from rowcall.service.pipeline.services import Inside, Services
+from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall")
 
@@ -53,7 +53,7 @@ def mcp_routes(
     types_of: TypesOf,
     options: McpOptions,
     services: Services,
-    inside: Inside,
+    send_subrequest: SubrequestSender,
     guards: Sequence[Step],
     refuse_foreign: Callable[[Any], None] | None,
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
@@ -62,7 +62,7 @@ def mcp_routes(
     guards: authenticate, and refuse what pages of other sites do with a session by cookie. refuse_foreign: raises
     `Problem` for the scope of a request from such a page; None: they may ask.
     """
-    server = _Server(endpoints, types_of, options, services, inside, refuse_foreign)
+    server = _Server(endpoints, types_of, options, services, send_subrequest, refuse_foreign)
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
     last = (server.answer,) if limited is None else (limited, server.answer)
     authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
@@ -86,14 +86,14 @@ class _Server:
         types_of: TypesOf,
         options: McpOptions,
         services: Services,
-        inside: Inside,
+        send_subrequest: SubrequestSender,
         refuse_foreign: Callable[[Any], None] | None,
     ) -> None:
         self._endpoints = endpoints
         self._types_of = types_of
         self._tools = tool_entries(endpoints, types_of, options.tools)
         self._options = options
-        self._inside = inside
+        self._inside = send_subrequest
         self._refuse_foreign = refuse_foreign
         self._host = services.host
         self._limit = services.options.http.body_limit
@@ -101,68 +101,68 @@ class _Server:
         self._knows_hosts = bool(services.options.http.allowed_hosts)
         self._matching = services.options.auth.roles_match_users
 
-    def refuse_strange_origins(self, exchange: Exchange) -> None:
+    def refuse_strange_origins(self, context: RequestContext) -> None:
         """Pages elsewhere must not use what their reader may do (DNS rebinding), and other versions are not spoken."""
-        headers = exchange.scope.headers
+        headers = context.scope.headers
         origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
-        if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, exchange):
+        if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, context):
             raise Problem(403, f"the origin {origin[:200]} is not among those of Service:McpOptions:AllowedOrigins")
         if version is not None and version != PROTOCOL:
             raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
 
-    def refuse_other_types(self, exchange: Exchange) -> None:
+    def refuse_other_types(self, context: RequestContext) -> None:
         """A page may send a form or plain text to any site without being asked by CORS first, but no JSON."""
-        kind = (exchange.scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
+        kind = (context.scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Problem(415, f"{self._options.path} takes application/json")
 
-    def _is_own(self, origin: str, exchange: Exchange) -> bool:
+    def _is_own(self, origin: str, context: RequestContext) -> bool:
         """A name counts only where it is known to be the service's: who looks it up may have been misled."""
-        base = self._base(exchange)
+        base = self._base(context)
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
-    async def answer(self, exchange: Exchange) -> None:
-        if self._is_stranger(exchange):
-            self._challenge(exchange, 401)
+    async def answer(self, context: RequestContext) -> None:
+        if self._is_stranger(context):
+            self._challenge(context, 401)
             return
-        if exchange.scope.method != "POST":
+        if context.scope.method != "POST":
             raise Problem(405, f"{self._options.path} answers POST", headers=(("allow", "POST"),))
-        body = await read_body(exchange.scope, exchange.protocol, self._limit)
+        body = await read_body(context.scope, context.protocol, self._limit)
         try:
             request = rpc_request(body)
         except RpcError as error:
-            self._send(exchange, 200, _REPLY, rpc_error(None, error))
+            self._send(context, 200, _REPLY, rpc_error(None, error))
             return
         if request.method.startswith("notifications/"):
             if request.method == "notifications/cancelled":
-                cancel_call(exchange, request.params.get("requestId"), self._host)
-            self._accept(exchange)
+                cancel_call(context, request.params.get("requestId"), self._host)
+            self._accept(context)
             return
         try:
-            result = await self._result(exchange, request)
+            result = await self._result(context, request)
         except RpcError as error:
-            self._send(exchange, 200, _REPLY, rpc_error(request.id, error))
+            self._send(context, 200, _REPLY, rpc_error(request.id, error))
             return
         except CancelledCallError:
             # A cancelled request has no response (MCP 2025-11-25, Cancellation).
-            self._accept(exchange)
+            self._accept(context)
             return
         headers = _REPLY
         if request.method == "initialize":
             headers = [*_REPLY, ("Mcp-Session-Id", secrets.token_hex(16))]
-        self._send(exchange, 200, headers, rpc_result(request.id, result))
+        self._send(context, 200, headers, rpc_result(request.id, result))
 
-    def _accept(self, exchange: Exchange) -> None:
-        exchange.protocol.response_empty(202, [])
-        exchange.answered = True
+    def _accept(self, context: RequestContext) -> None:
+        context.protocol.response_empty(202, [])
+        context.answered = True
 
-    def _is_stranger(self, exchange: Exchange) -> bool:
-        user, audience = exchange.user, self._options.audience
+    def _is_stranger(self, context: RequestContext) -> bool:
+        user, audience = context.user, self._options.audience
         if user is None:
             return self._options.closed
         return audience is not None and ("aud", audience) not in user.claims
 
-    async def _result(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any]:
+    async def _result(self, context: RequestContext, request: RpcRequest) -> dict[str, Any]:
         """Raises `RpcError`, `CancelledCallError`."""
         match request.method:
             case "initialize":
@@ -170,16 +170,16 @@ class _Server:
             case "ping":
                 return {}
             case "tools/list":
-                shown = (one for one in self._tools.values() if self._shows(one.endpoint, exchange.user))
+                shown = (one for one in self._tools.values() if self._shows(one.endpoint, context.user))
                 return {"tools": [one.described for one in shown]}
             case "tools/call":
-                return await self._call(exchange, request)
+                return await self._call(context, request)
             case "resources/list" if self._options.catalogue is not None:
                 return {"resources": list(RESOURCES)}
             case "resources/templates/list" if self._options.catalogue is not None:
                 return {"resourceTemplates": []}
             case "resources/read" if self._options.catalogue is not None:
-                return self._read(self._options.catalogue, exchange.user, request.params.get("uri"))
+                return self._read(self._options.catalogue, context.user, request.params.get("uri"))
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
 
     def _shows(self, endpoint: Endpoint, user: User | None) -> bool:
@@ -201,7 +201,7 @@ class _Server:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
         return found
 
-    async def _call(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any]:
+    async def _call(self, context: RequestContext, request: RpcRequest) -> dict[str, Any]:
         """Raises `RpcError`, `CancelledCallError`. What the endpoint refuses, 401 and 403 too, is a failed result."""
         name, arguments = request.params.get("name"), request.params.get("arguments")
         entry = self._tools.get(name) if isinstance(name, str) else None
@@ -211,38 +211,38 @@ class _Server:
             raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
         try:
             if entry.endpoint.options.wants_basic and self._refuse_foreign is not None:
-                self._refuse_foreign(exchange.scope)
+                self._refuse_foreign(context.scope)
             asked = tool_request(entry.endpoint, arguments or {})
         except Problem as problem:
             # Who may not call it learns no more than that.
-            refused = self._refused(entry.endpoint, exchange.user)
+            refused = self._refused(entry.endpoint, context.user)
             told = problem if refused is None else Problem(refused, REFUSALS[refused]["error_description"])
             return tool_result(entry, told.status, CONTENT_TYPE, orjson.dumps(told.members()))
-        brought = [(key, value) for key, value in exchange.scope.headers.items() if _is_passed_on(key)]
+        brought = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
 
-        async def call(outer: Exchange) -> dict[str, Any]:
+        async def call(outer: RequestContext) -> dict[str, Any]:
             answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, outer)
             body = await answer.read(None)
             return tool_result(entry, answer.status, answer.header("content-type") or "", body)
 
-        return await until_cancelled(exchange, request.id, self._host, call)
+        return await until_cancelled(context, request.id, self._host, call)
 
-    def tell_metadata(self, exchange: Exchange) -> None:
-        body = orjson.dumps(resource_metadata(self._options, self._base(exchange)))
-        self._send(exchange, 200, [_JSON], body)
+    def tell_metadata(self, context: RequestContext) -> None:
+        body = orjson.dumps(resource_metadata(self._options, self._base(context)))
+        self._send(context, 200, [_JSON], body)
 
-    def _base(self, exchange: Exchange) -> str:
-        client = self._client(exchange.scope)
-        host = client.host or exchange.scope.authority or exchange.scope.headers.get("host") or ""
+    def _base(self, context: RequestContext) -> str:
+        client = self._client(context.scope)
+        host = client.host or context.scope.authority or context.scope.headers.get("host") or ""
         return f"{_SCHEMES.get(client.scheme, client.scheme)}://{host}"
 
-    def _challenge(self, exchange: Exchange, status: int) -> None:
-        text = challenge(self._options, status, self._base(exchange))
-        self._send(exchange, status, [_JSON, ("www-authenticate", text)], orjson.dumps(REFUSALS[status]))
+    def _challenge(self, context: RequestContext, status: int) -> None:
+        text = challenge(self._options, status, self._base(context))
+        self._send(context, status, [_JSON, ("www-authenticate", text)], orjson.dumps(REFUSALS[status]))
 
-    def _send(self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        exchange.protocol.response_bytes(status, list(headers), body)
-        exchange.answered = True
+    def _send(self, context: RequestContext, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        context.protocol.response_bytes(status, list(headers), body)
+        context.answered = True
 
 
 def _is_passed_on(name: str) -> bool:

@@ -34,18 +34,18 @@ _SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdminRequest:
     accept: str
     query: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AdminResponse:
     content_type: str
     body: bytes
 
 
-Tell = Callable[[Asked], Told]
+Tell = Callable[[AdminRequest], AdminResponse]
 """Called in a thread. Raises `Problem`."""
 Pages = Mapping[tuple[str, str], Tell]
 """By method and path."""
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, [("content-type", told.content_type)], told.body)
 
-    def _told(self) -> Told:
+    def _told(self) -> AdminResponse:
         server = cast(_Server, self.server)
         self._check(server.options)
         if self.command not in _SAFE:
@@ -179,7 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
             known = ", ".join(sorted(path for _, path in server.pages))
             raise Problem(404, f"the admin listener has {known}, and nothing at {parts.path[:200]}")
-        return tell(Asked(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+        return tell(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
 
     def _check(self, options: AdminOptions) -> None:
         if options.token is not None:

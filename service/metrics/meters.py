@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.exchange.exchange import Step
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
-from rowcall.service.store.host import HostStore
+from rowcall.service.request_context.request_context import Step
+from rowcall.service.shared_state.host_state import HostState
 
 if TYPE_CHECKING:
     from rowcall.ext.driver.meter import Meter
@@ -22,7 +22,7 @@ CACHE_COLUMNS = {"hit": "cache_hits", "miss": "cache_misses"}
 Something = TypeVar("Something")
 
 
-def segment_of(options: WorkerOptions, host: HostStore) -> Segment | None:
+def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
     """One for each worker, whichever edition it serves; None where nothing is counted."""
     if options.metrics is None:
         return None
@@ -48,7 +48,7 @@ def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def counted(
-    method: str, path: str, steps: tuple[Step, ...], options: WorkerOptions, host: HostStore
+    method: str, path: str, steps: tuple[Step, ...], options: WorkerOptions, host: HostState
 ) -> tuple[Step, ...]:
     """The steps of a path of the service itself, behind which no routine stands."""
     segment = segment_of(options, host)
@@ -75,13 +75,13 @@ def repetition_counter(endpoint: Endpoint, services: Services) -> Callable[[], N
     return None if meter is None else lambda: meter.add("retries")
 
 
-def upstream_meters(options: WorkerOptions, host: HostStore) -> Callable[[str], Meter] | None:
+def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], Meter] | None:
     """The numbers of another server, by `host:port`."""
     segment = segment_of(options, host)
     return None if segment is None else lambda authority: segment.meter("upstream", authority)
 
 
-def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostStore) -> Callable[[Something], None]:
+def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostState) -> Callable[[Something], None]:
     """`does`, each call of which is an event that has been published, where that is counted."""
     segment = segment_of(options, host)
     if segment is None:
@@ -95,7 +95,7 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
     return count
 
 
-def refusal_counter(options: WorkerOptions, host: HostStore) -> Callable[[int], None] | None:
+def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:
     """Told the status of each request that no endpoint was found for."""
     segment = segment_of(options, host)
     return None if segment is None else segment.meter("worker", "unrouted").refused

@@ -21,11 +21,11 @@ from rowcall.core.auth.commands import numbered
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.background import pause
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
-from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.exchange.protocols import Headers, ObservedProtocol
 from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
 
 log = logging.getLogger("rowcall")
 
@@ -54,14 +54,14 @@ def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]
 def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
     trail = trail_of(options, services)
 
-    def note(exchange: Exchange) -> None:
-        call = _Call(trail, exchange, name, routine, services)
-        protocol = exchange.protocol
+    def note(context: RequestContext) -> None:
+        call = _Call(trail, context, name, routine, services)
+        protocol = context.protocol
         if type(protocol) is HeadProtocol:
             protocol.inner = AuditedProtocol(call, protocol.inner)
         else:
-            exchange.protocol = AuditedProtocol(call, protocol)
-        exchange.at_end(call.end)
+            context.protocol = AuditedProtocol(call, protocol)
+        context.at_end(call.end)
 
     return note
 
@@ -74,13 +74,13 @@ def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
 class _Call:
     """One call, until it has been noted."""
 
-    __slots__ = ("_began", "_exchange", "_name", "_routine", "_services", "_trail")
+    __slots__ = ("_began", "_context", "_name", "_routine", "_services", "_trail")
 
     def __init__(
-        self, trail: AuditTrail, exchange: Exchange, name: str, routine: str | None, services: Services
+        self, trail: AuditTrail, context: RequestContext, name: str, routine: str | None, services: Services
     ) -> None:
         self._trail: AuditTrail | None = trail
-        self._exchange = exchange
+        self._context = context
         self._name = name
         self._routine = routine
         self._services = services
@@ -90,8 +90,8 @@ class _Call:
         trail, self._trail = self._trail, None
         if trail is None:
             return
-        user: User | None = self._exchange.user
-        address = self._services.auth.address(self._exchange.scope)
+        user: User | None = self._context.user
+        address = self._services.auth.address(self._context.scope)
         identity = self._services.options.auth.identity
         trail.add(
             {
@@ -109,8 +109,8 @@ class _Call:
             }
         )
 
-    def end(self, _exchange: Exchange, error: Exception | None) -> None:
-        if isinstance(error, ClientGoneError):
+    def end(self, _context: RequestContext, error: Exception | None) -> None:
+        if isinstance(error, ClientDisconnectedError):
             self.answered(CLIENT_GONE)
 
 
@@ -183,7 +183,7 @@ class AuditTrail:
         batch = [self._calls[number] for number in range(count)]
         dropped = self._dropped
         try:
-            async with self._database.errand() as connection:
+            async with self._database.maintenance_connection() as connection:
                 text = orjson.dumps(batch).decode()
                 await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
         except (psycopg.OperationalError, OSError) as error:

@@ -21,7 +21,7 @@ Ask = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HealthProbe:
     """name: as it is called in logs and reports. failing: what a failure makes of the whole."""
 
     name: str
@@ -34,7 +34,7 @@ class Asked:
 class Check:
     """One question at a time, whoever wants to know; the log hears of each change once."""
 
-    def __init__(self, asked: Asked, within: float) -> None:
+    def __init__(self, asked: HealthProbe, within: float) -> None:
         self._asked = asked
         self._within = within
         self._well = True
@@ -77,23 +77,25 @@ def _outcome(asking: asyncio.Task[None]) -> None:
         asking.exception()
 
 
-def database_check(name: str, connector: Connector, within: float) -> Asked:
+def database_check(name: str, connector: Connector, within: float) -> HealthProbe:
     """On a connection of its own: those of the lanes would be there still when no new one can be had."""
 
     async def ask() -> None:
-        async with connector.errand(within) as session:
+        async with connector.maintenance_connection(within) as session:
             await session.execute("select 1")
 
-    return Asked(name, Status.UNHEALTHY, ask, (psycopg.Error,))
+    return HealthProbe(name, Status.UNHEALTHY, ask, (psycopg.Error,))
 
 
-def redis_check(name: str, address: RedisAddress, failing: Status, fallen_back: Callable[[], str | None]) -> Asked:
+def redis_check(
+    name: str, address: RedisAddress, failing: Status, fallen_back: Callable[[], str | None]
+) -> HealthProbe:
     """On a connection of its own, for the same reason.
 
     fallen_back: returns why the service does without this Redis although it may answer, or None.
     """
     # Redis's client is only for those who use it.
-    from rowcall.service.store.redis_connection import FAILURES, open_client
+    from rowcall.service.shared_state.redis_connection import FAILURES, open_client
 
     async def ask() -> None:
         await (await open_client(address, "rowcall-checks")).aclose()
@@ -101,4 +103,4 @@ def redis_check(name: str, address: RedisAddress, failing: Status, fallen_back: 
         if reason is not None:
             raise ConnectionError(reason)
 
-    return Asked(name, failing, ask, FAILURES)
+    return HealthProbe(name, failing, ask, FAILURES)

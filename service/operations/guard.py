@@ -15,14 +15,14 @@ import orjson
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem, unauthorized
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.protocols import Headers
 from rowcall.service.options.capabilities.operations import Guarded
 from rowcall.service.pipeline.services import Services
-from rowcall.service.store.flights import ALONE, Found, Ticket
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.limited_answers import LimitedAnswers
-from rowcall.service.store.memory_answers import now
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.shared_state.bounded_cache import BoundedCache
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.memory_cache import now
+from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Answer:
     body: bytes
 
 
-Make = Callable[[Exchange], Awaitable[Answer]]
+Make = Callable[[RequestContext], Awaitable[Answer]]
 
 
-Form = Callable[[Exchange], str]
+Form = Callable[[RequestContext], str]
 """Of answers that differ in it one is kept of each."""
 
 
@@ -56,26 +56,26 @@ def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tu
 def _let_in(what: str, options: Guarded, services: Services) -> Step:
     challenge = services.options.auth.schemes.challenge
 
-    def let_in(exchange: Exchange) -> None:
-        if exchange.user is None:
+    def let_in(context: RequestContext) -> None:
+        if context.user is None:
             raise unauthorized(challenge, f"{what} is for signed-in users")
-        if options.roles and options.roles.isdisjoint(exchange.user.roles):
+        if options.roles and options.roles.isdisjoint(context.user.roles):
             raise Problem(403, f"{what} is for users with one of the roles {', '.join(sorted(options.roles))}")
 
     return let_in
 
 
 def make_answer(make: Make) -> Step:
-    async def answer(exchange: Exchange) -> None:
-        _send(exchange, await make(exchange))
+    async def answer(context: RequestContext) -> None:
+        _send(context, await make(context))
 
     return answer
 
 
-def _wants_new(exchange: Exchange) -> bool:
+def _wants_new(context: RequestContext) -> bool:
     """Whoever is signed in, or may be."""
-    scope = exchange.scope
-    signed = exchange.user is not None or scope.headers.get("authorization") is not None
+    scope = context.scope
+    signed = context.user is not None or scope.headers.get("authorization") is not None
     return signed or scope.method not in ("GET", "HEAD")
 
 
@@ -93,63 +93,63 @@ def _outcome(making: asyncio.Task[Answer]) -> None:
         making.exception()
 
 
-class KeptByHost:
+class HostCachedPage:
     """An answer that is good for some seconds, whatever the query string says, and whichever worker has made it."""
 
-    def __init__(self, what: str, seconds: float, make: Make, host: HostStore) -> None:
+    def __init__(self, what: str, seconds: float, make: Make, host: HostState) -> None:
         self._what = what
         self._seconds = seconds
         self._make = make
         self._host = host
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        if _wants_new(exchange):
-            return self._anew(exchange)
-        answers: LimitedAnswers = self._host.once("reports", self._opened)
-        key = orjson.dumps((self._what, *_place(exchange.scope)))
+    def __call__(self, context: RequestContext) -> Awaitable[None] | None:
+        if _wants_new(context):
+            return self._anew(context)
+        answers: BoundedCache = self._host.once("reports", self._opened)
+        key = orjson.dumps((self._what, *_place(context.scope)))
         found = answers.begin(key)
         if not isinstance(found, Entry):
-            return self._renewed(exchange, answers, key, found)
-        self._tell(exchange, found)
+            return self._renewed(context, answers, key, found)
+        self._tell(context, found)
         return None
 
-    def _opened(self) -> LimitedAnswers:
-        return LimitedAnswers(self._host, "reports", MOST_HOSTS, max(1.0, self._seconds))
+    def _opened(self) -> BoundedCache:
+        return BoundedCache(self._host, "reports", MOST_HOSTS, max(1.0, self._seconds))
 
-    async def _anew(self, exchange: Exchange) -> None:
-        _send(exchange, await self._make(exchange))
+    async def _anew(self, context: RequestContext) -> None:
+        _send(context, await self._make(context))
 
     async def _renewed(
-        self, exchange: Exchange, answers: LimitedAnswers, key: bytes, coming: Found | Awaitable[Found]
+        self, context: RequestContext, answers: BoundedCache, key: bytes, coming: Found | Awaitable[Found]
     ) -> None:
         """It goes on when its client leaves: others may wait for it."""
         found = await coming if isinstance(coming, Awaitable) else coming
         if isinstance(found, Entry):
-            self._tell(exchange, found)
-        elif found is ALONE:
-            await self._anew(exchange)
+            self._tell(context, found)
+        elif found is NOT_SHARED:
+            await self._anew(context)
         else:
-            making = asyncio.ensure_future(self._made(exchange, answers, key, found))  # type: ignore[arg-type]
+            making = asyncio.ensure_future(self._made(context, answers, key, found))  # type: ignore[arg-type]
             making.add_done_callback(_outcome)
-            _send(exchange, await asyncio.shield(making))
+            _send(context, await asyncio.shield(making))
 
-    async def _made(self, exchange: Exchange, answers: LimitedAnswers, key: bytes, ticket: Ticket) -> Answer:
+    async def _made(self, context: RequestContext, answers: BoundedCache, key: bytes, lease: CacheLease) -> Answer:
         try:
-            answer = await self._make(exchange)
+            answer = await self._make(context)
         except BaseException as error:
-            ticket.give_up(error if isinstance(error, Problem) else None)
+            lease.give_up(error if isinstance(error, Problem) else None)
             raise
         head = orjson.dumps((answer.status, answer.headers))
-        answers.keep(key, ticket, Entry(answer.body, 1, head=head), self._seconds if answer.status == 200 else 0.0)
+        answers.keep(key, lease, Entry(answer.body, 1, head=head), self._seconds if answer.status == 200 else 0.0)
         return answer
 
-    def _tell(self, exchange: Exchange, entry: Entry) -> None:
+    def _tell(self, context: RequestContext, entry: Entry) -> None:
         status, headers = orjson.loads(entry.head)
         answer = Answer(status, [(name, value) for name, value in headers], entry.body)
-        _send(exchange, _aged(answer, max(0.0, now() - entry.written)) if entry.written else answer)
+        _send(context, _aged(answer, max(0.0, now() - entry.written)) if entry.written else answer)
 
 
-class Kept:
+class CachedPage:
     """An answer that is good for some seconds, kept by each worker for itself, so that none waits for another one that
     may be why it is asked; of the query string only its `form` counts."""
 
@@ -160,27 +160,27 @@ class Kept:
         self._answers: dict[tuple[str, ...], tuple[float, Answer]] = {}
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        if _wants_new(exchange):
-            return self._anew(exchange)
-        key = (*_place(exchange.scope), self._form(exchange))
+    def __call__(self, context: RequestContext) -> Awaitable[None] | None:
+        if _wants_new(context):
+            return self._anew(context)
+        key = (*_place(context.scope), self._form(context))
         made, answer = self._answers.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:
-            return self._renewed(exchange, key)
-        _send(exchange, _aged(answer, age))
+            return self._renewed(context, key)
+        _send(context, _aged(answer, age))
         return None
 
-    async def _anew(self, exchange: Exchange) -> None:
-        _send(exchange, await self._make(exchange))
+    async def _anew(self, context: RequestContext) -> None:
+        _send(context, await self._make(context))
 
-    async def _renewed(self, exchange: Exchange, key: tuple[str, ...]) -> None:
+    async def _renewed(self, context: RequestContext, key: tuple[str, ...]) -> None:
         """Those who come meanwhile wait for the same one, which goes on when one of them leaves."""
         making = self._making.get(key)
         if making is None:
-            making = self._making[key] = asyncio.ensure_future(self._make(exchange))
+            making = self._making[key] = asyncio.ensure_future(self._make(context))
             making.add_done_callback(lambda done: self._keep(key, done))
-        _send(exchange, await asyncio.shield(making))
+        _send(context, await asyncio.shield(making))
 
     def _keep(self, key: tuple[str, ...], done: asyncio.Task[Answer]) -> None:
         self._making.pop(key, None)
@@ -195,6 +195,6 @@ MOST_HOSTS = 64
 """Whoever sends ever new names of hosts must not fill the memory."""
 
 
-def _send(exchange: Exchange, answer: Answer) -> None:
-    exchange.protocol.response_bytes(answer.status, answer.headers, answer.body)
-    exchange.answered = True
+def _send(context: RequestContext, answer: Answer) -> None:
+    context.protocol.response_bytes(answer.status, answer.headers, answer.body)
+    context.answered = True

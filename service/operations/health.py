@@ -10,15 +10,15 @@ from rowcall.core.cache.options import Place
 from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
 from rowcall.core.operations.health import Finding, Status, as_json, as_text, status_code, together
 from rowcall.service.database.connector import Connector
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.leaving import Leaving
-from rowcall.service.exchange.protocols import Headers
 from rowcall.service.operations.checks import Check, database_check, redis_check
-from rowcall.service.operations.guard import Answer, Kept, Make, guarded, make_answer
+from rowcall.service.operations.guard import Answer, CachedPage, Make, guarded, make_answer
 from rowcall.service.options.capabilities.events import Way
 from rowcall.service.options.capabilities.operations import HealthOptions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.drain_state import DrainState
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """Probes ask as they like."""
@@ -40,7 +40,7 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[
     # Without Redis requests are served all the same: it is no reason to take this host away, unless that is said.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
-        answer = _unless_leaving(services.leaving, _answering(options, checks))
+        answer = _unless_leaving(services.drain_state, _answering(options, checks))
         steps = guarded(path, options.guarded, services, answer)
         yield from ((method, path, steps) for method in METHODS)
     # Whoever can say so is alive; what is behind it is somebody else's business.
@@ -50,7 +50,7 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[
 
 def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
     keep, make = options.guarded.keep, _looking(checks)
-    return make_answer(make) if keep is None else Kept(keep, make, _form)
+    return make_answer(make) if keep is None else CachedPage(keep, make, _form)
 
 
 def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
@@ -101,28 +101,28 @@ def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
 
 
 def _looking(checks: Sequence[Check]) -> Make:
-    async def make(exchange: Exchange) -> Answer:
-        return _told(await asyncio.gather(*(check.look() for check in checks)), exchange)
+    async def make(context: RequestContext) -> Answer:
+        return _told(await asyncio.gather(*(check.look() for check in checks)), context)
 
     return make
 
 
-def _unless_leaving(leaving: Leaving, step: Step) -> Step:
-    async def stopping(exchange: Exchange) -> Answer:
-        return _told(_STOPPING, exchange)
+def _unless_leaving(drain_state: DrainState, step: Step) -> Step:
+    async def stopping(context: RequestContext) -> Answer:
+        return _told(_STOPPING, context)
 
     refuse = make_answer(stopping)
-    return lambda exchange: refuse(exchange) if leaving.unready else step(exchange)
+    return lambda context: refuse(context) if drain_state.unready else step(context)
 
 
-def _told(findings: Sequence[Finding], exchange: Exchange) -> Answer:
+def _told(findings: Sequence[Finding], context: RequestContext) -> Answer:
     status = together(findings)
-    if _form(exchange):
+    if _form(context):
         return Answer(status_code(status), _AS_JSON, as_json(findings))
     return Answer(status_code(status), _AS_TEXT, as_text(status))
 
 
-def _form(exchange: Exchange) -> str:
+def _form(context: RequestContext) -> str:
     """`json` where the query asks for it."""
-    pairs = parse_qsl(exchange.scope.query_string)
+    pairs = parse_qsl(context.scope.query_string)
     return "json" if any(name == "format" and value.casefold() == "json" for name, value in pairs) else ""

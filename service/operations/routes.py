@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rowcall.service.exchange.exchange import Step
 from rowcall.service.operations.health import health_routes
 from rowcall.service.operations.statistics import statistics_routes
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import Step
 
 
 def operation_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:

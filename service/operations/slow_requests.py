@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.ext.driver.request import Request, Script, Statement
+from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.service.background import Background
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.trace import trace_of
 from rowcall.service.options.server.slow_requests import SlowRequestOptions
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import trace_of
 
 if TYPE_CHECKING:
     from rowcall.service.database.database import Database
@@ -47,19 +47,19 @@ class _Watch:
         self._plans = plans
         self._database = database
 
-    def __call__(self, exchange: Exchange) -> None:
+    def __call__(self, context: RequestContext) -> None:
         began = time.monotonic()
 
-        def end(exchange: Exchange, _error: Exception | None) -> None:
+        def end(context: RequestContext, _error: Exception | None) -> None:
             seconds = time.monotonic() - began
             if seconds >= self._threshold:
-                self._tell(exchange, seconds)
+                self._tell(context, seconds)
 
-        exchange.at_end(end)
+        context.at_end(end)
 
-    def _tell(self, exchange: Exchange, seconds: float) -> None:
-        request = exchange.request
-        trace = trace_of(exchange.protocol)
+    def _tell(self, context: RequestContext, seconds: float) -> None:
+        request = context.execution
+        trace = trace_of(context.protocol)
         text = f"slow request: {self._name} took {seconds:.3f} s{_where(request)}"
         if trace is not None:
             text += f", traceparent {trace.traceparent}"
@@ -73,7 +73,7 @@ class _Watch:
         self._plans.tell(text, request.statement, self._database)
 
 
-def _where(request: Request | None) -> str:
+def _where(request: Execution | None) -> str:
     if request is None or not request.began:
         return ", none of it in the database"
     return f", {request.seconds:.3f} s of it in the database, {request.rows} rows"
@@ -119,7 +119,7 @@ class Plans:
 async def _plan_of(statement: Statement, database: Database) -> str:
     """With `$1` where a value would stand. Nothing is run: planning may call STABLE functions to estimate, which is why
     nothing can be written meanwhile."""
-    async with database.errand() as session, session.transaction(force_rollback=True):
+    async with database.maintenance_connection() as session, session.transaction(force_rollback=True):
         await session.execute("set transaction read only")
         await session.execute(
             "select set_config('statement_timeout', '5s', true),"

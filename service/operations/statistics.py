@@ -11,10 +11,10 @@ import psycopg
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.statistics import Report, Row, as_html, as_json
 from rowcall.service.database.connector import Connector
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.operations.guard import Answer, KeptByHost, Make, guarded, make_answer
+from rowcall.service.operations.guard import Answer, HostCachedPage, Make, guarded, make_answer
 from rowcall.service.options.capabilities.operations import StatisticsOptions
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall")
 
@@ -26,18 +26,18 @@ def statistics_routes(options: StatisticsOptions, services: Services) -> Iterato
     connector = Connector(options.target)
     for path, report in options.paths:
         make, keep = _maker(report, options, connector), options.guarded.keep
-        answer = make_answer(make) if keep is None else KeptByHost(path, keep, make, services.host)
+        answer = make_answer(make) if keep is None else HostCachedPage(path, keep, make, services.host)
         yield "GET", path, guarded(path, options.guarded, services, answer)
 
 
 def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> Make:
-    async def make(exchange: Exchange) -> Answer:
+    async def make(context: RequestContext) -> Answer:
         try:
             columns, rows = await _read(report, options.schemas, connector)
         except (psycopg.Error, OSError) as error:
             log.error("statistics of %s cannot be read: %s", report.name, str(error).strip())
             raise Problem(500, "Error retrieving statistics; the log of the service says why") from None
-        if _wants_html(exchange, options):
+        if _wants_html(context, options):
             return Answer(200, [("content-type", "text/html; charset=utf-8")], as_html(columns, rows))
         return Answer(200, [("content-type", "application/json")], as_json(columns, rows))
 
@@ -46,7 +46,7 @@ def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> 
 
 async def _read(report: Report, schemas: str | None, connector: Connector) -> tuple[list[str], list[Row]]:
     # In a transaction that leaves nothing behind: the style of intervals is for this one query.
-    async with connector.errand() as connection, connection.transaction(force_rollback=True):
+    async with connector.maintenance_connection() as connection, connection.transaction(force_rollback=True):
         await connection.execute(_VERBOSE)
         statement = report.statement(connection.info.server_version, filtered=schemas is not None)
         values = (schemas,) if schemas is not None and report.filtered else None
@@ -54,8 +54,8 @@ async def _read(report: Report, schemas: str | None, connector: Connector) -> tu
         return [column.name for column in cursor.description or ()], list(await cursor.fetchall())
 
 
-def _wants_html(exchange: Exchange, options: StatisticsOptions) -> bool:
+def _wants_html(context: RequestContext, options: StatisticsOptions) -> bool:
     """Any `format` in the query decides, an empty or unknown one for JSON."""
-    pairs = parse_qsl(exchange.scope.query_string, keep_blank_values=True)
+    pairs = parse_qsl(context.scope.query_string, keep_blank_values=True)
     asked = next((value for name, value in pairs if name.casefold() == "format"), None)
     return options.html if asked is None else asked.casefold() == "html"

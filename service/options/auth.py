@@ -21,7 +21,7 @@ from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
-from rowcall.service.options.signing.schemes import schemes_of, token
+from rowcall.service.options.sign_in.schemes import schemes_of, token
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")

@@ -11,7 +11,7 @@ from rowcall.core.auth.external.page import ANALYTICS
 from rowcall.core.config import Settings
 from rowcall.core.config.table import is_named_by_user
 from rowcall.core.config.tree import Section, find
-from rowcall.core.outbound.address import BadUrlError, read_address
+from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")

@@ -11,20 +11,20 @@ from functools import partial
 
 from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.binding.strict_types import StrictTypes
+from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.identity_loss import CallSurroundings
 from rowcall.core.building.known_names import KnownNames
-from rowcall.core.building.lost_identity import Surroundings
-from rowcall.core.building.switched_off import WITHIN, SwitchedOff
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.uploads.options import Folder
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
-from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import tells_messages
@@ -52,7 +52,7 @@ from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
-from rowcall.service.options.signing.doubts import doubts
+from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.options.tables import table_formats
 from rowcall.service.options.validation import disabled_rules, validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
@@ -107,7 +107,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
             unroutable=() if plan.routable else settings.names("ConnectionStrings"),
         ),
-        around=Surroundings.of(
+        around=CallSurroundings.of(
             options.before, others=options.application_name is not None, pooled=options.target.pooler
         ),
         off=tuple(_switched_off(settings, options)),
@@ -132,28 +132,30 @@ def strict_types(settings: Settings) -> StrictTypes | None:
     return StrictTypes(wide_as_text=settings.choice("Service:JsonNumbers").casefold() == "safe")
 
 
-def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[SwitchedOff]:
+def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeatures]:
     """The capabilities that a comment may ask for and that would do nothing."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
         switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
-        yield SwitchedOff("table_format", section + switch, "the answer is JSON")
+        yield DisabledFeatures("table_format", section + switch, "the answer is JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
-            yield SwitchedOff(word, "CacheOptions:Enabled", "no answer is kept")
+            yield DisabledFeatures(word, "CacheOptions:Enabled", "no answer is kept")
     if not options.limits.enabled:
-        yield SwitchedOff("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
+        yield DisabledFeatures("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.flag(_RETRIES):
-        yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
+        yield DisabledFeatures("retry_strategy", _RETRIES, "nothing is tried again")
     if not offers_tools(settings):
-        yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+        yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.notes_time:
-        yield SwitchedOff(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")
+        yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")
     if options.replicas is None:
-        yield SwitchedOff("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
+        yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:
         switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
-        yield SwitchedOff("login", switches, "there is no scheme to sign in with, and every sign-in is answered 500")
+        yield DisabledFeatures(
+            "login", switches, "there is no scheme to sign in with, and every sign-in is answered 500"
+        )
 
 
 def _refusals(settings: Settings) -> Refusals:
@@ -163,7 +165,7 @@ def _refusals(settings: Settings) -> Refusals:
         raise StartupError(f"Service:ParameterMismatchStatusCode: {status} is none of {allowed}")
     return Refusals(
         status,
-        strangers_pass=settings.choice("Service:UnknownQueryParameters") == "Ignore",
+        ignores_unknown_parameters=settings.choice("Service:UnknownQueryParameters") == "Ignore",
         lenient=settings.choice("Service:UnusableValues") == "Established",
     )
 
@@ -196,7 +198,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     # A session that is larger than the head of a request would never come back.
     auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))
     static = static_file_options(settings)
-    for doubt in doubts(settings, auth, static):
+    for doubt in configuration_warnings(settings, auth, static):
         log.warning("%s", doubt)
     return WorkerOptions(
         target=target,
@@ -258,7 +260,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     )
 
 
-def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[Target, DatabaseOptions]:
+def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
     """Where one database is, and how a worker uses it."""
     timeout = settings.seconds_or_none("Service:CommandTimeout")
     if timeout is None:
@@ -267,14 +269,14 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     if settings.flag(pool + "TrustStable"):
         log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
     pooler = settings.flag(pool + "TransactionPooler")
-    target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
+    target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(
-        lanes=LaneOptions(
-            shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
-            shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+        pools=PoolOptions(
+            pipelined_connections=settings.integer(pool + "SharedConnections", minimum=1),
+            pipelined_depth=settings.integer(pool + "SharedDepth", minimum=1),
             write_connections=settings.integer(pool + "WriteConnections", minimum=1),
             write_depth=settings.integer(pool + "WriteDepth", minimum=1),
-            exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
+            dedicated_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
             queue_target=settings.seconds_or_none(pool + "QueueTarget"),

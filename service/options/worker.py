@@ -23,9 +23,9 @@ from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
-from rowcall.core.outbound.options import OutboundOptions
+from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions
@@ -135,7 +135,7 @@ class RequestHeaders:
 class WorkerOptions:
     """Everything a worker needs besides the edition."""
 
-    target: Target
+    target: ConnectionTarget
     database: DatabaseOptions
     others: Mapping[str, Access] = field(default_factory=dict)
     """Databases besides the main one, by case-folded name of their connection."""

@@ -11,20 +11,20 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
 from rowcall.service.database.replicas.replicas import Replicas
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.leaving import Leaving
+from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.store.answers import AnswerStores
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.limited_answers import LimitedAnswers
-from rowcall.service.upstream.messages import Answer, Headers
+from rowcall.service.request_context.drain_state import DrainState
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.shared_state.bounded_cache import BoundedCache
+from rowcall.service.shared_state.cache_backends import CacheBackends
+from rowcall.service.shared_state.host_state import HostState
 
 if TYPE_CHECKING:
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.http_client.client import Client
 
 
-class Inside(Protocol):
+class SubrequestSender(Protocol):
     """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service.
 
     written: the path with its query as an author wrote it, `{…}` where a client's values stand. They may choose among
@@ -37,11 +37,11 @@ class Inside(Protocol):
         target: str,
         headers: Headers,
         body: bytes | None,
-        outer: Exchange,
+        outer: RequestContext,
         /,
         *,
         written: str | None = None,
-    ) -> Awaitable[Answer]: ...
+    ) -> Awaitable[HttpResponse]: ...
 
 
 def _nobody_hears(_endpoint: Endpoint) -> Hear | None:
@@ -57,8 +57,8 @@ class Services:
     codecs: Codecs
     """How values are rendered; numbers of answers may be texts (`answer_codecs`)."""
     auth: Identity
-    answers: AnswerStores
-    host: HostStore
+    answers: CacheBackends
+    host: HostState
     others: Mapping[str, tuple[Database, Codecs, Codecs | None]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
     safe_codecs: Codecs | None = None
@@ -67,16 +67,16 @@ class Services:
     """What listens to the notices of everything that an endpoint runs; None for most."""
     client: Client | None = None
     """Of requests to other services, where endpoints may make some."""
-    inside: Inside | None = None
+    send_subrequest: SubrequestSender | None = None
     """Calls an endpoint of this service."""
     limiting: Callable[[str | None], Step | None] | None = None
     """The step that asks for a permit of a policy by name, for paths that are no endpoints."""
-    type_answers: LimitedAnswers | None = None
+    type_answers: BoundedCache | None = None
     """Answers to the requests of HTTP types, where they are kept."""
     limited: bool = True
     """Rate limits count these requests; calls from inside the service are not counted (limits-7)."""
 
-    leaving: Leaving = field(default_factory=Leaving)
+    drain_state: DrainState = field(default_factory=DrainState)
     """That of the worker."""
 
     replicas: Replicas | None = None

@@ -234,7 +234,7 @@ class Table:
         return False
 
     async def elements(self) -> list[str]:
-        async with self._connector.errand() as connection:
+        async with self._connector.maintenance_connection() as connection:
             try:
                 cursor = await psycopg.AsyncRawCursor(connection).execute(self._get_all.encode())
                 return [str(row[0]) for row in await cursor.fetchall() if row[0] is not None]
@@ -242,7 +242,7 @@ class Table:
                 raise StartupError(f"DataProtection:GetAllElementsCommand failed: {error}") from None
 
     async def store(self, name: str, text: str) -> None:
-        async with self._connector.errand() as connection:
+        async with self._connector.maintenance_connection() as connection:
             try:
                 await psycopg.AsyncRawCursor(connection).execute(self._store.encode(), [name, text])
             except psycopg.ProgrammingError as error:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.context import Context
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.preamble import Preamble
+from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -22,20 +22,20 @@ def _cut(text: bytes) -> bytes:
     return text if len(text) <= LONGEST else text[:LONGEST].decode(errors="ignore").encode()
 
 
-def application_name(_endpoint: Endpoint, services: Services) -> Context | None:
+def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
     """`{"app":"shop","uid":"7","id":null}` as application_name for the time of the call."""
     shown = services.options.application_name
     if shown is None:
         return None
     user_id = services.options.auth.identity.user_id
 
-    def setting(exchange: Exchange) -> tuple[bytes, bytes]:
-        user = exchange.user
+    def setting(context: RequestContext) -> tuple[bytes, bytes]:
+        user = context.user
         members = {
             "app": shown.application,
             "uid": None if user is None else user.first(user_id),
-            "id": exchange.scope.headers.get(shown.header),
+            "id": context.scope.headers.get(shown.header),
         }
         return b"application_name", _cut(orjson.dumps(members))
 
-    return Context(settings=(setting,))
+    return Preamble(settings=(setting,))

@@ -14,21 +14,21 @@ from rowcall.core.endpoint.before_routine import (
     for_the_session,
 )
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.context import Command, Context
+from rowcall.service.database.preamble import Command, Preamble
 from rowcall.service.database.statements import statement_for
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
-ValueOf = Callable[[Exchange], bytes | None]
+ValueOf = Callable[[RequestContext], bytes | None]
 
 
-def before_routine(_endpoint: Endpoint, services: Services) -> Context | None:
+def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
     """Last in the context: the commands may look at the settings."""
     commands = services.options.before
-    return Context(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
+    return Preamble(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
 
 
 def _compiled(command: BeforeCommand, services: Services) -> Command:
@@ -36,19 +36,19 @@ def _compiled(command: BeforeCommand, services: Services) -> Command:
     known = dict(enumerate((value_of(value, services) for value in command.values), 1))
     sources = [known.get(number, _nothing) for number in takes]
 
-    def values(exchange: Exchange) -> list[bytes | None]:
-        return [source(exchange) for source in sources]
+    def values(context: RequestContext) -> list[bytes | None]:
+        return [source(context) for source in sources]
 
     lasting = for_the_session(text)
     return Command(
         statement_for(text, len(sources)),
         values,
-        leaves_nothing=ends_with_transaction(command.sql),
+        has_no_session_effects=ends_with_transaction(command.sql),
         lasting=None if lasting is None else statement_for(lasting, len(sources)),
     )
 
 
-def _nothing(_exchange: Exchange) -> None:
+def _nothing(_context: RequestContext) -> None:
     """For a number without a value."""
 
 
@@ -56,14 +56,14 @@ def value_of(value: BeforeValue, services: Services) -> ValueOf:
     """What a command is given of a request, as text; None is NULL."""
     name = value.name
     if value.source is ValueSource.IP_ADDRESS:
-        return lambda exchange: services.auth.address(exchange.scope)
+        return lambda context: services.auth.address(context.scope)
     if value.source is ValueSource.CLAIM:
-        return lambda exchange: None if exchange.user is None else exchange.user.texts.get(name)
+        return lambda context: None if context.user is None else context.user.texts.get(name)
     header = name.lower()
-    return lambda exchange: _header(exchange, header)
+    return lambda context: _header(context, header)
 
 
-def _header(exchange: Exchange, name: str) -> bytes | None:
+def _header(context: RequestContext, name: str) -> bytes | None:
     """Several of one name are joined by commas."""
-    found = [value for key, value in exchange.scope.headers.items() if key == name]
+    found = [value for key, value in context.scope.headers.items() if key == name]
     return ",".join(found).encode() if found else None

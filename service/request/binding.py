@@ -16,12 +16,12 @@ from rowcall.core.endpoint.resolved_parameters import bound_parameters, resolved
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text
 from rowcall.ext.binding.parameters import FastBinder
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.exchange.sensitive import bind_discreetly
 from rowcall.service.request.body import BODIES, read_body
+from rowcall.service.request.body_thread import LARGE_BODY, aside
 from rowcall.service.request.form_fields import kind_of
 from rowcall.service.request.forms import URLENCODED, form_pairs, members_of
-from rowcall.service.request.parsing import LARGE_BODY, aside
+from rowcall.service.request_context.redaction import bind_redacted
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -31,7 +31,7 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
     step = _bind(endpoint, services)
-    return bind_discreetly(step) if endpoint.options.sensitive else step
+    return bind_redacted(step) if endpoint.options.sensitive else step
 
 
 def _bind(endpoint: Endpoint, services: Services) -> Step:
@@ -63,8 +63,8 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     limit = body_limit(endpoint, services)
 
-    def read(exchange: Exchange) -> Waiting:
-        return BODIES.arrive(exchange, limit) if exchange.body is None else None
+    def read(context: RequestContext) -> Waiting:
+        return BODIES.arrive(context, limit) if context.body is None else None
 
     return read
 
@@ -75,17 +75,17 @@ def body_limit(endpoint: Endpoint, services: Services) -> int:
     return min(http.body_limit, http.sign_in_body_limit) if endpoint.options.login else http.body_limit
 
 
-async def read_fields(exchange: Exchange, services: Services, limit: int) -> bytes:
+async def read_fields(context: RequestContext, services: Services, limit: int) -> bytes:
     """Read a body whose fields the service decodes.
 
     limit: bytes; a urlencoded form has `MaxUrlEncodedBodySize` besides. Raises `Problem` as `read_body` does.
     """
-    if kind_of(exchange.scope) == URLENCODED:
+    if kind_of(context.scope) == URLENCODED:
         limit = min(limit, services.options.http.form_body_limit)
-    return await read_body(exchange.scope, exchange.protocol, limit)
+    return await read_body(context.scope, context.protocol, limit)
 
 
-PathValues = Callable[[Exchange], dict[str, str]]
+PathValues = Callable[[RequestContext], dict[str, str]]
 """Texts of the path by API name of their parameter."""
 
 
@@ -96,61 +96,61 @@ def _path_values(endpoint: Endpoint) -> PathValues:
         if parameter.path and parameter.segment is not None
     }
 
-    def path_values(exchange: Exchange) -> dict[str, str]:
-        values = exchange.values
+    def path_values(context: RequestContext) -> dict[str, str]:
+        values = context.values
         return {segments[name]: text for name, text in values.items() if name in segments} if values else {}
 
     return path_values
 
 
-def _set_arguments(exchange: Exchange, bound: Bound) -> None:
-    exchange.mask, exchange.arguments, exchange.has_null = bound
+def _set_arguments(context: RequestContext, bound: Bound) -> None:
+    context.mask, context.arguments, context.has_null = bound
 
 
 def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None) -> Step:
     bind_fast, bind_exactly = fast.bind_query, binder.bind_query
 
-    def from_query_alone(exchange: Exchange) -> None:
-        query = exchange.scope.query_string
-        exchange.mask, exchange.arguments, exchange.has_null = bind_fast(query) or bind_exactly(query)
+    def from_query_alone(context: RequestContext) -> None:
+        query = context.scope.query_string
+        context.mask, context.arguments, context.has_null = bind_fast(query) or bind_exactly(query)
 
     if path_values is None:
         return from_query_alone
 
-    def from_query(exchange: Exchange) -> None:
-        query = exchange.scope.query_string
-        values = path_values(exchange)
-        _set_arguments(exchange, bind_fast(query, values) or bind_exactly(query, values))
+    def from_query(context: RequestContext) -> None:
+        query = context.scope.query_string
+        values = path_values(context)
+        _set_arguments(context, bind_fast(query, values) or bind_exactly(query, values))
 
     return from_query
 
 
 def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
-    def bind_exactly(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
-        pairs = form_pairs(exchange.scope, body)
+    def bind_exactly(context: RequestContext, body: bytes, values: dict[str, str]) -> Bound:
+        pairs = form_pairs(context.scope, body)
         if pairs is not None:
             return binder.bind_texts(pairs, values)
         return binder.bind_body(body, values, members_of(body) if len(body) > LARGE_BODY else None)
 
-    async def from_other_body(exchange: Exchange) -> None:
-        body = exchange.body
+    async def from_other_body(context: RequestContext) -> None:
+        body = context.body
         if body is None:
-            body = await read_fields(exchange, services, limit)
-        values = path_values(exchange)
+            body = await read_fields(context, services, limit)
+        values = path_values(context)
         bound: Bound | None = fast.bind_body(body, values)
         if bound is None and len(body) > LARGE_BODY:
             # Exact but in Python: a large body would hold up every other request of this worker.
-            bound = await aside(bind_exactly, exchange, body, values)
-        _set_arguments(exchange, bound or bind_exactly(exchange, body, values))
+            bound = await aside(bind_exactly, context, body, values)
+        _set_arguments(context, bound or bind_exactly(context, body, values))
 
     bind_fast = fast.bind_body
 
-    def from_body(exchange: Exchange) -> Waiting:
-        body = exchange.body
+    def from_body(context: RequestContext) -> Waiting:
+        body = context.body
         if body is None or len(body) > LARGE_BODY:
-            return from_other_body(exchange)
-        values = path_values(exchange)
-        _set_arguments(exchange, bind_fast(body, values) or bind_exactly(exchange, body, values))
+            return from_other_body(context)
+        values = path_values(context)
+        _set_arguments(context, bind_fast(body, values) or bind_exactly(context, body, values))
         return None
 
     return from_body
@@ -164,36 +164,36 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
     raw = endpoint.raw_body
     needs_none = not endpoint.parameters
 
-    def from_query(exchange: Exchange) -> None:
-        query = exchange.scope.query_string if endpoint.transport is Transport.QUERY else ""
+    def from_query(context: RequestContext) -> None:
+        query = context.scope.query_string if endpoint.transport is Transport.QUERY else ""
         if not query and needs_none:
             return
-        _set_arguments(exchange, binder.bind_query(query, path_values(exchange)))
+        _set_arguments(context, binder.bind_query(query, path_values(context)))
 
     if raw is None and (endpoint.transport is Transport.QUERY or not asked):
         return from_query
 
-    async def from_body(exchange: Exchange) -> None:
-        if exchange.body is None:
+    async def from_body(context: RequestContext) -> None:
+        if context.body is None:
             if raw is None:
-                exchange.body = await read_fields(exchange, services, limit)
+                context.body = await read_fields(context, services, limit)
             else:
-                exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
-        values = path_values(exchange)
+                context.body = await read_body(context.scope, context.protocol, limit)
+        values = path_values(context)
         if raw is not None:
-            values = {**values, raw.api_name: exchange.body.decode(errors="replace").replace("\0", "")}
-            _set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
+            values = {**values, raw.api_name: context.body.decode(errors="replace").replace("\0", "")}
+            _set_arguments(context, binder.bind_query(context.scope.query_string, values))
             return
-        body = exchange.body
+        body = context.body
         large = len(body) > LARGE_BODY
-        bound = await aside(bind_fields, exchange, body, values) if large else bind_fields(exchange, body, values)
-        _set_arguments(exchange, bound)
+        bound = await aside(bind_fields, context, body, values) if large else bind_fields(context, body, values)
+        _set_arguments(context, bound)
 
-    def bind_fields(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
+    def bind_fields(context: RequestContext, body: bytes, values: dict[str, str]) -> Bound:
         try:
             members = members_of(body) if len(body) > LARGE_BODY else json_text.body_members(body)
         except (json_text.JsonTextError, Problem):
-            return binder.bind_texts(form_pairs(exchange.scope, body) or [], values)
+            return binder.bind_texts(form_pairs(context.scope, body) or [], values)
         return binder.bind_body(body, values, members)
 
     return from_body
@@ -203,12 +203,12 @@ def _from_raw_body(parameter: EndpointParameter, binder: Binder, path_values: Pa
     name = parameter.api_name
     as_text = body_bytes if parameter.cast == "bytea" else body_text
 
-    async def from_raw_body(exchange: Exchange) -> None:
-        body = exchange.body
+    async def from_raw_body(context: RequestContext) -> None:
+        body = context.body
         if body is None:
-            body = await read_body(exchange.scope, exchange.protocol, limit)
-        values = {**path_values(exchange), name: as_text(body)}
-        _set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
+            body = await read_body(context.scope, context.protocol, limit)
+        values = {**path_values(context), name: as_text(body)}
+        _set_arguments(context, binder.bind_query(context.scope.query_string, values))
 
     return from_raw_body
 

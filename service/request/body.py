@@ -19,10 +19,10 @@ from typing import Any
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem, unavailable
-from rowcall.ext.driver.exchange import Arrival
-from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import Exchange, Waiting
+from rowcall.ext.driver.request_context import BodyArrival
 from rowcall.service.options.worker import BodyLimits
+from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.request_context import RequestContext, Waiting
 
 SMALL = 65_536
 """Bytes of a body that is read as a whole; of a larger one it is seen how it comes."""
@@ -104,7 +104,7 @@ class Bodies:
 
     def __init__(self) -> None:
         self._limits = BodyLimits()
-        self._reading: set[_Reading | Arrival] = set()
+        self._reading: set[_Reading | BodyArrival] = set()
         self._arriving = 0
         """Bytes of large bodies that have been received and are not complete."""
         self._whole: list[bytes] = []
@@ -153,21 +153,21 @@ class Bodies:
         finally:
             self._reading.discard(reading)
 
-    def arrive(self, exchange: Exchange, limit: int) -> Waiting:
+    def arrive(self, context: RequestContext, limit: int) -> Waiting:
         """Reads a body that is plain, small and announced into the exchange, without a task where the server below can
         call back. None: it is none of these, and `read` says what is wrong with it, if anything is."""
-        headers = exchange.scope.headers
+        headers = context.scope.headers
         announced = headers.get("content-length")
         if announced is None or len(announced) > 5 or not (announced.isascii() and announced.isdigit()):
             return None
         size = int(announced)
         if size > limit or size > SMALL or headers.get("content-encoding") is not None:
             return None
-        future = exchange.protocol()
+        future = context.protocol()
         if type(future) is CoroutineType:
-            return _fill(exchange, future)
+            return _fill(context, future)
         self._watch(asyncio.get_running_loop())
-        return Arrival(exchange, future, self._reading, arriving, _no_body, size)
+        return BodyArrival(context, future, self._reading, arriving, _no_body, size)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._looking:
@@ -266,16 +266,16 @@ BODIES = Bodies()
 """Of this process."""
 
 
-async def _fill(exchange: Exchange, body: Awaitable[bytes]) -> None:
-    exchange.body = await body
+async def _fill(context: RequestContext, body: Awaitable[bytes]) -> None:
+    context.body = await body
 
 
-def _no_body(arrival: Arrival, error: BaseException, exchange: Exchange) -> Exception:
+def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext) -> Exception:
     """Why a body that was waited for without a task has not come."""
     if arrival.late:
         return too_slow()
-    if isinstance(error, asyncio.CancelledError) and is_past(exchange):
-        return DeadlineError(exchange)
+    if isinstance(error, asyncio.CancelledError) and is_past(context):
+        return DeadlineError(context)
     return error if isinstance(error, Exception) and not isinstance(error, RSGIProtocolClosed) else cut_off()
 
 

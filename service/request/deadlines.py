@@ -8,9 +8,9 @@ import time
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.deadlines import DeadlineOptions, seconds_left
-from rowcall.service.exchange.deadline import DeadlineError, end_by
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.deadline import DeadlineError, end_by
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
@@ -25,16 +25,16 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
         return None if own is None else _fixed(own)
     headers = options.headers
 
-    def set_as_asked(exchange: Exchange) -> None:
-        asked = _asked(exchange, headers)
+    def set_as_asked(context: RequestContext) -> None:
+        asked = _asked(context, headers)
         seconds = own
         if asked is not None:
             if asked <= 0:
-                raise DeadlineError(exchange)
+                raise DeadlineError(context)
             asked = max(asked, options.shortest)
             seconds = asked if own is None else min(asked, own)
         if seconds is not None:
-            end_by(exchange, asyncio.get_running_loop().time() + seconds)
+            end_by(context, asyncio.get_running_loop().time() + seconds)
 
     return set_as_asked
 
@@ -46,15 +46,15 @@ def _own(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
 
 
 def _fixed(seconds: float) -> Step:
-    def set_always(exchange: Exchange) -> None:
-        end_by(exchange, asyncio.get_running_loop().time() + seconds)
+    def set_always(context: RequestContext) -> None:
+        end_by(context, asyncio.get_running_loop().time() + seconds)
 
     return set_always
 
 
-def _asked(exchange: Exchange, names: tuple[str, ...]) -> float | None:
+def _asked(context: RequestContext, names: tuple[str, ...]) -> float | None:
     for name in names:
-        value = exchange.scope.headers.get(name)
+        value = context.scope.headers.get(name)
         if value is None:
             continue
         seconds = seconds_left(name, value, time.time())

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rowcall.core.auth.filling import headers_parameter, with_filled
+from rowcall.core.auth.parameter_injection import headers_parameter, with_injected
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
 from rowcall.core.http.forwarded_headers import Forwarding, seen_headers
-from rowcall.service.database.context import Context
-from rowcall.service.exchange.arguments import put
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.database.preamble import Preamble
+from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -30,13 +30,13 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
     from_client = services.options.headers.from_client
 
-    def fill(exchange: Exchange) -> None:
-        supplied = exchange.mask & bit
+    def fill(context: RequestContext) -> None:
+        supplied = context.mask & bit
         if supplied and from_client:
             return
-        put(exchange, index, headers(exchange))
+        set_argument(context, index, headers(context))
         if supplied:
-            exchange.has_null = None in exchange.arguments
+            context.has_null = None in context.arguments
 
     return fill
 
@@ -49,30 +49,30 @@ def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     if index is None:
         return endpoint
     if not services.options.headers.from_client:
-        return with_filled(endpoint, {index})
+        return with_injected(endpoint, {index})
     parameters = list(endpoint.parameters)
     parameters[index] = replace(parameters[index], has_default=True, defaulted=False)
     return replace(endpoint, parameters=tuple(parameters))
 
 
-def headers_context(endpoint: Endpoint, services: Services) -> Context | None:
+def headers_context(endpoint: Endpoint, services: Services) -> Preamble | None:
     """Mode Context: a setting for the time of the call."""
     if endpoint.options.request_headers is not HeadersMode.CONTEXT:
         return None
     key = services.options.headers.key.encode()
     headers = _reader(services.options.headers.added, services.options.forwarding)
-    return Context(settings=(lambda exchange: (key, headers(exchange)),))
+    return Preamble(settings=(lambda context: (key, headers(context)),))
 
 
-def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Callable[[Exchange], bytes]:
+def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Callable[[RequestContext], bytes]:
     replaced = {name.lower() for name, _ in added}
 
-    def read(exchange: Exchange) -> bytes:
-        sent = ((name, value) for name, value in exchange.scope.headers.items() if name not in replaced)
+    def read(context: RequestContext) -> bytes:
+        sent = ((name, value) for name, value in context.scope.headers.items() if name not in replaced)
         return headers_json(sent, added)
 
-    def read_behind_proxies(exchange: Exchange) -> bytes:
-        scope = exchange.scope
+    def read_behind_proxies(context: RequestContext) -> bytes:
+        scope = context.scope
         seen = seen_headers(forwarding, scope.headers.items(), scope.client, scope.scheme)
         return headers_json(((name, value) for name, value in seen if name not in replaced), added)
 

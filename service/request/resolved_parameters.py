@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, supplied_by_nobody
+from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, unsupplied_parameters
 from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.held.several_calls import SeveralCalls
-from rowcall.service.database.lanes.choice import LaneChoice
-from rowcall.service.exchange.arguments import put, take_out
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.transactions.shared_session import SharedSession
+from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
     """Drops what a request has for parameters that are not its own."""
-    targets = supplied_by_nobody(endpoint)
+    targets = unsupplied_parameters(endpoint)
     if not targets:
         return None
 
-    def forget(exchange: Exchange) -> None:
+    def forget(context: RequestContext) -> None:
         for target in targets:
-            take_out(exchange, target)
-        exchange.has_null = None in exchange.arguments
+            remove_argument(context, target)
+        context.has_null = None in context.arguments
 
     return forget
 
@@ -48,11 +48,11 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     database = services.database
 
-    async def fill(exchange: Exchange) -> None:
-        async with database.together() as calls:
+    async def fill(context: RequestContext) -> None:
+        async with database.shared_session() as calls:
             for statement in statements:
-                put(exchange, statement.target, await statement.run(exchange, calls))
-        exchange.has_null = None in exchange.arguments
+                set_argument(context, statement.target, await statement.run(context, calls))
+        context.has_null = None in context.arguments
 
     return fill
 
@@ -75,7 +75,7 @@ class _Statement:
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
             build=lambda typed: (self._texts[typed], len(self._values)),
             renderer=Renderer(services.codecs, "rows", True, False, []),
-            pace=LaneChoice(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.slow),
             volatile=True,
             existed=False,
             policy=ErrorPolicy({}, services.options.policies.timeout),
@@ -83,22 +83,22 @@ class _Statement:
             sensitive=endpoint.options.sensitive,
         )
 
-    async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:
+    async def run(self, context: RequestContext, calls: SharedSession) -> bytes | None:
         """First value of the first row; NULL without one.
 
         Raises:
             Problem: it failed.
         """
-        inner = Exchange(exchange.scope, exchange.protocol)
-        texts = [None if index is None else argument_text(exchange, index) for index in self._values]
+        inner = RequestContext(context.scope, context.protocol)
+        texts = [None if index is None else argument_text(context, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
         await self._run_either(inner, calls)
         self._call.existed = True
-        request = inner.request
+        request = inner.execution
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
-    async def _run_either(self, inner: Exchange, calls: SeveralCalls) -> None:
+    async def _run_either(self, inner: RequestContext, calls: SharedSession) -> None:
         """What only the other form can do is remembered. Where neither can, this one tells why.
 
         Raises:

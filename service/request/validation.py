@@ -13,10 +13,10 @@ from rowcall.core.endpoint.validation import Rule, checks
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.request.binding import body_limit, read_fields
+from rowcall.service.request.body_thread import LARGE_BODY, aside
 from rowcall.service.request.forms import form_pairs
-from rowcall.service.request.parsing import LARGE_BODY, aside
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
-TextOf = Callable[[Exchange], str | None]
+TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
@@ -35,9 +35,9 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     limit = body_limit(endpoint, services)
 
-    async def keep(exchange: Exchange) -> None:
-        if exchange.body is None:
-            exchange.body = await read_fields(exchange, services, limit)
+    async def keep(context: RequestContext) -> None:
+        if context.body is None:
+            context.body = await read_fields(context, services, limit)
 
     return keep
 
@@ -53,16 +53,16 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     if not wanted:
         return None
 
-    def check_values(exchange: Exchange) -> Waiting:
-        if exchange.body is not None and len(exchange.body) > LARGE_BODY:
-            return aside(check, exchange)
-        check(exchange)
+    def check_values(context: RequestContext) -> Waiting:
+        if context.body is not None and len(context.body) > LARGE_BODY:
+            return aside(check, context)
+        check(context)
         return None
 
-    def check(exchange: Exchange) -> None:
+    def check(context: RequestContext) -> None:
         broken: dict[int, _Wanted] = {}
         for one in wanted:
-            if exchange.mask & one.bit and one.bit not in broken and not one.holds(exchange):
+            if context.mask & one.bit and one.bit not in broken and not one.holds(context):
                 broken[one.bit] = one
         if broken:
             first = next(iter(broken.values()))
@@ -85,10 +85,10 @@ class _Wanted:
         self._text = _text_of(endpoint, index)
         self._items = _items_of(endpoint, index) if rule.counts_items else None
 
-    def holds(self, exchange: Exchange) -> bool:
+    def holds(self, context: RequestContext) -> bool:
         if self._items is None:
-            return self.rule.accepts(self._text(exchange))
-        items = self._items(exchange)
+            return self.rule.accepts(self._text(context))
+        items = self._items(context)
         return items is None or self.rule.accepts_count(items)
 
 
@@ -99,18 +99,18 @@ def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
     return rule.refusal(parameter.db_name, parameter.api_name, next(own, None))
 
 
-def _items_of(endpoint: Endpoint, index: int) -> Callable[[Exchange], int | None]:
+def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int | None]:
     """How many elements an array was sent with; None for NULL and for what is no array."""
     parameter = endpoint.parameters[index]
 
-    def items(exchange: Exchange) -> int | None:
-        if not parameter.array or argument_text(exchange, index) is None:
+    def items(context: RequestContext) -> int | None:
+        if not parameter.array or argument_text(context, index) is None:
             return None
         if endpoint.transport is not Transport.BODY:
-            pairs = query_text.pairs(exchange.scope.query_string)
+            pairs = query_text.pairs(context.scope.query_string)
             return sum(1 for key, _ in pairs if key == parameter.api_name)
-        body = exchange.body or b""
-        form = form_pairs(exchange.scope, body)
+        body = context.body or b""
+        form = form_pairs(context.scope, body)
         if form is not None:
             return sum(1 for key, _ in form if key == parameter.api_name)
         raw = dict(json_text.body_members(body)).get(parameter.api_name, b"")
@@ -123,14 +123,14 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
     """Where the text of a value is found again. A scalar is bound as it was sent."""
     parameter = endpoint.parameters[index]
 
-    def bound(exchange: Exchange) -> str | None:
-        return argument_text(exchange, index)
+    def bound(context: RequestContext) -> str | None:
+        return argument_text(context, index)
 
-    def sent(exchange: Exchange) -> str | None:
-        text = bound(exchange)
+    def sent(context: RequestContext) -> str | None:
+        text = bound(context)
         if text is None:
             return None
-        whole = submitted(exchange, parameter)
+        whole = submitted(context, parameter)
         return text if whole is None else whole
 
     if not parameter.array or parameter.path:
@@ -139,18 +139,18 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
     return sent
 
 
-def _array_in_body(exchange: Exchange, parameter: EndpointParameter) -> str | None:
+def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
     """The JSON text; of a form, what a query would give."""
-    body = exchange.body or b""
-    pairs = form_pairs(exchange.scope, body)
+    body = context.body or b""
+    pairs = form_pairs(context.scope, body)
     if pairs is not None:
         return _joined(pairs, parameter)
     raw = dict(json_text.body_members(body)).get(parameter.api_name)
     return None if raw is None else raw.decode()
 
 
-def _array_in_query(exchange: Exchange, parameter: EndpointParameter) -> str | None:
-    return _joined(query_text.pairs(exchange.scope.query_string), parameter)
+def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> str | None:
+    return _joined(query_text.pairs(context.scope.query_string), parameter)
 
 
 def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:

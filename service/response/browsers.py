@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rowcall.core.http.cors import Cors
-from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
+from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol
 
 
 class SecureProtocol(HeadersProtocol):

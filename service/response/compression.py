@@ -14,7 +14,7 @@ from typing import Any
 import brotli  # type: ignore[import-untyped]
 
 from rowcall.core.http.compression import Compression
-from rowcall.service.exchange.protocols import Handle, Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Handle, Headers, ObservedProtocol
 from rowcall.service.response.streaming import Coder
 
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS

@@ -11,10 +11,10 @@ from functools import partial
 from hashlib import blake2b
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.exchange.protocols import Headers, ObservedProtocol
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 _OF_BODIES = frozenset(
     {"content-type", "content-length", "content-encoding", "content-language", "content-disposition"}
@@ -25,13 +25,13 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
     if not endpoint.options.entity_tag or endpoint.method != "GET" or endpoint.options.invalidates:
         return None
 
-    def tag(exchange: Exchange) -> None:
-        wanted = ",".join(exchange.scope.headers.get_all("if-none-match"))
-        protocol = exchange.protocol
+    def tag(context: RequestContext) -> None:
+        wanted = ",".join(context.scope.headers.get_all("if-none-match"))
+        protocol = context.protocol
         if type(protocol) is HeadProtocol:
             protocol.change = partial(tagged, wanted)
         else:
-            exchange.protocol = _TaggingProtocol(protocol, wanted)
+            context.protocol = _TaggingProtocol(protocol, wanted)
 
     return tag
 

@@ -8,7 +8,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text.cache_control import PRIVATE, VARY_BY_CREDENTIALS, allows_errors
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.request_context.request_context import RequestContext
 
 Headers = list[tuple[str, str]]
 
@@ -20,12 +20,12 @@ def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
     return headers + list(section.fields)
 
 
-def argument_text(exchange: Exchange, index: int) -> str | None:
+def argument_text(context: RequestContext, index: int) -> str | None:
     """What the routine gets for a parameter, as text; None for NULL and for nothing."""
     bit = 1 << index
-    if not exchange.mask & bit:
+    if not context.mask & bit:
         return None
-    value = exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
+    value = context.arguments[(context.mask & (bit - 1)).bit_count()]
     return None if value is None else value.decode(errors="replace")
 
 
@@ -36,16 +36,16 @@ class CommentHeaders:
         self._lines = header_lines(endpoint)
         self._fixed = self._lines.fields(no_value) if self._lines.is_fixed else None
 
-    def __call__(self, exchange: Exchange) -> None:
-        exchange.comment_headers = self
+    def __call__(self, context: RequestContext) -> None:
+        context.comment_headers = self
 
-    def fields(self, exchange: Exchange) -> tuple[tuple[str, str], ...]:
-        return self._lines.fields(partial(argument_text, exchange)) if self._fixed is None else self._fixed
+    def fields(self, context: RequestContext) -> tuple[tuple[str, str], ...]:
+        return self._lines.fields(partial(argument_text, context)) if self._fixed is None else self._fixed
 
 
-def comment_fields(exchange: Exchange) -> Headers:
+def comment_fields(context: RequestContext) -> Headers:
     """The header lines of the comment, for answers that are not made from a `HeaderSection`."""
-    return [] if exchange.comment_headers is None else list(exchange.comment_headers.fields(exchange))
+    return [] if context.comment_headers is None else list(context.comment_headers.fields(context))
 
 
 def _is_for_errors(name: str, value: str) -> bool:
@@ -53,14 +53,14 @@ def _is_for_errors(name: str, value: str) -> bool:
     return name != "expires" and (name != "cache-control" or allows_errors(value))
 
 
-def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
+def problem_headers(context: RequestContext, problem: Problem) -> Headers:
     """Those of an error response: its own, then the comment's that it does not set itself."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
-    if exchange.comment_headers is not None:
-        fields = exchange.comment_headers.fields(exchange)
+    if context.comment_headers is not None:
+        fields = context.comment_headers.fields(context)
         headers += [(name, value) for name, value in fields if name not in own and _is_for_errors(name, value)]
-    depends_on_caller = problem.status in (401, 403) or exchange.user is not None
+    depends_on_caller = problem.status in (401, 403) or context.user is not None
     if depends_on_caller and all(name.lower() != "cache-control" for name, _ in headers):
         headers += [("cache-control", PRIVATE), ("vary", VARY_BY_CREDENTIALS)]
     return headers

@@ -20,10 +20,10 @@ def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
     None for what has no body, and for several statements, each of which has a writer of its own.
     """
     writer = _body_writer(endpoint, codecs)
-    return None if writer is None else particular(writer, endpoint)
+    return None if writer is None else with_column_checks(writer, endpoint)
 
 
-def particular(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
+def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
     """Takes only results of the columns that the endpoint was built for: a schema that has changed since must not show
     in an answer of the wrong kind."""
     wire = endpoint.shape.wire

@@ -12,8 +12,8 @@ from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
 from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.errors.problems import Problem
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers, argument_text, fields_of
 from rowcall.service.response.rendering import begins_with_names, is_json
 from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_result
@@ -38,14 +38,14 @@ def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step
     lines = header_lines(endpoint)
     if lines.is_fixed:
         return answer(lines.fill(no_value))
-    return lambda exchange: answer(lines.fill(partial(argument_text, exchange)))(exchange)
+    return lambda context: answer(lines.fill(partial(argument_text, context)))(context)
 
 
 def _respond_empty(section: HeaderSection, status: int) -> Step:
     headers = fields_of(section, content_type=None)
 
-    def respond_empty(exchange: Exchange) -> None:
-        exchange.protocol.response_empty(status, headers)
+    def respond_empty(context: RequestContext) -> None:
+        context.protocol.response_empty(status, headers)
 
     return respond_empty
 
@@ -55,14 +55,14 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)
 
-    def respond_scalar(exchange: Exchange) -> None:
-        request = exchange.request
-        if request is None or request.rows == 0:
+    def respond_scalar(context: RequestContext) -> None:
+        execution = context.execution
+        if execution is None or execution.rows == 0:
             raise Problem(500, "the routine returned no row")
-        if request.is_null:
-            respond_null(exchange)
+        if execution.is_null:
+            respond_null(context)
         else:
-            exchange.protocol.response_bytes(status, headers, request.body)
+            context.protocol.response_bytes(status, headers, execution.body)
 
     return respond_scalar
 
@@ -73,23 +73,23 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
     respond_null = null_response(endpoint, section)
     row_needed = needs_row(endpoint)
 
-    def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
-        request = exchange.request
-        if request is None:
+    def respond_rows(context: RequestContext) -> Awaitable[None] | None:
+        execution = context.execution
+        if execution is None:
             raise Problem(500, "the routine returned nothing")
-        if request.streaming:
-            return stream_response(exchange, database, status, headers, patience)
-        if row_needed and request.rows == 0:
-            respond_null(exchange)
+        if execution.streaming:
+            return stream_response(context, database, status, headers, patience)
+        if row_needed and execution.rows == 0:
+            respond_null(context)
         else:
-            exchange.protocol.response_bytes(status, headers, request.body)
+            context.protocol.response_bytes(status, headers, execution.body)
         return None
 
     return respond_rows
 
 
 async def stream_response(
-    exchange: Exchange,
+    context: RequestContext,
     database: Database,
     status: int,
     headers: Headers,
@@ -97,33 +97,33 @@ async def stream_response(
     encoder: Encoder = PLAIN,
 ) -> None:
     """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
-    request = exchange.request
-    if request is None:
+    execution = context.execution
+    if execution is None:
         return
     complete = False
     try:
-        if type(exchange.protocol) is HeadProtocol:
+        if type(context.protocol) is HeadProtocol:
             # Only the size of the body is unknown; nobody needs the rest of the rows for that.
-            exchange.protocol.response_empty(status, headers)
+            context.protocol.response_empty(status, headers)
             return
-        client = alone_on(exchange.scope)
-        complete = await stream_result(exchange.protocol, client, request, status, headers, patience, encoder)
+        client = alone_on(context.scope)
+        complete = await stream_result(context.protocol, client, execution, status, headers, patience, encoder)
     finally:
-        database.end_stream(request, gone=not complete)
+        database.end_stream(execution, gone=not complete)
 
 
-def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Exchange], None]:
+def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[RequestContext], None]:
     """What a NULL text result, or `single` without a row, becomes (rendering-15)."""
     mode = endpoint.options.null_text
     headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:
         bare = fields_of(section, content_type=None)
-        return lambda exchange: exchange.protocol.response_empty(204, bare)
+        return lambda context: context.protocol.response_empty(204, bare)
     if mode is NullText.NOT_FOUND:
         return _not_found
     body = null_body(endpoint)
     status = endpoint.success_status
-    return lambda exchange: exchange.protocol.response_bytes(status, headers, body)
+    return lambda context: context.protocol.response_bytes(status, headers, body)
 
 
 def null_body(endpoint: Endpoint) -> bytes:
@@ -138,7 +138,7 @@ def null_body(endpoint: Endpoint) -> bytes:
     return b"null" if is_rows and is_json(endpoint) else b"NULL"
 
 
-def _not_found(_exchange: Exchange) -> None:
+def _not_found(_context: RequestContext) -> None:
     raise _nothing_found()
 
 

@@ -8,26 +8,26 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.timed_rows import TimedPlan
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext
 
 Headers = list[tuple[str, str]]
 
 
-def start_clock(exchange: Exchange) -> None:
+def start_clock(context: RequestContext) -> None:
     """The step in front of running the routine."""
-    if type(exchange.protocol) is not HeadProtocol:
-        exchange.protocol = TimedProtocol(exchange)
+    if type(context.protocol) is not HeadProtocol:
+        context.protocol = TimedProtocol(context)
 
 
 class TimedProtocol:
     """Stands in for the HTTP server's protocol and adds the header to whatever is answered."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.inner = exchange.protocol
-        self._exchange = exchange
+    def __init__(self, context: RequestContext) -> None:
+        self.inner = context.protocol
+        self._context = context
         self._began = time.monotonic()
         self.client_disconnect = self.inner.client_disconnect
 
@@ -48,18 +48,18 @@ class TimedProtocol:
         self.inner.response_file(status, self._with_timing(headers), file)
 
     def _with_timing(self, headers: Headers) -> Headers:
-        return [*headers, ("server-timing", server_timing(self._exchange.request, time.monotonic() - self._began))]
+        return [*headers, ("server-timing", server_timing(self._context.execution, time.monotonic() - self._began))]
 
 
-def server_timing(request: Request | None, elapsed: float) -> str:
+def server_timing(execution: Execution | None, elapsed: float) -> str:
     """`queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without a request: it only waited.
 
     queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
     last row, or so far when the result is streamed, without `render`: turning rows into the body.
     """
     ran = render = 0.0
-    if request is not None:
-        ran = request.seconds if request.finished else request.age
-        render = request.plan.seconds if isinstance(request.plan, TimedPlan) else 0.0
+    if execution is not None:
+        ran = execution.seconds if execution.finished else execution.age
+        render = execution.plan.seconds if isinstance(execution.plan, TimedPlan) else 0.0
     parts = (("queue", elapsed - ran), ("database", ran - render), ("render", render))
     return ", ".join(f"{name};dur={max(0.0, seconds) * 1000:.3f}" for name, seconds in parts)

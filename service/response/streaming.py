@@ -22,9 +22,9 @@ from typing import Any, Protocol
 
 from rowcall.core.errors.problems import unavailable
 from rowcall.ext.driver.connection import Connection
-from rowcall.ext.driver.request import Request
-from rowcall.service.exchange.exchange import ClientGoneError
+from rowcall.ext.driver.execution import Execution
 from rowcall.service.log.request_log import logged
+from rowcall.service.request_context.request_context import ClientDisconnectedError
 from rowcall.service.sockets.peers import Presence, is_with, own_sockets
 
 log = logging.getLogger("rowcall")
@@ -89,7 +89,7 @@ class PipeBody:
                 self._close_read_end_if_read()
                 await self._wait_for_room()
             except BrokenPipeError:
-                raise ClientGoneError("the client has closed the connection") from None
+                raise ClientDisconnectedError("the client has closed the connection") from None
             else:
                 if not self._written:
                     self._look_for_reader(FIRST_LOOK)
@@ -108,7 +108,7 @@ class PipeBody:
             if not event.done() and self._presence.ended():
                 self._leave()
         if not event.done():
-            raise ClientGoneError("the client has closed the connection")
+            raise ClientDisconnectedError("the client has closed the connection")
 
     async def _wait_for_room(self) -> None:
         room = self._loop.create_future()
@@ -118,13 +118,13 @@ class PipeBody:
             if self._read_end >= 0 and patience > OPENED_WITHIN:
                 await self.wait_for(room, OPENED_WITHIN)
                 if not room.done() and self._is_unread():
-                    raise ClientGoneError("the client has closed the connection")
+                    raise ClientDisconnectedError("the client has closed the connection")
                 patience -= OPENED_WITHIN
             await self.wait_for(room, patience)
         finally:
             self._loop.remove_writer(self._write_end)
         if not room.done():
-            raise ClientGoneError(f"the client has not read for {self._patience:g} s")
+            raise ClientDisconnectedError(f"the client has not read for {self._patience:g} s")
         self._close_read_end_if_read()
 
     def _look_for_reader(self, seconds: float) -> None:
@@ -318,14 +318,14 @@ class _Coded:
 async def stream_result(
     protocol: Any,
     client: str,
-    request: Request,
+    execution: Execution,
     status: int,
     headers: list[tuple[str, str]],
     patience: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
     """Sends the result of a STREAMING request. False when the client has not taken everything."""
-    connection = request.connection
+    connection = execution.connection
     assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
     coder = coder_of(protocol, headers)
     if coder is not None:
@@ -333,14 +333,14 @@ async def stream_result(
     body = PipeBody(protocol, status, headers, patience, client)
     complete = False
     try:
-        await _pump(connection, request, encoder, body)
-        if request.error is None and not request.loss and request.failure is None:
+        await _pump(connection, execution, encoder, body)
+        if execution.error is None and not execution.loss and execution.failure is None:
             await body.write(await encoder.end())
             complete = True
-    except ClientGoneError:
+    except ClientDisconnectedError:
         return False
     except Exception:
-        log.exception("%s: the result could not be encoded", request.label)
+        log.exception("%s: the result could not be encoded", execution.label)
         return False
     finally:
         if complete:
@@ -352,14 +352,14 @@ async def stream_result(
     return True
 
 
-async def _pump(connection: Connection, request: Request, encoder: Encoder, body: PipeBody) -> None:
-    while request.streaming:
+async def _pump(connection: Connection, execution: Execution, encoder: Encoder, body: PipeBody) -> None:
+    while execution.streaming:
         part = connection.take()
-        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        execution.waiter = waiter = asyncio.get_running_loop().create_future()
         # The next part is rendered while this one is on its way.
         connection.resume()
         await body.write(await encoder.part(part))
-        if request.streaming:
+        if execution.streaming:
             await body.wait_for(waiter)
-    if request.body:
-        await body.write(await encoder.part(request.body))
+    if execution.body:
+        await body.write(await encoder.part(execution.body))

@@ -150,7 +150,7 @@ async def _ask(
     pgconn.enter_pipeline_mode()
     try:
         # Not `connection.wait`, which does not let go before all that is under way has been answered.
-        answers = await wait_async(_exchange(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1)
+        answers = await wait_async(_context(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1)
     except BaseException:
         # Whatever stopped it, answers are still to come that nobody will take.
         pgconn.finish()
@@ -159,7 +159,7 @@ async def _ask(
     return [results[1:] if len(results) > 1 else results for results in answers]
 
 
-def _exchange(
+def _context(
     pgconn: PGconn, send: Callable[[_Send], None], questions: Iterator[_Send], count: int
 ) -> Generator[Wait, Ready | int, list[list[PGresult]]]:
     """Sends and receives at the same time: a server that cannot get rid of its answers takes no more questions."""

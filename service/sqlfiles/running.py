@@ -10,7 +10,7 @@ from rowcall.core.catalogue.catalog import Routine
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath, ResultShape
 from rowcall.core.sqlfile.execution import one_plan
 from rowcall.core.sqlfile.source import FileSource, FileStatement
-from rowcall.ext.driver.request import Part, Script, Statement
+from rowcall.ext.driver.execution import Part, Script, Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.script_results import AffectedRows, NamedRows, key_prefix

@@ -416,7 +416,7 @@ class _Reading:
             module=self._module(one.path),
             unnamed=self._options.unnamed,
             fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
-            doubts=(*file.notes.doubts, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
+            warnings=(*file.notes.warnings, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
         )
         columns = statements[0].result.columns
         return Routine(
@@ -434,7 +434,7 @@ class _Reading:
             parameters=tuple(self._parameters(file)),
             columns=columns,
             source=source,
-            chooses_response=any(names_response(one.text) for one in source.statements),
+            sets_response=any(names_response(one.text) for one in source.statements),
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:

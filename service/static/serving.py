@@ -10,11 +10,11 @@ from urllib.parse import quote
 from rowcall.core.errors.problems import unauthorized
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
 from rowcall.core.text.globs import matches
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.protocols import Headers
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.static.folder import Folder, StaticFile
 from rowcall.service.static.pages import Pages
 
@@ -49,37 +49,37 @@ class StaticFiles:
         protocol.response_bytes(200, found.known, found.body)
         return True
 
-    def answer(self, exchange: Exchange, found: StaticFile | str) -> Awaitable[None] | None:
+    def answer(self, context: RequestContext, found: StaticFile | str) -> Awaitable[None] | None:
         """Answers, perhaps later."""
-        scope = exchange.scope
+        scope = context.scope
         if isinstance(found, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
             location = _address(found) + query
-            exchange.protocol.response_empty(301, [("location", location), ("content-length", "0")])
+            context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(found.url)
         closed = self._is_closed(scope.path) or self._is_closed(found.url)
         if (page or closed) and self._worker.auth.schemes:
-            waiting = self._identity.sessions.authenticate(exchange)
+            waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:
-                return self._answer_later(exchange, found, waiting, closed)
-        self._answer(exchange, found, closed)
+                return self._answer_later(context, found, waiting, closed)
+        self._answer(context, found, closed)
         return None
 
     async def _answer_later(
-        self, exchange: Exchange, found: StaticFile, waiting: Awaitable[None], closed: bool
+        self, context: RequestContext, found: StaticFile, waiting: Awaitable[None], closed: bool
     ) -> None:
         await waiting
-        self._answer(exchange, found, closed)
+        self._answer(context, found, closed)
 
-    def _answer(self, exchange: Exchange, found: StaticFile, closed: bool) -> None:
-        if closed and exchange.user is None:
-            self._refuse(exchange, found)
-        elif self._pages is not None and exchange.scope.method == "GET" and self._pages.fills(found.url):
-            headers, body = self._pages.fill(exchange.scope, found, exchange.user)
-            exchange.protocol.response_bytes(200, headers, body)
+    def _answer(self, context: RequestContext, found: StaticFile, closed: bool) -> None:
+        if closed and context.user is None:
+            self._refuse(context, found)
+        elif self._pages is not None and context.scope.method == "GET" and self._pages.fills(found.url):
+            headers, body = self._pages.fill(context.scope, found, context.user)
+            context.protocol.response_bytes(200, headers, body)
         else:
-            self._send(exchange.scope, exchange.protocol, found, private=closed)
+            self._send(context.scope, context.protocol, found, private=closed)
 
     def _is_closed(self, path: str) -> bool:
         known = self._closed.get(path)
@@ -89,13 +89,13 @@ class StaticFiles:
             known = self._closed[path] = any(matches(path, pattern) for pattern in self._options.closed)
         return known
 
-    def _refuse(self, exchange: Exchange, found: StaticFile) -> None:
-        protocol = exchange.protocol
+    def _refuse(self, context: RequestContext, found: StaticFile) -> None:
+        protocol = context.protocol
         target = self._options.redirect
         if target is None:
-            raise unauthorized(self._worker.auth.schemes.challenge, f"{exchange.scope.path} is for signed-in users")
+            raise unauthorized(self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users")
         if self._options.return_to is not None:
-            target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_wanted(exchange.scope)}"
+            target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_wanted(context.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
     def _send(self, scope: Any, protocol: Any, found: StaticFile, *, private: bool) -> None:

@@ -15,7 +15,7 @@ import orjson
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
-from rowcall.service.metrics.admin import AdminListener, Asked, Tell, Told
+from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Tell
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
@@ -58,14 +58,14 @@ class Admin:
         """In a thread: it waits for the one that listens."""
         self._listener.close()
 
-    def _metrics(self, asked: Asked) -> Told:
+    def _metrics(self, asked: AdminRequest) -> AdminResponse:
         open_metrics = wants_open_metrics(asked.accept)
         told = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
             families = [*counted(self._folder), *gauges(one for one in told if one is not None), *self._own(told)]
-        return Told(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
+        return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
-    def _profile(self, asked: Asked) -> Told:
+    def _profile(self, asked: AdminRequest) -> AdminResponse:
         seconds = _seconds(asked)
         if not 0 < seconds <= LONGEST:
             raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
@@ -75,7 +75,7 @@ class Admin:
         profiling = self._profiler.profile(seconds, None if only is None else int(only))
         profiles = asyncio.run_coroutine_threadsafe(_awaited(profiling), self._loop).result()
         members = {"seconds": seconds, "profiles": [asdict(profile) for profile in profiles]}
-        return Told("application/json", orjson.dumps(members))
+        return AdminResponse("application/json", orjson.dumps(members))
 
     def _own(self, told: Sequence[Sequence[Gauge] | None]) -> list[Family]:
         numbers = {number: pid for number, pid in enumerate(self._workers()) if pid is not None}
@@ -97,7 +97,7 @@ async def _awaited(work: Awaitable[Result]) -> Result:
     return await work
 
 
-def _seconds(asked: Asked) -> float:
+def _seconds(asked: AdminRequest) -> float:
     try:
         return float(asked.query.get("seconds", SECONDS))
     except ValueError:

@@ -12,23 +12,23 @@ from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
 from rowcall.core.operations.audit import is_open, openness
 from rowcall.core.tables.routines import TableOperation
-from rowcall.service.edition.edition import Edition
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 log = logging.getLogger("rowcall")
 client = logging.getLogger("rowcall.client")
 
 
-def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers: int, seconds: float) -> None:
+def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], workers: int, seconds: float) -> None:
     """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
-    log.info("%s, %s", _found(edition), _counted(workers, "worker"))
-    tell_left_out(edition)
-    if not edition.endpoints:
-        log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(edition.looked_at), _BEGIN)
-    _tell_short_lived_keys(settings, edition)
-    exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
+    log.info("%s, %s", _found(snapshot), _counted(workers, "worker"))
+    tell_left_out(snapshot)
+    if not snapshot.endpoints:
+        log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(snapshot.looked_at), _BEGIN)
+    _tell_short_lived_keys(settings, snapshot)
+    exposed = openness(snapshot.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
     if exposed.count:
         log.info("%s; rowcall --audit tells more", exposed.sentence)
-    _tell_closed_to_all(settings, edition)
+    _tell_closed_to_all(settings, snapshot)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
@@ -37,13 +37,13 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
 _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:ApiKey:Enabled")
 
 
-def _tell_closed_to_all(settings: Settings, edition: Edition) -> None:
+def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     """Of endpoints that ask for somebody who is signed in, where nobody can be."""
     if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
     closed = [
         one.name
-        for one in edition.endpoints
+        for one in snapshot.endpoints
         if not (is_open(one) or one.options.login or one.options.internal or one.options.basic_auth)
     ]
     if closed:
@@ -61,19 +61,19 @@ _BEGIN = (
 )
 
 
-def tell_left_out(edition: Edition) -> None:
+def tell_left_out(snapshot: SchemaSnapshot) -> None:
     """In one line; the reasons stand above it, each once."""
-    if edition.left_out:
-        names = sorted({one.object for one in edition.left_out})
+    if snapshot.left_out:
+        names = sorted({one.object for one in snapshot.left_out})
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-        log.warning("%d left out: %s; rowcall --endpoints lists why", edition.left_out_count, shown)
+        log.warning("%d left out: %s; rowcall --endpoints lists why", snapshot.left_out_count, shown)
 
 
 _SHOWN = 10
 
 
-def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
-    found = ((one.name, one.options.encryption) for one in edition.endpoints)
+def _tell_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
+    found = ((one.name, one.options.encryption) for one in snapshot.endpoints)
     encrypting = [name for name, wanted in found if wanted and (wanted.all_parameters or wanted.parameters)]
     if encrypting and not settings.flag("DataProtection:Enabled"):
         log.warning(
@@ -110,12 +110,12 @@ def elapsed(seconds: float) -> str:
     return f"{hours:02}:{minutes:02}:{rest:010.7f}"
 
 
-def _found(edition: Edition) -> str:
-    routines = (endpoint.routine for endpoint in edition.endpoints)
+def _found(snapshot: SchemaSnapshot) -> str:
+    routines = (endpoint.routine for endpoint in snapshot.endpoints)
     kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
     objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
     several = " and ".join(filter(None, (", ".join(objects[:-1]), objects[-1] if objects else "")))
-    return _counted(len(edition.endpoints), "endpoint") + (f" of {several}" if several else "")
+    return _counted(len(snapshot.endpoints), "endpoint") + (f" of {several}" if several else "")
 
 
 def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:

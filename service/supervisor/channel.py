@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rowcall.service.edition.collector import paused
+from rowcall.service.snapshot.garbage_collection import paused
 
 if TYPE_CHECKING:
     from rowcall.core.auth.token_families import Mark
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
-    from rowcall.service.edition.edition import Edition, EditionChange
     from rowcall.service.log.entry import Entry
     from rowcall.service.log.request_line import Seen
     from rowcall.service.options.worker import WorkerOptions
+    from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
     from rowcall.service.sockets.listeners import Listener
 
 
@@ -41,14 +41,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Supervisor → worker: some of the edition that it will have to build (`service.edition.parts`), from 0 on."""
+    """Supervisor → worker: a part of the snapshot it has to build (`service.snapshot.snapshot_transfer`), from 0 on."""
 
     index: int
     pickled: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
+class PrepareSnapshot:
     """Supervisor → worker: build this edition beside the one being served, of which this is the last part."""
 
     number: int
@@ -56,25 +56,25 @@ class Prepare:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareChange:
+class PrepareSnapshotChange:
     """Supervisor → worker, which serves the edition before: the same by what has changed, pickled once for all."""
 
     number: int
     pickled: bytes
 
     @classmethod
-    def of(cls, change: EditionChange) -> PrepareChange:
+    def of(cls, change: SnapshotChange) -> PrepareSnapshotChange:
         with paused():
             return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
-    def edition(self, served: Edition) -> Edition:
+    def snapshot(self, served: SchemaSnapshot) -> SchemaSnapshot:
         """served: the one that the worker serves. Raises ValueError where this is no change of it."""
-        change: EditionChange = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+        change: SnapshotChange = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
         return change.applied(served)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class SnapshotPrepared:
     """Worker → supervisor: the edition can be swapped in, or why it cannot."""
 
     number: int
@@ -82,7 +82,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class ActivateSnapshot:
     """Supervisor → worker: serve the prepared edition from now on."""
 
     number: int
@@ -165,7 +165,7 @@ class EventsArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticeUnheard:
+class NoticeNotPublished:
     """Worker → supervisor: an endpoint has raised what would be an event if it published any."""
 
     path: str
@@ -229,7 +229,7 @@ class ProfileTaken:
     text: str
 
 
-EventMessage = EventsPublished | EventsWanted | NoticeUnheard
+EventMessage = EventsPublished | EventsWanted | NoticeNotPublished
 
 Heard = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
 """What a worker says of its own accord, the lines of its log aside."""
@@ -241,10 +241,10 @@ Message = (
     | TokenUsed
     | TokenJudged
     | Part
-    | Prepare
-    | PrepareChange
-    | Prepared
-    | Swap
+    | PrepareSnapshot
+    | PrepareSnapshotChange
+    | SnapshotPrepared
+    | ActivateSnapshot
     | Serving
     | Stale
     | Logged
@@ -252,7 +252,7 @@ Message = (
     | EventsWanted
     | EventsSoFar
     | EventsArrived
-    | NoticeUnheard
+    | NoticeNotPublished
     | Sample
     | Sampled
     | ProfileWanted

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 
 from rowcall.core.config import Settings
 from rowcall.service.database.connector import for_libpq
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.log import current_log
 from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.startup_error import START_AGAIN
 from rowcall.service.supervisor.processes.prefork import Template
@@ -45,7 +45,7 @@ def run(
     options = worker_options(settings, connections)
 
     async def serve() -> int:
-        reader = EndpointReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
+        reader = SnapshotReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
         supervisor = Supervisor(settings, options, reader, on_listening, template)
         waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
         try:

@@ -26,10 +26,8 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
-from rowcall.service.edition.edition import Difference, Edition
-from rowcall.service.edition.reader import EndpointReader
-from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.events.channels import ChannelListener, channels_of
+from rowcall.service.events.cross_host.transport_choice import transport_for
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.interpreter import interpreter_command, interpreter_environment
@@ -38,18 +36,20 @@ from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.affinity import cores_of, worker_count
-from rowcall.service.options.server.http import doubts, listener_plans, unix_mode
+from rowcall.service.options.server.http import configuration_warnings, listener_plans, unix_mode
 from rowcall.service.options.server.metrics import admin_options, profiling_options
 from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.state_folder import StateFolder
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
-from rowcall.service.store.folder import StoreFolder
-from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce, tell_left_out
-from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
+from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.channel import (
     EventMessage,
     EventsArrived,
@@ -59,21 +59,21 @@ from rowcall.service.supervisor.channel import (
     Keys,
     KeysWanted,
     Message,
-    NoticeUnheard,
+    NoticeNotPublished,
     ProfileWanted,
     Stale,
     Start,
     TokenJudged,
     TokenUsed,
 )
-from rowcall.service.supervisor.departure import Departure
-from rowcall.service.supervisor.handover import HandoverPoint, Predecessor
+from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Notified, listen
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.profiling import Profiler, Subject
 from rowcall.service.supervisor.service_manager import ServiceManager
+from rowcall.service.supervisor.socket_handover import PreviousProcess, SuccessorListener
 from rowcall.service.supervisor.start_progress import Progress
 from rowcall.service.supervisor.start_time import begin_start
 
@@ -99,13 +99,13 @@ class Supervisor:
         self,
         settings: Settings,
         options: WorkerOptions,
-        reader: EndpointReader,
+        reader: SnapshotReader,
         on_listening: Callable[[list[str]], None] | None = None,
         template: Template | None = None,
     ) -> None:
         self._settings = settings
-        self._store = StoreFolder()
-        self._host = HostStore(self._store.path)
+        self._store = StateFolder()
+        self._host = HostState(self._store.path)
         self._options = replace(options, store=str(self._store.path))
         self._reader = reader
         self._on_listening = on_listening
@@ -123,12 +123,15 @@ class Supervisor:
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)
         handover = self._shutdown.handover
-        self._predecessor = Predecessor.at(handover) if handover else None
+        self._predecessor = PreviousProcess.at(handover) if handover else None
         inherited = self._predecessor.inherited if self._predecessor else from_systemd(os.environ)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings), inherited)
-        self._handover = HandoverPoint(handover, self._listeners, self._give_way) if handover else None
+        self._handover = SuccessorListener(handover, self._listeners, self._yield_to_successor) if handover else None
         listeners = len(self._listeners.of(0))
-        for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
+        for doubt in (
+            *configuration_warnings(settings, self._listeners.https_port),
+            *client_connections.configuration_warnings(options, listeners),
+        ):
             log.warning("%s", doubt)
         database = options.target.parameters.get("dbname", "")
         described = descriptions(settings, database, options.auth, self._listeners.urls)
@@ -148,10 +151,10 @@ class Supervisor:
             on_gone=self._tell_gone,
         )
         self._stop = asyncio.Event()
-        self._departure = Departure(self._shutdown, self._workers.tell, lambda: self._listeners.stay)
+        self._departure = GracefulShutdown(self._shutdown, self._workers.tell, lambda: self._listeners.stay)
         self._code = 0
         self._reload = asyncio.Event()
-        self._looks = CatalogueLooks(reader, self._read_what_was_seen, self._reload.set)
+        self._looks = CataloguePolling(reader, self._read_what_was_seen, self._reload.set)
         self._wanted = _Reading.FILES
         """How much the next reading is to read."""
         self._background = Background()
@@ -193,13 +196,13 @@ class Supervisor:
             self._departure.hurry.set()
             return
         self._manager.stopping("stopping")
-        if self._workers.edition.number:
+        if self._workers.snapshot.number:
             self._departure.begin()
             self._background.start(self._end_after(self._departure.stop()))
         else:
             self.end(0)
 
-    def _give_way(self) -> None:
+    def _yield_to_successor(self) -> None:
         """A successor serves."""
         if self._departure.begun:
             return
@@ -208,10 +211,10 @@ class Supervisor:
             self._background.start(asyncio.to_thread(self._admin.close))
             self._admin = None
         self._departure.begin()
-        self._background.start(self._end_after(self._departure.give_way()))
+        self._background.start(self._end_after(self._departure.yield_to_successor()))
 
-    async def _end_after(self, departure: Awaitable[None]) -> None:
-        await departure
+    async def _end_after(self, graceful_shutdown: Awaitable[None]) -> None:
+        await graceful_shutdown
         self.end(0)
 
     def _begin_succession(self) -> None:
@@ -240,20 +243,20 @@ class Supervisor:
         spawning = asyncio.ensure_future(self._workers.start())
         try:
             if not self._options.target.pooler:
-                heard = Notified(self._looks.wish, self._host.tell_forgotten, self._read_whole)
+                heard = Notified(self._looks.request_check, self._host.announce_invalidation, self._read_whole)
                 await listen(self._reader.sources(), heard, self._background)
             await self._watch_changes()
             with Progress(watched=is_watched()) as progress:
                 progress.tell("reading the catalogue of the database")
-                edition = await self._reader.first()
+                snapshot = await self._reader.first()
         finally:
             await spawning
         await self._begin_keeping()
-        await self._describe(edition)
-        bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
-        if bridge is not None:
-            await self._events.connect(bridge, self._between_hosts)
-        error = await self._publish(await self._with_requests(edition))
+        await self._describe(snapshot)
+        transport = transport_for(self._options.events, self._connector, pooler=self._options.target.pooler)
+        if transport is not None:
+            await self._events.connect(transport, self._between_hosts)
+        error = await self._publish(await self._with_requests(snapshot))
         if error is not None:
             raise StartupError(error)
         await self._take_place()
@@ -309,20 +312,20 @@ class Supervisor:
             self._handover.open()
             self._background.start(self._handover.run())
 
-    async def _with_requests(self, edition: Edition) -> Edition:
+    async def _with_requests(self, snapshot: SchemaSnapshot) -> SchemaSnapshot:
         """The same, with what it serves of example requests."""
-        requests = await self._describer.served_requests(edition.endpoints, edition.types_of)
-        return replace(edition, example_requests=requests) if requests else edition
+        requests = await self._describer.served_requests(snapshot.endpoints, snapshot.types_of)
+        return replace(snapshot, example_requests=requests) if requests else snapshot
 
-    async def _describe(self, edition: Edition) -> None:
+    async def _describe(self, snapshot: SchemaSnapshot) -> None:
         """Clients and documents, for others."""
-        await self._describer.write(edition.endpoints, edition.types_of)
+        await self._describer.write(snapshot.endpoints, snapshot.types_of)
         if self._options.mcp is not None:
-            announce_tools(edition.endpoints)
+            announce_tools(snapshot.endpoints)
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
-        announce(self._settings, self._workers.edition, self._listeners.urls, self._count, seconds)
+        announce(self._settings, self._workers.snapshot, self._listeners.urls, self._count, seconds)
         current_log().flush()
         self._tell_manager()
         if self._manager.between:
@@ -331,12 +334,12 @@ class Supervisor:
             self._on_listening(self._listeners.urls)
 
     def _tell_manager(self) -> None:
-        endpoints = len(self._workers.edition.endpoints)
+        endpoints = len(self._workers.snapshot.endpoints)
         self._manager.ready(f"{endpoints} endpoints, {self._count} workers, {';'.join(self._listeners.urls)}")
 
     async def _shut_down(self) -> None:
         self._stop.set()
-        self._workers.cease()
+        self._workers.stop_restarting()
         if self._admin is not None:
             await asyncio.to_thread(self._admin.close)
         if self._handover is not None:
@@ -362,7 +365,9 @@ class Supervisor:
     def _hear(self, worker: WorkerProcess, message: Heard) -> None:
         if isinstance(message, Stale):
             # A worker has met an error that says so, which routines can raise as well, and clients provoke.
-            self._looks.wish("the database has changed under a prepared statement; its catalogue is read again")
+            self._looks.request_check(
+                "the database has changed under a prepared statement; its catalogue is read again"
+            )
         elif isinstance(message, KeysWanted):
             self._keeper.look_again()
         elif isinstance(message, TokenUsed):
@@ -401,8 +406,8 @@ class Supervisor:
     def _hear_of_events(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
             self._events.take(message.packed)
-        elif isinstance(message, NoticeUnheard):
-            self._events.unheard(message.path, message.severity)
+        elif isinstance(message, NoticeNotPublished):
+            self._events.unpublished_notices(message.path, message.severity)
         elif message.wanted:
             channel = worker.channel
             so_far = self._events.want(worker, lambda packed: channel.send(EventsArrived(packed)))
@@ -425,16 +430,16 @@ class Supervisor:
 
     # --- editions --------------------------------------------------------------------------------------------------
 
-    async def _publish(self, edition: Edition) -> str | None:
+    async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
         """Gives the reason when the workers do not serve it."""
-        channels = channels_of(edition.options)
+        channels = channels_of(snapshot.options)
 
-        async def before_swap() -> None:
+        async def before_activation() -> None:
             # A stream is open from its first answer on: what is notified right behind that has to be heard.
             await self._listen_to_channels(channels)
             self._listeners.begin()
 
-        error = await self._workers.publish(edition, before_swap)
+        error = await self._workers.publish(snapshot, before_activation)
         if error is None:
             await self._channels.watch(self._channels.wanted & channels)
         return error
@@ -453,8 +458,8 @@ class Supervisor:
     async def _read_again(self, wanted: _Reading) -> None:
         only_files = wanted is _Reading.FILES
         try:
-            edition = await self._reader.read(
-                self._workers.edition.number + 1,
+            snapshot = await self._reader.read(
+                self._workers.snapshot.number + 1,
                 only_files=only_files,
                 whole=wanted is _Reading.WHOLE,
                 seen=wanted is _Reading.SEEN,
@@ -465,20 +470,20 @@ class Supervisor:
         except Exception:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
-        before = self._workers.edition
-        difference = Difference.between(before, edition)
-        if only_files and not difference and edition.left_out == before.left_out:
+        before = self._workers.snapshot
+        difference = Difference.between(before, snapshot)
+        if only_files and not difference and snapshot.left_out == before.left_out:
             return  # saved as it was, or broken as it was
-        reason = await self._publish(await self._with_requests(edition))
+        reason = await self._publish(await self._with_requests(snapshot))
         if reason is not None:
-            log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
+            log.error("edition %d is not served, the last good one stays: %s", snapshot.number, reason)
             return
-        _log_difference(edition, difference)
-        if edition.left_out != before.left_out:
-            tell_left_out(edition)
+        _log_difference(snapshot, difference)
+        if snapshot.left_out != before.left_out:
+            tell_left_out(snapshot)
         if difference:
             try:
-                await self._describe(edition)
+                await self._describe(snapshot)
             except StartupError as error:
                 log.error("%s", error)
 
@@ -489,9 +494,9 @@ class Supervisor:
             await watching.start(self._background, self._reload.set, self._read_everything)
 
 
-def _log_difference(edition: Edition, difference: Difference) -> None:
-    left_out = f", {edition.left_out_count} left out" if edition.left_out else ""
-    log.info("edition %d is served: %d endpoints%s", edition.number, len(edition.endpoints), left_out)
+def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
+    left_out = f", {snapshot.left_out_count} left out" if snapshot.left_out else ""
+    log.info("edition %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
     for word, names in (
         ("added", difference.added),
         ("changed", difference.changed),

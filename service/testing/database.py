@@ -14,24 +14,24 @@ from rowcall.core.errors.problems import unavailable
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect
 from rowcall.core.sqlfile.splitting import split
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.ext.driver.execution import Execution, Part, Script, Statement
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
-from rowcall.service.database.failures import Tries
-from rowcall.service.database.held.several_calls import SeveralCalls
-from rowcall.service.database.lanes.exclusive import ExclusiveLane
-from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
+from rowcall.service.database.failures import AttemptState
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.runs.exclusive import ExclusiveRuns
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
-from rowcall.service.exchange.exchange import Exchange, Running
+from rowcall.service.database.transactions.shared_session import SharedSession
+from rowcall.service.request_context.request_context import RequestContext, Running
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session
 
 _NO_SUSPECTS = Suspects()
 
 
-class _Lane(ExclusiveLane):
+class _Pool(DedicatedPool):
     """Gives out the connection of the test, again and again."""
 
     session: Session | None = None
@@ -53,65 +53,65 @@ class _Lane(ExclusiveLane):
         return 1
 
 
-class _Runs(ExclusiveRuns):
+class _Runs(DedicatedRuns):
     """On the connection of the test, as its file has left it."""
 
     @property
     def session(self) -> Session | None:
-        return cast(_Lane, self._lane).session
+        return cast(_Pool, self._pool).session
 
-    def begin(self, call: Call, exchange: Exchange) -> Running:
+    def begin(self, call: Call, context: RequestContext) -> Running:
         # Its session is made ready for it first, which has to be waited for.
-        return self.run(call, exchange)
+        return self.run(call, context)
 
-    async def _run_once(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
-        connection = self._lane.try_acquire()
+    async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
+        connection = self._pool.try_acquire()
         if self.session is not None and connection is not None:
-            await self.session.keep(self._set_by(call, exchange))
-            request = self.request(call, exchange)
-            request.began = tries.began = tries.began or request.began
-            if await self._run_on(connection, call, exchange, request):
-                return request
+            await self.session.keep(self._set_by(call, context))
+            execution = self.execution(call, context)
+            execution.began = tries.began = tries.began or execution.began
+            if await self._run_on(connection, call, context, execution):
+                return execution
         raise unavailable("the connection of the test to the database was lost")
 
-    def _set_by(self, call: Call, exchange: Exchange) -> list[str]:
+    def _set_by(self, call: Call, context: RequestContext) -> list[str]:
         """Settings that stay changed: in a transaction of the test, and in front of a procedure."""
-        if not call.procedure and (self.session is None or not self.session.inside):
+        if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
-        ahead = self._settings.ahead_alone(call, exchange, watched=False, seconds=self._settings.limit(call, exchange))
+        ahead = self._settings.ahead_alone(call, context, watched=False, seconds=self._settings.limit(call, context))
         found = [
             name
             for statement, values in ahead
             if values and statement is settings_statement(len(values) // 2)
             for name in values[::2]
         ]
-        if call.context is not None:
-            found += call.context.setting_values(exchange)[::2]
-            found += [b"role", b"search_path"] if call.context.commands else []
+        if call.preamble is not None:
+            found += call.preamble.setting_values(context)[::2]
+            found += [b"role", b"search_path"] if call.preamble.commands else []
         return [name.decode() for name in dict.fromkeys(found) if name is not None]
 
-    def request(
-        self, call: Call, exchange: Exchange, statement: Statement | None = None, *, waited: bool = True
-    ) -> Request:
+    def execution(
+        self, call: Call, context: RequestContext, statement: Statement | None = None, *, waited: bool = True
+    ) -> Execution:
         # Answers are read whole.
         call.small, call.large = True, False
         session = self.session
-        statement = statement or call.statement(exchange.mask)
-        mark = session.mark() if session is not None and session.inside else ()
+        statement = statement or call.statement(context.mask)
+        mark = session.mark() if session is not None and session.in_transaction else ()
         if mark and isinstance(statement, Script):
             statement = nested(statement, mark)
-        request = super().request(call, exchange, statement, waited=waited)
-        request.stream_after = 0
+        execution = super().execution(call, context, statement, waited=waited)
+        execution.stream_after = 0
         if mark and not isinstance(statement, Script):
-            request.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(request.ahead or ()))
-        return request
+            execution.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(execution.ahead or ()))
+        return execution
 
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
         return []
 
-    async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
+    async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
         try:
-            await super()._prepare_procedure(connection, call, exchange)
+            await super()._prepare_procedure(connection, call, context)
         finally:
             connection.owned = True
 
@@ -120,15 +120,15 @@ class TestDatabase(Database):
     """`session` is the one of the file that runs."""
 
     __test__ = False
-    exclusive_lane = _Lane
-    exclusive_runs = _Runs
+    dedicated_pool = _Pool
+    dedicated_runs = _Runs
 
-    def __init__(self, target: Target, options: DatabaseOptions) -> None:
-        super().__init__(target, DatabaseOptions(LaneOptions(), sharing=False, timeout=options.timeout))
+    def __init__(self, target: ConnectionTarget, options: DatabaseOptions) -> None:
+        super().__init__(target, DatabaseOptions(PoolOptions(), sharing=False, timeout=options.timeout))
 
     @property
-    def _one(self) -> _Lane:
-        return cast(_Lane, self._exclusive)
+    def _one(self) -> _Pool:
+        return cast(_Pool, self._exclusive)
 
     @property
     def session(self) -> Session | None:
@@ -138,8 +138,8 @@ class TestDatabase(Database):
     def session(self, session: Session | None) -> None:
         self._one.session = session
 
-    def together(self) -> SeveralCalls:
-        return SeveralCalls(self._one, self._watchdog, self._failures, self._alone.request, resets=[])
+    def shared_session(self) -> SharedSession:
+        return SharedSession(self._one, self._watchdog, self._failures, self._alone.execution, resets=[])
 
 
 def nested(script: Script, mark: tuple[str, ...]) -> Script:

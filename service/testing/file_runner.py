@@ -22,7 +22,7 @@ from rowcall.service.log.entry import VERBOSE
 from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
-from rowcall.service.testing.files import TestFile, connection_key, doubts, isolation_of, runnable
+from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable, warnings
 from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, said
 from rowcall.service.testing.responses import ResponseTables
 from rowcall.service.testing.session import Session
@@ -39,7 +39,7 @@ _LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RunContext:
     """What all files of a run share."""
 
     options: TestOptions
@@ -68,7 +68,7 @@ class _Report:
 class FileRunner:
     """Runs one file with the caller that it is given, which nobody else uses meanwhile."""
 
-    def __init__(self, means: Means, caller: Caller, file: TestFile) -> None:
+    def __init__(self, means: RunContext, caller: Caller, file: TestFile) -> None:
         self._means = means
         self._caller = caller
         self._file = file
@@ -108,7 +108,7 @@ class FileRunner:
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
 
     async def _run(self) -> None:
-        for doubt in doubts(self._file):
+        for doubt in warnings(self._file):
             self._log.warning("%s:%d: %s", doubt.file, doubt.line, doubt.message)
         broken = next((step for step in self._steps if isinstance(step, Broken)), None)
         if broken is not None:
@@ -210,7 +210,7 @@ class FileRunner:
         self._pass(step.title, step)
 
     async def _expect_error(self, step: SqlStep, wanted: Expected, session: Session) -> None:
-        inside = session.inside
+        inside = session.in_transaction
         if inside:
             await session.run("savepoint rowcall_expected")
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rowcall.core.testing.header import Header, read_header
-from rowcall.core.testing.script import Broken, Doubt, Include, Note, Remark, Step, read_script
+from rowcall.core.testing.script import Broken, Include, Note, Remark, ScriptWarning, Step, read_script
 from rowcall.core.testing.selection import fits_name, fits_tags
 from rowcall.service.discovery.files import decode, find_files
 from rowcall.service.options.capabilities.testing import TestOptions
@@ -82,12 +82,12 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
 
 
 def runnable(file: TestFile) -> tuple[Step, ...]:
-    return tuple(step for step in file.steps if not isinstance(step, Note | Remark | Doubt))
+    return tuple(step for step in file.steps if not isinstance(step, Note | Remark | ScriptWarning))
 
 
-def doubts(file: TestFile) -> Iterator[Doubt]:
-    yield from file.header.doubts
-    yield from (step for step in file.steps if isinstance(step, Doubt))
+def warnings(file: TestFile) -> Iterator[ScriptWarning]:
+    yield from file.header.warnings
+    yield from (step for step in file.steps if isinstance(step, ScriptWarning))
 
 
 def isolation_of(file: TestFile, options: TestOptions) -> str:

@@ -14,7 +14,7 @@ from typing import TextIO
 from rowcall.core.testing.outcome import FileResult
 from rowcall.core.testing.report import Style, file_lines
 from rowcall.service.testing.calls import Caller
-from rowcall.service.testing.file_runner import FileRunner, Means
+from rowcall.service.testing.file_runner import FileRunner, RunContext
 from rowcall.service.testing.files import TestFile
 
 _CLEAR = "\r\x1b[K"
@@ -62,7 +62,7 @@ class Progress:
 
 
 class Runner:
-    def __init__(self, means: Means, callers: Sequence[Caller]) -> None:
+    def __init__(self, means: RunContext, callers: Sequence[Caller]) -> None:
         self._means = means
         self._callers = callers
         self._failed: set[str] = set()

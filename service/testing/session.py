@@ -69,7 +69,7 @@ class Session:
         return self.plain.closed
 
     @property
-    def inside(self) -> bool:
+    def in_transaction(self) -> bool:
         """A transaction of the test is open."""
         return self._status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
@@ -112,7 +112,7 @@ class Session:
 
         Raises `psycopg.Error` when the connection is lost.
         """
-        inside = self.inside
+        in_transaction = self.in_transaction
         self._kept.clear()
         self._marked = False
         self._enter()
@@ -122,12 +122,12 @@ class Session:
             self._leave()
         if self.lost:
             raise psycopg.OperationalError(self.driver.close_reason or "the connection to the database was lost")
-        if inside and self._marked:
+        if in_transaction and self._marked:
             self._pending = f"{BACK}; {RELEASE}; " if self.aborted else f"{RELEASE}; "
-        elif self.inside and not inside:
+        elif self.in_transaction and not in_transaction:
             # The service would not keep it either.
             await self.run("rollback")
-        await self._put_back(local=inside)
+        await self._put_back(local=in_transaction)
 
     def mark(self) -> tuple[str, ...]:
         """What goes in front of a statement in the transaction of a test: a savepoint that it alone stands behind."""
@@ -187,7 +187,7 @@ class Session:
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
         try:
-            await self.plain.execute(b"rollback; " + RENEW if self.inside else RENEW)
+            await self.plain.execute(b"rollback; " + RENEW if self.in_transaction else RENEW)
         except psycopg.Error:
             return False
         return True
@@ -200,7 +200,7 @@ class Session:
             async with asyncio.timeout(2 * CANCEL_SECONDS):
                 if self._status == TransactionStatus.ACTIVE:
                     await self._connector.cancel(self.driver, CANCEL_SECONDS)
-                elif self.inside:
+                elif self.in_transaction:
                     await self.run("rollback")
         self.driver.close("the test is over")
         await self.plain.close()

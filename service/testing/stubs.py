@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rowcall.core.outbound.options import ClientOptions
+from rowcall.core.outgoing.options import ClientOptions
 from rowcall.core.testing.request import Stub
-from rowcall.service.exchange.trace import Trace
-from rowcall.service.upstream.client import Client
-from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, OutgoingRequest
+from rowcall.service.http_client.client import Client
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import HttpResponse, OutgoingRequest
+from rowcall.service.request_context.trace import Trace
 
 
 class StubbedClient(Client):
@@ -22,7 +22,7 @@ class StubbedClient(Client):
         self.unexpected: list[str] = []
         """What was asked of nobody since this was emptied."""
 
-    async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> Answer:
+    async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
         if not self.stubs:
             return await super().send(request, named=named)
         # What was declared last is about what comes next.
@@ -41,9 +41,9 @@ class _Silent:
         """Nothing more would come."""
 
 
-def _answer(stub: Stub, request: OutgoingRequest) -> Answer:
+def _answer(stub: Stub, request: OutgoingRequest) -> HttpResponse:
     body = (stub.answer.body or "").encode()
-    answer = Answer(_Silent())
+    answer = HttpResponse(_Silent())
     answer.status = stub.answer.status
     answer.headers = list(stub.answer.headers)
     answer.address = request.address

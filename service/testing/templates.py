@@ -17,7 +17,7 @@ from dataclasses import replace
 import psycopg
 from psycopg import sql
 
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.startup_error import StartupError
 
 _ADMINISTRATION = ("postgres", "template1")
@@ -32,7 +32,7 @@ class Templates:
         self._log = logging.getLogger(channel)
         self._numbers = itertools.count()
         self._copying = asyncio.Lock()
-        self._made: dict[str, tuple[Target, str]] = {}
+        self._made: dict[str, tuple[ConnectionTarget, str]] = {}
         """What copies are made of, by key of the connection."""
 
     @contextlib.asynccontextmanager
@@ -61,14 +61,14 @@ class Templates:
         finally:
             await asyncio.shield(self._drop(target, name))
 
-    async def _copied(self, target: Target, source: str) -> str:
+    async def _copied(self, target: ConnectionTarget, source: str) -> str:
         name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
         made = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
         async with self._copying, await _administer(target, source) as connection:
             await connection.execute(made)
         return name
 
-    async def _drop(self, target: Target, name: str) -> None:
+    async def _drop(self, target: ConnectionTarget, name: str) -> None:
         """Again and again for a while: the server may just have crashed."""
         for _ in range(PATIENCE):
             try:
@@ -91,7 +91,7 @@ async def _name(connector: Connector) -> str:
     return str(row[0]) if row else ""
 
 
-async def _administer(target: Target, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
+async def _administer(target: ConnectionTarget, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
     database = next(one for one in _ADMINISTRATION if one != other_than)
     return await Connector(
         replace(target, parameters={**target.parameters, "dbname": database}, timeout=0)

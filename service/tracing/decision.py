@@ -7,9 +7,9 @@ import re
 import secrets
 from functools import cached_property
 
-from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.exchange.protocols import Headers
 from rowcall.service.options.server.tracing import TracingOptions
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import RequestContext
 
 _PARENT = re.compile(
     r"(?!ff)[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})(?:-.*)?"
@@ -29,8 +29,8 @@ class Unsampled:
 
     sampled = False
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._headers = exchange.scope.headers
+    def __init__(self, context: RequestContext) -> None:
+        self._headers = context.scope.headers
 
     @cached_property
     def trace_id(self) -> str:

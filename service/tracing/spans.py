@@ -18,10 +18,10 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_contex
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rowcall.ext.rendering.timed_rows import TimedPlan
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange
-from rowcall.service.exchange.protocols import Headers
-from rowcall.service.exchange.trace import NAMES, TracedProtocol
 from rowcall.service.options.server.tracing import TracingOptions
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.request_context.trace import NAMES, TracedProtocol
 
 LAST_SENDING = 3.0
 """Seconds for what is left when the service stops."""
@@ -57,21 +57,21 @@ class RequestTrace:
 
     sampled = True
 
-    def __init__(self, tracing: Tracing, exchange: Exchange, name: str, attributes: dict[str, Any]) -> None:
-        given = exchange.scope.headers
+    def __init__(self, tracing: Tracing, context: RequestContext, name: str, attributes: dict[str, Any]) -> None:
+        given = context.scope.headers
         carrier = {name: value for name in NAMES if (value := given.get(name)) is not None}
         parent = _propagator.extract(carrier)
         self._tracer = tracing.tracer
-        self._exchange: Exchange | None = exchange
+        self._context: RequestContext | None = context
         self._name = str(attributes.get("code.function.name", ""))
         self._zero = time.time_ns() - time.monotonic_ns()
         self._span = self._tracer.start_span(name, parent, SpanKind.SERVER, attributes)
-        self._context = set_span_in_context(self._span, parent)
+        self._trace_context = set_span_in_context(self._span, parent)
         self._status = 0
         self._answered = 0.0
-        context = self._span.get_span_context()
-        self.trace_id = f"{context.trace_id:032x}"
-        self.traceparent = f"00-{self.trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+        trace_context = self._span.get_span_context()
+        self.trace_id = f"{trace_context.trace_id:032x}"
+        self.traceparent = f"00-{self.trace_id}-{trace_context.span_id:016x}-{int(trace_context.trace_flags):02x}"
 
     def answered(self, status: int) -> None:
         """An answer begins."""
@@ -79,14 +79,14 @@ class RequestTrace:
             return
         self._status = status
         self._answered = time.monotonic()
-        if self._exchange is None:
+        if self._context is None:
             self._finish()
 
-    def end(self, exchange: Exchange, error: Exception | None) -> None:
+    def end(self, context: RequestContext, error: Exception | None) -> None:
         """The last step is done, or one has failed and is answered next."""
-        self._tell_database(exchange)
-        self._exchange = None
-        if isinstance(error, ClientGoneError) and not self._status:
+        self._tell_database(context)
+        self._context = None
+        if isinstance(error, ClientDisconnectedError) and not self._status:
             self._status = CLIENT_GONE
         if error is None or self._status:
             self._finish()
@@ -98,8 +98,8 @@ class RequestTrace:
             self._span.set_attribute("error.type", str(self._status))
         self._span.end()
 
-    def _tell_database(self, exchange: Exchange) -> None:
-        request = exchange.request
+    def _tell_database(self, context: RequestContext) -> None:
+        request = context.execution
         if request is None or not request.began:
             return  # a kept answer, or none was needed
         now = time.monotonic()
@@ -128,8 +128,8 @@ class RequestTrace:
         attributes: dict[str, Any] | None = None,
         within: Any = None,
     ) -> Any:
-        context = self._context if within is None else set_span_in_context(within)
-        span = self._tracer.start_span(name, context, kind, attributes, start_time=self._moment(began))
+        trace_context = self._trace_context if within is None else set_span_in_context(within)
+        span = self._tracer.start_span(name, trace_context, kind, attributes, start_time=self._moment(began))
         span.end(self._moment(max(began, ended)))
         return span
 
@@ -138,7 +138,7 @@ class RequestTrace:
 
     def outgoing(self, method: str, authority: str) -> OutgoingSpan:
         attributes = {"http.request.method": method, "server.address": authority}
-        span = self._tracer.start_span(f"{method} {authority}", self._context, SpanKind.CLIENT, attributes)
+        span = self._tracer.start_span(f"{method} {authority}", self._trace_context, SpanKind.CLIENT, attributes)
         return OutgoingSpan(span)
 
 

@@ -10,8 +10,8 @@ from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
 from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.options import Common, Folder, LargeObjects, ObjectStore
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.transactions.transaction import Transaction
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.incoming import File
 
@@ -27,7 +27,7 @@ class FormatError(Exception):
         self.file = file
 
 
-class Pending(Protocol):
+class PendingWork(Protocol):
     """What a handler does in another system."""
 
     async def settle(self) -> None:
@@ -41,7 +41,7 @@ class Pending(Protocol):
 class Turn:
     """One request: what its handlers share."""
 
-    exchange: Exchange
+    context: RequestContext
     transaction: Transaction
     folders: Folders
     claims: bytes | None
@@ -50,7 +50,7 @@ class Turn:
     """Closed when the request ends."""
     body_read: bool = False
     """Nothing more of the request is on its way."""
-    pending: list[Pending] = field(default_factory=list)
+    pending: list[PendingWork] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
     """Names, case-folded, of the files that an earlier handler has taken."""
 

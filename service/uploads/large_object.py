@@ -8,7 +8,7 @@ from rowcall.core.uploads.checks import Status
 from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.options import Common, LargeObjects
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.calls import Commands, first_value
@@ -44,7 +44,7 @@ class LargeObject:
         transaction = self._turn.transaction
         created = await transaction.run(self._commands.create, [str(self._oid).encode()])
         oid = first_value(created)[0] or b"0"
-        waiting: deque[Request] = deque()
+        waiting: deque[Execution] = deque()
         place = 0
         async for piece in file.in_pieces_of(self._piece):
             values: list[bytes | None] = [oid, str(place).encode(), piece]

@@ -9,37 +9,37 @@ from typing import Any
 
 import orjson
 
-from rowcall.service.database.call import Hearer
+from rowcall.service.database.call import NoticeListener
 
 PAUSE = 0.2
 """Seconds between two words, at least."""
 
 
-async def told(scope: Any, pieces: AsyncIterator[bytes], hearer: Hearer) -> AsyncIterator[bytes]:
+async def told(scope: Any, pieces: AsyncIterator[bytes], notice_listener: NoticeListener) -> AsyncIterator[bytes]:
     """The same pieces, of a whole body. The last word comes when all of them have."""
     announced = scope.headers.get("content-length")
     of = int(announced) if announced is not None and announced.isdecimal() else None
-    telling = _Telling(hearer, 0, of)
+    telling = _ProgressReporter(notice_listener, 0, of)
     async for piece in telling.over(pieces):
         yield piece
     telling.tell(telling.received)
 
 
 async def told_of_part(
-    pieces: AsyncIterator[bytes], hearer: Hearer, begins: int, length: int | None
+    pieces: AsyncIterator[bytes], notice_listener: NoticeListener, begins: int, length: int | None
 ) -> AsyncIterator[bytes]:
     """The same pieces, of a file that comes over several requests. begins: bytes that were there before. length: of
     the file, None where that is not known yet."""
-    telling = _Telling(hearer, begins, length)
+    telling = _ProgressReporter(notice_listener, begins, length)
     async for piece in telling.over(pieces):
         yield piece
     telling.tell(length)
 
 
-class _Telling:
-    def __init__(self, hearer: Hearer, received: int, of: int | None) -> None:
+class _ProgressReporter:
+    def __init__(self, notice_listener: NoticeListener, received: int, of: int | None) -> None:
         self.received = received
-        self._hearer = hearer
+        self._notice_listener = notice_listener
         self._of = of
         self._told = ""
 
@@ -58,4 +58,4 @@ class _Telling:
         word = orjson.dumps({"received": self.received, "of": of}).decode()
         if word != self._told:
             self._told = word
-            self._hearer.tell(word)
+            self._notice_listener.tell(word)

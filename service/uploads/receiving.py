@@ -19,20 +19,20 @@ from rowcall.core.uploads.entries import Entry, metadata
 from rowcall.core.uploads.settings import ClimbingPathError
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.arguments import put
-from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.request.body import body_pieces
+from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.checking import passes
 from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.making import handler_factories, in_transaction
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import told
 from rowcall.service.uploads.spool import set_aside
+from rowcall.service.uploads.storing import handler_factories, in_transaction
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -68,7 +68,7 @@ class Receiving:
         self._tells_progress = upload.progress
         self._tells_claims = bool(options.common.claims_key)
 
-    async def receive(self, exchange: Exchange, files: Files | None = None) -> None:
+    async def receive(self, context: RequestContext, files: Files | None = None) -> None:
         """Puts the result of the routine into the exchange. Everything has been committed then.
 
         files: where they are here already; otherwise they are those of the form that the request brings.
@@ -79,16 +79,16 @@ class Receiving:
         loop = asyncio.get_running_loop()
         folders = Folders(self._options.protected)
         cleanup = contextlib.ExitStack()
-        transaction = self._database.transaction(self._call, exchange)
-        user = exchange.user
+        transaction = self._database.transaction(self._call, context)
+        user = context.user
         claims = user.json if user is not None and self._tells_claims else None
-        turn = Turn(exchange, transaction, folders, claims, cleanup, body_read=files is not None)
+        turn = Turn(context, transaction, folders, claims, cleanup, body_read=files is not None)
         try:
             async with transaction:
-                told = metadata(await self._take_files(exchange, turn, files))
+                told = metadata(await self._take_files(context, turn, files))
                 if self._metadata is not None:
-                    put(exchange, self._metadata, told)
-                await self._run(exchange, turn, told)
+                    set_argument(context, self._metadata, told)
+                await self._run(context, turn, told)
         except BaseException as error:
             # Also what has been cancelled: the files go whatever happens to the request.
             await asyncio.shield(_undo(turn))
@@ -99,10 +99,10 @@ class Receiving:
             cleanup.close()
         await loop.run_in_executor(None, folders.finish)
 
-    async def _run(self, exchange: Exchange, turn: Turn, told: bytes) -> None:
+    async def _run(self, context: RequestContext, turn: Turn, told: bytes) -> None:
         key = self._options.context_key
         if not self._in_transaction and key is None:
-            await self._database.run_alone(self._call, exchange)
+            await self._database.run_alone(self._call, context)
             await _settle(turn)
             return
         transaction = turn.transaction
@@ -114,16 +114,16 @@ class Receiving:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    async def _take_files(self, exchange: Exchange, turn: Turn, files: Files | None) -> list[Entry]:
-        handlers = self._handlers(exchange, turn)
-        found = self._sent(exchange, turn) if files is None else files()
+    async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
+        handlers = self._handlers(context, turn)
+        found = self._sent(context, turn) if files is None else files()
         if len(handlers) == 1:
             return [entry async for file in found for entry in await self._take(handlers[0], file, turn)]
         return await self._take_by_all(handlers, found, turn)
 
-    async def _sent(self, exchange: Exchange, turn: Turn) -> AsyncIterator[File]:
-        form = _form(exchange)
-        pieces = self._pieces(exchange, turn)
+    async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
+        form = _form(context)
+        pieces = self._pieces(context, turn)
         if form is None:
             async for _ in pieces:
                 pass
@@ -131,16 +131,16 @@ class Receiving:
         async for file in form.files(pieces):
             yield file
 
-    async def _pieces(self, exchange: Exchange, turn: Turn) -> AsyncIterator[bytes]:
-        pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
-        pieces = digested(exchange.scope, pieces)
+    async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
+        pieces = body_pieces(context.scope, context.protocol, self._limit, self._patience)
+        pieces = digested(context.scope, pieces)
         if self._tells_progress and self._call.hear is not None:
-            pieces = told(exchange.scope, pieces, self._call.hear(exchange))
+            pieces = told(context.scope, pieces, self._call.hear(context))
         async for piece in pieces:
             yield piece
         turn.body_read = True
 
-    def _handlers(self, exchange: Exchange, turn: Turn) -> list[Handler]:
+    def _handlers(self, context: RequestContext, turn: Turn) -> list[Handler]:
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
@@ -238,9 +238,9 @@ async def _undo(turn: Turn) -> None:
         await one.undo()
 
 
-def _form(exchange: Exchange) -> Form | None:
+def _form(context: RequestContext) -> Form | None:
     """None for a form that can have no files. Raises `Problem`."""
-    written = exchange.scope.headers.get("content-type") or ""
+    written = context.scope.headers.get("content-type") or ""
     kind, options = parse_options_header(written)
     if kind == URLENCODED:
         return None

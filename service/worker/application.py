@@ -1,4 +1,4 @@
-"""The application of one worker: routes a request and has its steps run (`ext.driver.exchange`)."""
+"""The application of one worker: routes a request and has its steps run (`ext.driver.request_context`)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,21 @@ from rowcall.core.http.router import MalformedPathError
 from rowcall.core.http.routing import Routing
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.base.response_guard import InvalidResponseError
-from rowcall.ext.driver.exchange import Runner
-from rowcall.service.auth.access import stranger_refusal
-from rowcall.service.auth.asked import connect_sessions
+from rowcall.ext.driver.request_context import StepRunner
+from rowcall.service.auth.access import anonymous_refusal
+from rowcall.service.auth.session_introspection import connect_sessions
 from rowcall.service.background import Background
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.database.replicas.replicas import Replicas
-from rowcall.service.edition.edition import Edition, moved
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
-from rowcall.service.events.unheard import Unheard
-from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange
-from rowcall.service.exchange.leaving import Leaving
+from rowcall.service.events.unpublished_notices import UnpublishedNotices
 from rowcall.service.handler.streams import offered_streams
-from rowcall.service.identity.asked_sessions import AskedSessions
 from rowcall.service.identity.identity import Identity
+from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
-from rowcall.service.limits.steps import limit_named
+from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -48,20 +44,24 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
-from rowcall.service.request.self_calls import SelfCalls, call_further
+from rowcall.service.request.subrequests import Subrequests, call_further
+from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.drain_state import DrainState
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.shared_state.bounded_cache import BoundedCache
+from rowcall.service.shared_state.cache_backends import CacheBackends
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
-from rowcall.service.store.answers import AnswerStores
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.limited_answers import LimitedAnswers
-from rowcall.service.uploads.leftovers import tidy
+from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
-from rowcall.service.worker.fixed_routes import edition_routes, service_routes
-from rowcall.service.worker.table import Compiled, Table, empty_table
+from rowcall.service.worker.fixed_routes import service_routes, snapshot_routes
+from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table
 
 if TYPE_CHECKING:
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.http_client.client import Client
 
 log = logging.getLogger("rowcall")
 
@@ -77,47 +77,47 @@ class Application:
         replicas = () if self._replicas is None else self._replicas.databases
         self._databases = Databases(Database(options.target, options.database), options.others, replicas)
         self._table = empty_table()
-        self._prepared: Table | None = None
+        self._prepared: RouteTable | None = None
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._background = Background()
-        self._runner = Runner(self._await, self._fail)
-        self.leaving = Leaving()
+        self._runner = StepRunner(self._await, self._fail)
+        self.drain_state = DrainState()
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
-        self._host = HostStore(Path(options.store))
-        self._answers = AnswerStores(options.cache, self._host)
+        self._host = HostState(Path(options.store))
+        self._answers = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
         self._publish = counting(self.events.publish, options, self._host)
         self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
-        self.unheard = Unheard(options.events.level.value, log_notices)
+        self.unheard = UnpublishedNotices(options.events.level.value, log_notices)
         self._client = client_of(options, self._host)
         types = options.outbound.types
         self._type_answers = (
-            LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
+            BoundedCache(self._host, "http-types", types.max_entries, types.prune)
             if types.enabled and types.caches
             else None
         )
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
+        services = replace(services, limiting=partial(limit_named, services), drain_state=self.drain_state)
         connect_sessions(services)
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
     @property
-    def edition(self) -> Edition:
+    def snapshot(self) -> SchemaSnapshot:
         """The one that is served."""
-        return self._table.edition
+        return self._table.snapshot
 
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
-        active = [exchange.scope for exchange in self._runner.active]
+        active = [context.scope for context in self._runner.active]
         # A stream of events is open long after its request has been worked on.
         busy = frozenset(scope.client for scope in active if scope not in arriving) | self.events.clients()
         return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
@@ -155,24 +155,26 @@ class Application:
         if self._replicas is not None:
             self._replicas.start()
         sessions = self._identity.sessions
-        if isinstance(sessions, AskedSessions):
+        if isinstance(sessions, IntrospectedSessions):
             self._watching = self._loop.create_task(self._watch_readers(sessions))
 
-    def prepare(self, edition: Edition) -> None:
+    def prepare(self, snapshot: SchemaSnapshot) -> None:
         """Builds the table of an edition beside the one in use."""
-        codecs = codecs_for(edition.types, self._options)
-        options = edition.options
+        codecs = codecs_for(snapshot.types, self._options)
+        options = snapshot.options
         names = {(one.connection or "").casefold() for one in options}
         others = {
             key: (
                 database,
-                codecs_for(edition.other_types.get(key, {}), self._options),
-                safe_codecs_for(edition.other_types.get(key, {}), self._options),
+                codecs_for(snapshot.other_types.get(key, {}), self._options),
+                safe_codecs_for(snapshot.other_types.get(key, {}), self._options),
             )
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
         called = self._client is not None or self._options.mcp is not None
-        inside = SelfCalls(self._runner.start, self._fail, self._identity.sessions.is_secure) if called else None
+        send_subrequest = (
+            Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure) if called else None
+        )
         services = Services(
             self._options,
             self._databases.main,
@@ -182,42 +184,44 @@ class Application:
             self._host,
             others,
             client=self._client,
-            inside=None if inside is None else inside.call,
-            safe_codecs=safe_codecs_for(edition.types, self._options),
+            send_subrequest=None if send_subrequest is None else send_subrequest.call,
+            safe_codecs=safe_codecs_for(snapshot.types, self._options),
             type_answers=self._type_answers,
             replicas=self._replicas,
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
-        streaming = edition.endpoints if any(one.events is not None for one in options) else ()
+        streaming = snapshot.endpoints if any(one.events is not None for one in options) else ()
         streams = offered_streams(streaming, services, self.events)
         fixed = {
             route: counted(route.method, route.path, steps, self._options, self._host)
-            for route, steps in {**self._fixed, **dict(edition_routes(edition, services, inside))}.items()
+            for route, steps in {**self._fixed, **dict(snapshot_routes(snapshot, services, send_subrequest))}.items()
         }
         former = self._table
-        gone, come = moved(former.edition, edition)
+        gone, come = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(gone, come)
-        table = Table(edition, services, routing or Routing(edition.endpoints), fixed, streams)
+        table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
         if any(one.upload is not None for one in options):
-            self._background.start(tidy(edition.endpoints, self._options.uploads))
-        if inside is not None:
-            routing = None if former.inside is None else former.inside.changed(gone, come)
-            table.inside = routing or Routing(edition.endpoints, internal=True)
-            router = table.inside.router
-            inside.serve(router, Compiled(router.routes, replace(services, inside=call_further, limited=False)))
+            self._background.start(tidy(snapshot.endpoints, self._options.uploads))
+        if send_subrequest is not None:
+            routing = None if former.internal_routing is None else former.internal_routing.changed(gone, come)
+            table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
+            router = table.internal_routing.router
+            send_subrequest.serve(
+                router, CompiledRoutes(router.routes, replace(services, send_subrequest=call_further, limited=False))
+            )
         self._prepared = table
 
-    def swap(self, number: int) -> None:
+    def activate_snapshot(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
-        if self._prepared is not None and self._prepared.edition.number == number:
-            if self._table.edition.number:
+        if self._prepared is not None and self._prepared.snapshot.number == number:
+            if self._table.snapshot.number:
                 gc.collect()
             elif self._databases.main.unreached is not None:
                 log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
             if self._options.events.warn_unbound:
-                self.unheard.watch(self._table.edition.endpoints)
+                self.unheard.watch(self._table.snapshot.endpoints)
             self._end_streams_of_before()
             for database in self._databases:
                 database.forget_names()
@@ -238,7 +242,7 @@ class Application:
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
-    async def _watch_readers(self, sessions: AskedSessions) -> None:
+    async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
         """Streams last longer than their sessions may: those whose sessions have been ended, or whose keys have been
         taken back, end too."""
         while True:
@@ -275,27 +279,27 @@ class Application:
         if self._static is None or found is None:
             self.handle(scope, protocol)
         elif not self._static.answer_at_once(scope, protocol, found):
-            self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
+            self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, found=found),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
-        exchange = Exchange(scope, protocol)
+        context = RequestContext(scope, protocol)
         try:
             match = self._table.find(scope.method, scope.path)
             if match is None and self._options.hides_paths:
-                self._runner.start(exchange, (self._identity.sessions.authenticate, self._find_for_user))
+                self._runner.start(context, (self._identity.sessions.authenticate, self._find_for_user))
                 return
-            match = match or self._table.find_otherwise(exchange)
+            match = match or self._table.find_otherwise(context)
             if match is None:
                 return
-            exchange.values = match.values
+            context.values = match.values
             steps = self._table.steps[id(match.route)]
         except Exception as error:
             if self._refused is not None:
                 self._refused(status_of(error))
-            self._fail(exchange, error)
+            self._fail(context, error)
             return
-        self._runner.start(exchange, steps)
+        self._runner.start(context, steps)
 
     def keeps_to_its_origin(self, method: str, path: str) -> bool:
         """Whether the endpoint there says `cors off`."""
@@ -305,29 +309,29 @@ class Application:
         match = table.router.find("GET" if method == "HEAD" else method, path)
         return match is not None and id(match.route) in table.closed
 
-    def _await(self, exchange: Exchange, waiting: Any) -> None:
-        task = exchange.task = self._loop.create_task(self._advance_after(exchange, waiting))
+    def _await(self, context: RequestContext, waiting: Any) -> None:
+        task = context.task = self._loop.create_task(self._advance_after(context, waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _advance_after(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+    async def _advance_after(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         try:
             await waiting
         except Exception as error:
-            self._runner.fail(exchange, error)
+            self._runner.fail(context, error)
             return
         except asyncio.CancelledError:
-            if not is_past(exchange):
+            if not is_past(context):
                 raise
-            self._runner.fail(exchange, DeadlineError(exchange))
+            self._runner.fail(context, DeadlineError(context))
             return
-        self._runner.advance(exchange)
+        self._runner.advance(context)
 
-    def _fail(self, exchange: Exchange, error: Exception) -> None:
+    def _fail(self, context: RequestContext, error: Exception) -> None:
         """The one place where an error becomes a response."""
-        scope = exchange.scope
-        if isinstance(error, ClientGoneError):
-            if (request := logged(exchange.protocol)) is not None:
+        scope = context.scope
+        if isinstance(error, ClientDisconnectedError):
+            if (request := logged(context.protocol)) is not None:
                 request.abandoned()
             return
         if isinstance(error, Problem):
@@ -336,7 +340,7 @@ class Application:
             problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
-            if (request := logged(exchange.protocol)) is not None:
+            if (request := logged(context.protocol)) is not None:
                 request.path = self._table.shown_path(scope)
         elif isinstance(error, InvalidResponseError):
             log.error("%s: the response was rejected: %s", self._shown(scope), error)
@@ -349,22 +353,22 @@ class Application:
         if problem.status == 500 and not problem.logged:
             # Whoever reads only the log must find it there, whatever the request log is set to.
             log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
-        self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
+        self._respond(context.protocol, scope, problem, problem_headers(context, problem))
 
     def _shown(self, scope: Any) -> str:
         return f"{one_line(scope.method)} {one_line(self._table.shown_path(scope))}"
 
-    def _find_for_user(self, exchange: Exchange) -> None:
+    def _find_for_user(self, context: RequestContext) -> None:
         """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
-        head = exchange.scope.method == "HEAD" and self._table.find("GET", exchange.scope.path) is not None
-        if exchange.user is None and not head:
-            raise stranger_refusal(self._options.auth, exchange, "paths are hidden from who is not signed in")
-        match = self._table.find_otherwise(exchange)
+        head = context.scope.method == "HEAD" and self._table.find("GET", context.scope.path) is not None
+        if context.user is None and not head:
+            raise anonymous_refusal(self._options.auth, context, "paths are hidden from who is not signed in")
+        match = self._table.find_otherwise(context)
         if match is None:
-            exchange.answered = True
+            context.answered = True
             return
-        exchange.values = match.values
-        exchange.follow(self._table.steps[id(match.route)])
+        context.values = match.values
+        context.follow(self._table.steps[id(match.route)])
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
@@ -384,21 +388,23 @@ class Application:
             protocol.response_bytes(problem.status, headers, body)
 
 
-def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
+def client_of(options: WorkerOptions, host: HostState) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
     stores = any(isinstance(one, ObjectStore) for one in options.uploads.handlers.values())
     if not outbound.types.enabled and not outbound.proxy.enabled and not stores:
         return None
-    from rowcall.service.upstream.circuits import SIZE, Circuits
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.http_client.circuit_breakers import SIZE, CircuitBreakers
+    from rowcall.service.http_client.client import Client
 
     client = outbound.client
     meters = upstream_meters(options, host)
     if not client.breaker_failures:
         return Client(client, meters=meters)
-    circuits = Circuits(host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds)
-    return Client(client, circuits, meters)
+    circuit_breakers = CircuitBreakers(
+        host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds
+    )
+    return Client(client, circuit_breakers, meters)
 
 
 def status_of(error: Exception) -> int:

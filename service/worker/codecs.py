@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.documents.as_sent import OIDS as SAFE_OIDS
+from rowcall.core.documents.wire_types import OIDS as SAFE_OIDS
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.options.worker import WorkerOptions

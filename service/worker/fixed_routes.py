@@ -7,25 +7,25 @@ from dataclasses import replace
 from functools import partial
 
 from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.documents.as_sent import as_sent
+from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.service.auth.antiforgery import guards, token_routes
 from rowcall.service.auth.cross_site import foreign_refusal
-from rowcall.service.auth.refreshing import refresh_routes
-from rowcall.service.cache.tags import tag_routes
+from rowcall.service.auth.token_refresh import refresh_routes
+from rowcall.service.cache.tag_invalidation import tag_routes
 from rowcall.service.database.databases import Databases
-from rowcall.service.edition.edition import Edition
-from rowcall.service.exchange.exchange import Step
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
-from rowcall.service.limits.steps import limit_named
+from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.operations.audit_trail import note_signing
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.self_calls import SelfCalls
+from rowcall.service.request.subrequests import Subrequests
+from rowcall.service.request_context.request_context import Step
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 Found = Iterable[tuple[str, str, tuple[Step, ...]]]
 """Methods, paths, steps."""
@@ -71,29 +71,29 @@ def _passkeys(services: Services, databases: Databases) -> Found:
     return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
 
 
-def edition_routes(
-    edition: Edition, services: Services, inside: SelfCalls | None
+def snapshot_routes(
+    snapshot: SchemaSnapshot, services: Services, send_subrequest: Subrequests | None
 ) -> Iterator[tuple[Route, tuple[Step, ...]]]:
     """Documents about the endpoints, and their tools. inside: how tools call them; None: there are none."""
     options = services.options
-    told = _told(edition, options)
+    told = _told(snapshot, options)
     # Imported where they are used: what others are told is a tenth of all modules, and most services tell nothing.
-    if options.openapi is not None or options.tool_schemas is not None or edition.example_requests:
+    if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
 
-        for path, step in document_routes(*told, edition.example_requests, options.openapi, options.tool_schemas):
+        for path, step in document_routes(*told, snapshot.example_requests, options.openapi, options.tool_schemas):
             yield Route("GET", path.lower(), (), ()), (step,)
-    if inside is not None and options.mcp is not None:
+    if send_subrequest is not None and options.mcp is not None:
         from rowcall.service.mcp.server import mcp_routes
 
         services = replace(services, limiting=partial(limit_named, services))
         foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
-        server = mcp_routes(*told, options.mcp, services, inside.call_for_caller, guards(services), foreign)
+        server = mcp_routes(*told, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
         for method, path, steps in server:
             yield Route(method, path.lower(), (), (), method == "GET" and path == options.mcp.path), steps
 
 
-def _told(edition: Edition, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
+def _told(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
     """The endpoints as others are told about them."""
     safe, resolve = options.safe_numbers, options.resolve_nested
-    return as_sent(edition.endpoints, edition.types_of, safe_numbers=safe, resolve_nested=resolve)
+    return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)

@@ -21,8 +21,8 @@ from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, Worker
 from granian.http import HTTP1Settings, HTTP2Settings
 
 from rowcall.ext.base.response_guard import GuardedProtocol, InvalidResponseError
-from rowcall.service.exchange.protocols import HeadersProtocol
 from rowcall.service.options.worker import HttpOptions
+from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.sockets.listeners import BACKLOG, Listener, Tls
 
 log = logging.getLogger("rowcall")
@@ -44,9 +44,9 @@ class _Scheduler(CallbackScheduler):
         arrived: deque[Any] = deque()
         wake = loop.call_soon_threadsafe
 
-        def say_goodbye() -> None:
+        def announce_close() -> None:
             nonlocal handle
-            handle = saying_goodbye(handle)
+            handle = with_connection_close(handle)
 
         def start_arrived() -> None:
             # Those that arrive meanwhile come in the next turn, so that answers are not kept waiting.
@@ -69,7 +69,7 @@ class _Scheduler(CallbackScheduler):
                 wake(start_arrived)
 
         self._schedule_fn = schedule
-        self.say_goodbye = say_goodbye
+        self.announce_close = announce_close
         """From now on."""
 
 
@@ -112,10 +112,10 @@ class HttpServer:
         signal.add_cb(lambda: self._loop.call_soon_threadsafe(self._stopped.set))
         self._serve(self._scheduler, self._loop, self._signal)
 
-    def say_goodbye(self) -> None:
+    def announce_close(self) -> None:
         """Each answer asks its client to come back on another connection, so that nobody is sending a request on one
         that is closed."""
-        self._scheduler.say_goodbye()
+        self._scheduler.announce_close()
 
     async def stop(self, seconds: float) -> bool:
         """Refuses what is new at once and waits for what runs. False when the time was too short."""
@@ -129,7 +129,7 @@ class HttpServer:
         return True
 
 
-def saying_goodbye(handle: Handle) -> Handle:
+def with_connection_close(handle: Handle) -> Handle:
     """HTTP/2 has a frame for it, which granian sends when it stops."""
 
     def handle_once_more(scope: Any, protocol: Any) -> None:

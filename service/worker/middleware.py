@@ -14,11 +14,11 @@ import orjson
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.forwarded_headers import is_allowed
-from rowcall.service.exchange.client_address import client_reader
-from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
 from rowcall.service.log.request_line import Seen
 from rowcall.service.log.request_log import with_correlation, with_log
 from rowcall.service.options.worker import HttpOptions, WorkerOptions
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol
 from rowcall.service.response.browsers import with_cors, with_security_headers
 from rowcall.service.sockets.listeners import Listener
 from rowcall.service.worker.application import Application

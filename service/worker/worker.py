@@ -20,16 +20,17 @@ from functools import partial
 import uvloop
 
 from rowcall.service.background import Background
-from rowcall.service.edition.collector import keep, paused
-from rowcall.service.edition.edition import Edition
-from rowcall.service.edition.parts import EditionParts
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
+from rowcall.service.snapshot.garbage_collection import keep, paused
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.snapshot.snapshot_transfer import SnapshotParts
 from rowcall.service.sockets.accepting import stop_accepting
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.sockets.unused_connections import Clients, close_unused
 from rowcall.service.supervisor.channel import (
+    ActivateSnapshot,
     Channel,
     EventsArrived,
     EventsPublished,
@@ -39,20 +40,19 @@ from rowcall.service.supervisor.channel import (
     KeysWanted,
     Leave,
     Logged,
-    NoticeUnheard,
+    NoticeNotPublished,
     Part,
-    Prepare,
-    PrepareChange,
-    Prepared,
+    PrepareSnapshot,
+    PrepareSnapshotChange,
     ProfileTaken,
     ProfileWanted,
     Sample,
     Sampled,
     Serving,
+    SnapshotPrepared,
     Stale,
     Start,
     Stop,
-    Swap,
     TakeProfile,
     TokenJudged,
     TokenUsed,
@@ -88,7 +88,7 @@ class Worker:
             for one in start.listeners
         ]
         self._background = Background()
-        self._parts = EditionParts()
+        self._parts = SnapshotParts()
         self._unreadable: Exception | None = None
         """What stands in the way of the edition that is being told."""
         self._stopping = asyncio.Event()
@@ -96,7 +96,7 @@ class Worker:
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
         self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
-        self._application.unheard.tell = lambda path, severity: channel.send(NoticeUnheard(path, severity))
+        self._application.unheard.tell = lambda path, severity: channel.send(NoticeNotPublished(path, severity))
         self._feed = self._application.events.feed
         self._feed.send = lambda packed: channel.send(EventsPublished(packed))
         self._feed.want = lambda wanted: channel.send(EventsWanted(wanted))
@@ -144,7 +144,7 @@ class Worker:
                 return
             if isinstance(message, Part):
                 self._take(message)
-            elif isinstance(message, Prepare | PrepareChange):
+            elif isinstance(message, PrepareSnapshot | PrepareSnapshotChange):
                 self._prepare(message)
             elif isinstance(message, Keys):
                 self._application.keys.ring = message.ring
@@ -158,8 +158,8 @@ class Worker:
                 self._background.start(self._profile(message))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
-            elif isinstance(message, Swap):
-                self._swap(message.number)
+            elif isinstance(message, ActivateSnapshot):
+                self._activate_snapshot(message.number)
             elif isinstance(message, Leave):
                 self._leave(message)
             elif isinstance(message, Stop):
@@ -172,57 +172,57 @@ class Worker:
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
 
-    def _take(self, part: Part) -> Edition | None:
+    def _take(self, part: Part) -> SchemaSnapshot | None:
         """The edition, with its last part. What cannot be read is told then."""
         if not part.index:
-            self._parts, self._unreadable = EditionParts(), None
-        edition = None
+            self._parts, self._unreadable = SnapshotParts(), None
+        snapshot = None
         try:
             if self._unreadable is None:
                 with paused():
-                    edition = self._parts.take(part.pickled)
-                    if not self._application.edition.number:
+                    snapshot = self._parts.take(part.pickled)
+                    if not self._application.snapshot.number:
                         keep(first=True)
         except Exception as error:
             self._unreadable = error
-        return edition
+        return snapshot
 
-    def _told(self, message: Prepare | PrepareChange, served: Edition) -> Edition:
+    def _told(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
         """Raises whatever goes wrong when it is read."""
-        if isinstance(message, PrepareChange):
-            return message.edition(served)
-        edition = self._take(message.part)
-        self._parts = EditionParts()  # its memory of what it has read
-        if edition is None:
+        if isinstance(message, PrepareSnapshotChange):
+            return message.snapshot(served)
+        snapshot = self._take(message.part)
+        self._parts = SnapshotParts()  # its memory of what it has read
+        if snapshot is None:
             raise self._unreadable or ValueError(f"parts of edition {message.number} are missing")
-        return edition
+        return snapshot
 
-    def _prepare(self, message: Prepare | PrepareChange) -> None:
+    def _prepare(self, message: PrepareSnapshot | PrepareSnapshotChange) -> None:
         number = message.number
         try:
             with paused():
-                served = self._application.edition
+                served = self._application.snapshot
                 self._application.prepare(self._told(message, served))
                 if not served.number:
                     keep(first=True)
         except Exception as error:
             log.exception("edition %d cannot be built", number)
-            self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))
+            self._channel.send(SnapshotPrepared(number, f"{type(error).__name__}: {error}"))
             return
-        self._channel.send(Prepared(number))
+        self._channel.send(SnapshotPrepared(number))
 
-    def _swap(self, number: int) -> None:
-        self._application.swap(number)
+    def _activate_snapshot(self, number: int) -> None:
+        self._application.activate_snapshot(number)
         for server in self._servers:
             server.start()
         self._channel.send(Serving(number))
 
     def _leave(self, message: Leave) -> None:
-        leaving = self._application.leaving
-        if message.closing and not leaving.closing:
+        drain_state = self._application.drain_state
+        if message.closing and not drain_state.closing:
             for server in self._servers:
-                server.say_goodbye()
-        leaving.unready, leaving.closing = message.unready, message.closing
+                server.announce_close()
+        drain_state.unready, drain_state.closing = message.unready, message.closing
         if message.succeeded:
             self._application.retire_answers()
         if message.deaf:

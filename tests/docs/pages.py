@@ -27,7 +27,7 @@ _NAMED = re.compile(r"⟨(\w+)⟩")
 
 
 @dataclass(frozen=True)
-class Exchange:
+class RequestContext:
     """One request and what the page says it gives."""
 
     line: int
@@ -69,7 +69,7 @@ class Page:
     sql: str
     files: tuple[tuple[str, str], ...]
     """Names and texts of .sql files."""
-    exchanges: tuple[Exchange | Stream, ...]
+    contexts: tuple[RequestContext | Stream, ...]
     """In the order of the page."""
 
 
@@ -82,7 +82,7 @@ def read_page(path: Path) -> Page:
     settings: dict[str, str] = {}
     sql: list[str] = []
     files: list[tuple[str, str]] = []
-    exchanges: list[Exchange | Stream] = []
+    contexts: list[RequestContext | Stream] = []
     text = path.read_text(encoding="utf-8")
     for block in _BLOCK.finditer(text):
         if block["kind"] == "json rowcall.json":
@@ -94,10 +94,10 @@ def read_page(path: Path) -> Page:
         elif " wwwroot/" in block["kind"]:
             files.append((block["kind"].partition(" ")[2], block["text"].removesuffix("\n")))
         elif block["kind"] == "http":
-            exchanges += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
+            contexts += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
         elif block["kind"] == "events":
-            exchanges.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
-    return Page(path.name, settings, "\n".join(sql), tuple(files), tuple(exchanges))
+            contexts.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
+    return Page(path.name, settings, "\n".join(sql), tuple(files), tuple(contexts))
 
 
 def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:
@@ -159,15 +159,15 @@ def _sent(text: str) -> Sent:
     return Sent(method, target, tuple((name.strip(), value.strip()) for name, _, value in fields), body)
 
 
-def _exchanges(block: str, first_line: int) -> Iterator[Exchange]:
+def _exchanges(block: str, first_line: int) -> Iterator[RequestContext]:
     line = first_line
     for text in _REQUEST.split(block):
         if text.strip():
-            yield _exchange(text, line)
+            yield _context(text, line)
         line += text.count("\n")
 
 
-def _exchange(text: str, line: int) -> Exchange:
+def _context(text: str, line: int) -> RequestContext:
     status = _RESPONSE.search(text)
     if status is None:
         raise ValueError(f"line {line}: a request without a response")
@@ -178,7 +178,7 @@ def _exchange(text: str, line: int) -> Exchange:
     method, _, target = request_line.partition(" ")
     headers, body = _message(rest)
     promised_headers, promised_body = _message(text[status.end() :])
-    return Exchange(line, method, target, headers, body, code, promised_headers, promised_body)
+    return RequestContext(line, method, target, headers, body, code, promised_headers, promised_body)
 
 
 def _message(text: str) -> tuple[tuple[tuple[str, str], ...], str]:

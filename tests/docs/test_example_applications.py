@@ -46,7 +46,7 @@ def _listens(port: int) -> bool:
 @pytest.mark.parametrize("folder", APPLICATIONS, ids=lambda folder: folder.name)
 def test_an_application_does_what_its_readme_says(folder: Path, own_database: Database, serve_once: Serve) -> None:
     page = read_page(folder / "README.md")
-    assert page.exchanges
+    assert page.contexts
     settings = application_settings(folder)
     with _beside(folder) as variables, pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
@@ -57,8 +57,8 @@ def test_an_application_does_what_its_readme_says(folder: Path, own_database: Da
 def _check(folder: Path, page: Page, settings: dict[str, str], own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, (folder / "schema.sql").read_text(encoding="utf-8"), settings)
     wrong = [
-        f"line {exchange.line}: {exchange.method} {exchange.target}: {difference}"
-        for exchange in page.exchanges
-        for difference in _differences(exchange, _send(service.client, exchange, {}), {})
+        f"line {context.line}: {context.method} {context.target}: {difference}"
+        for context in page.contexts
+        for difference in _differences(context, _send(service.client, context, {}), {})
     ]
     assert not wrong, "\n".join(wrong)

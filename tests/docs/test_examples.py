@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from rowcall.core.config.table import KEYS, knows
-from tests.docs.pages import FOLDER, Exchange, Page, Stream, filled, fits, pages
+from tests.docs.pages import FOLDER, Page, RequestContext, Stream, filled, fits, pages
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.service import Service
@@ -18,7 +18,7 @@ from tests.harness.sql_files import write_files
 from tests.http.conftest import Serve
 
 PAGES = pages()
-WITH_EXAMPLES = [page for page in PAGES if page.exchanges]
+WITH_EXAMPLES = [page for page in PAGES if page.contexts]
 
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]+))?\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -39,14 +39,14 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [
-        f"{page.name}:{exchange.line}: {difference}"
-        for exchange in page.exchanges
-        for difference in _wrong(exchange, service, known)
+        f"{page.name}:{context.line}: {difference}"
+        for context in page.contexts
+        for difference in _wrong(context, service, known)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def _wrong(example: Exchange | Stream, service: Service, known: dict[str, str]) -> Iterator[str]:
+def _wrong(example: RequestContext | Stream, service: Service, known: dict[str, str]) -> Iterator[str]:
     if isinstance(example, Stream):
         yield from _wrong_stream(example, service, known)
         return
@@ -67,27 +67,27 @@ def _wrong_stream(example: Stream, service: Service, known: dict[str, str]) -> I
             yield f"GET {opening.target}: got\n{stream.body.decode()}\nand the page says\n{example.promised}"
 
 
-def _send(client: httpx.Client, exchange: Exchange, known: dict[str, str]) -> httpx.Response:
-    headers = [(name, filled(value, known)) for name, value in exchange.headers]
-    body = filled(exchange.body, known)
+def _send(client: httpx.Client, context: RequestContext, known: dict[str, str]) -> httpx.Response:
+    headers = [(name, filled(value, known)) for name, value in context.headers]
+    body = filled(context.body, known)
     if dict(headers).get("content-type", "").startswith("multipart/"):
         # Its lines end in CRLF, which a page does not show.
         body = body.replace("\n", "\r\n")
     content = body.encode() or None
-    return client.request(exchange.method, filled(exchange.target, known), headers=headers, content=content)
+    return client.request(context.method, filled(context.target, known), headers=headers, content=content)
 
 
-def _differences(exchange: Exchange, response: httpx.Response, known: dict[str, str]) -> Iterator[str]:
-    if response.status_code != exchange.status:
-        yield f"status {response.status_code}, the page says {exchange.status}"
-    promised = dict.fromkeys(["content-type", *(name for name, _ in exchange.promised_headers)])
+def _differences(context: RequestContext, response: httpx.Response, known: dict[str, str]) -> Iterator[str]:
+    if response.status_code != context.status:
+        yield f"status {response.status_code}, the page says {context.status}"
+    promised = dict.fromkeys(["content-type", *(name for name, _ in context.promised_headers)])
     for name in promised:
-        wanted = [value for key, value in exchange.promised_headers if key == name]
+        wanted = [value for key, value in context.promised_headers if key == name]
         got = response.headers.get_list(name)
         if len(got) != len(wanted) or not all(fits(*pair, known) for pair in zip(wanted, got, strict=True)):
             yield f"{name} {got}, the page says {wanted}"
-    if not fits(exchange.promised_body, response.content.decode(errors="replace"), known):
-        yield f"the body is\n{response.text[:500]}\nand the page says\n{exchange.promised_body[:500]}"
+    if not fits(context.promised_body, response.content.decode(errors="replace"), known):
+        yield f"the body is\n{response.text[:500]}\nand the page says\n{context.promised_body[:500]}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

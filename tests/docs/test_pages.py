@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import Exchange, fits, read_page
+from tests.docs.pages import RequestContext, fits, read_page
 
 PAGE = """\
 # A page
@@ -57,9 +57,9 @@ def test_a_page_is_configuration_sql_and_exchanges(tmp_path: Path) -> None:
         "Service:ExcludeNames:1": "b",
     }
     assert page.sql == "select 1;\n"
-    assert page.exchanges == (
-        Exchange(16, "GET", "/one", (), "", 204, (), ""),
-        Exchange(
+    assert page.contexts == (
+        RequestContext(16, "GET", "/one", (), "", 204, (), ""),
+        RequestContext(
             20, "POST", "/two?x=1", (("accept", "*/*"),), '{"a":1}', 200,
             (("content-type", "text/plain"),), "first\n\nthird",
         ),

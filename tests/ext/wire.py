@@ -13,7 +13,7 @@ import psycopg
 import uvloop
 
 from rowcall.ext.driver.connection import Connection
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from tests.harness.database import Database
@@ -35,18 +35,18 @@ def statement(sql: str, nparams: int = 0, *, rows: bool = True) -> Statement:
     return Statement(next(_ids), sql.encode(), nparams, renderer)
 
 
-def request(of: Statement | str, *values: str | None, **attributes: Any) -> Request:
+def execution(of: Statement | str, *values: str | None, **attributes: Any) -> Execution:
     """With a waiter, so to be made inside the loop."""
     if isinstance(of, str):
         of = statement(of, len(values))
-    made = Request(of, [None if value is None else value.encode() for value in values])
+    made = Execution(of, [None if value is None else value.encode() for value in values])
     made.waiter = asyncio.get_running_loop().create_future()
     for name, value in attributes.items():
         setattr(made, name, value)
     return made
 
 
-async def outcome(made: Request) -> Request:
+async def outcome(made: Execution) -> Execution:
     """`made`, when it is done or streams."""
     if made.waiter is not None:
         await made.waiter
@@ -55,7 +55,7 @@ async def outcome(made: Request) -> Request:
 
 async def answer(connection: Connection, of: Statement | str, *values: str | None) -> Any:
     """The rows of one successful run."""
-    made = request(of, *values)
+    made = execution(of, *values)
     assert connection.submit(made)
     await outcome(made)
     assert made.succeeded, (made.error, made.loss, made.failure)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
+from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, ResponseTable
 from tests.fuzz.mutation import main
 
 SIZES = (LEAST,) * 4 + (LEAST + 4096 * 3 + 77, 1 << 18, 1 << 20, SPLIT)
@@ -98,7 +98,7 @@ class Trial:
         self.shards = 8 if size >= SPLIT else 1
         self.room = room_of(size // self.shards // HEAD * HEAD)
         self.memory = bytearray(size)
-        self.tables = [AnswerTable(self.memory, process, Entry) for process in (1, 2)]
+        self.tables = [ResponseTable(self.memory, process, Entry) for process in (1, 2)]
         self.judge = Judge()
         self.at = 1000.0
 
@@ -109,7 +109,7 @@ class Trial:
         return self.choices.of(2)
 
     @property
-    def table(self) -> AnswerTable[Entry]:
+    def table(self) -> ResponseTable[Entry]:
         return self.tables[self.process]
 
     @property
@@ -140,7 +140,7 @@ class Trial:
         """It may have been given to somebody else."""
         return lease.ends != 0 and self.at >= lease.ends
 
-    def is_forgotten(self, tags: tuple[str, ...], began: float) -> bool:
+    def is_invalidated(self, tags: tuple[str, ...], began: float) -> bool:
         return any(self.judge.forgotten_tags.get(tag, 0.0) >= began for tag in tags)
 
     def has_room(self, more: int = 0) -> bool:
@@ -178,14 +178,23 @@ class Trial:
 
     def run(self) -> None:
         steps = (self.keep, self.keep, self.put, self.put, self.find, self.find, self.begin, self.begin, self.end)
-        steps += (self.has, self.forget, self.forget, self.forget_tag, self.forget_all, self.prune, self.wait, self.die)
+        steps += (
+            self.has,
+            self.forget,
+            self.forget,
+            self.invalidate_tag,
+            self.invalidate_all,
+            self.prune,
+            self.wait,
+            self.die,
+        )
         while not self.choices.over:
             steps[self.choices.of(len(steps))]()
         if self.has_room():
             assert all(self.table.find(key, self.at) for key in self.judge.entries if self.is_live(key))
 
     def empty(self) -> None:
-        self.tables[0].forget_all(b"")
+        self.tables[0].invalidate_all(b"")
         assert self.tables[1].count == 0
         assert self.tables[1].used <= self.judge.marks * 256 * self.shards, "only marks are left"
 
@@ -252,7 +261,7 @@ class Trial:
             assert entry.tags
             assert self.judge.marks
             return
-        assert not self.is_forgotten(entry.tags, max(lease.began, self.at - KNOWN))
+        assert not self.is_invalidated(entry.tags, max(lease.began, self.at - KNOWN))
         if entry.ends == 0 or entry.ends > entry.written:
             self.note(key, entry)
 
@@ -260,7 +269,7 @@ class Trial:
         process, key, entry = self.process, self.key, self.entry
         began = self.at - self.choices.of(3)
         said = self.tables[process].put(key, entry, began, self.at)
-        if self.judge.forgotten.get(key, 0.0) >= began or self.is_forgotten(entry.tags, began):
+        if self.judge.forgotten.get(key, 0.0) >= began or self.is_invalidated(entry.tags, began):
             assert not said
         elif said:
             self.note(key, entry)
@@ -293,7 +302,7 @@ class Trial:
             self.judge.forgotten[key] = self.at
             self.make_room()
 
-    def forget_tag(self) -> None:
+    def invalidate_tag(self) -> None:
         tag, most = TAGS[self.choices.of(len(TAGS))], (1, 3, 1000)[self.choices.of(3)]
         self.judge.forgotten_tags[tag] = self.at
         had_room = self.has_room()
@@ -301,7 +310,7 @@ class Trial:
         live = sum(map(self.is_live, having))
         count, more, process = 0, True, self.process
         while more:
-            found, more = self.tables[process].forget_tag(tag.encode(), self.at, most)
+            found, more = self.tables[process].invalidate_tag(tag.encode(), self.at, most)
             count += found
         # The oldest may have had to go for the mark.
         assert count <= live if not had_room else count == live
@@ -314,11 +323,11 @@ class Trial:
         if not had_room or not self.has_room():
             self.look_who_had_to_go()
 
-    def forget_all(self) -> None:
+    def invalidate_all(self) -> None:
         prefix = self.key[:200]
         if len(prefix) < 5:
             return
-        self.table.forget_all(prefix)
+        self.table.invalidate_all(prefix)
         for key in [key for key in self.judge.entries if key.startswith(prefix)]:
             del self.judge.entries[key]
 
@@ -335,9 +344,9 @@ class Trial:
         if self.choices.of(4):
             return
         process = self.process
-        self.tables[1 - process].forget_process(process + 1)
+        self.tables[1 - process].release_process(process + 1)
         self.judge.leases = {key: lease for key, lease in self.judge.leases.items() if lease.process != process}
-        self.tables[process] = AnswerTable(self.memory, process + 1, Entry)
+        self.tables[process] = ResponseTable(self.memory, process + 1, Entry)
 
     # --- something else writes to the memory ------------------------------------------------------------------------
 
@@ -348,7 +357,7 @@ class Trial:
                 self.step_anyhow(dice)
             if dice.random() < 0.3:
                 with suppress(ValueError):
-                    self.tables[0] = AnswerTable(self.memory, 1, Entry)
+                    self.tables[0] = ResponseTable(self.memory, 1, Entry)
         for table in self.tables:
             table.retire()
             assert (table.count, table.used) == (0, 0)
@@ -386,11 +395,11 @@ class Trial:
         elif done == 5:
             table.forget(key, self.at, noted=True)
         elif done == 6:
-            table.forget_tag(dice.choice(TAGS).encode(), self.at, 100)
+            table.invalidate_tag(dice.choice(TAGS).encode(), self.at, 100)
         elif done == 7:
             table.prune(self.at)
         else:
-            table.forget_all(key[:1])
+            table.invalidate_all(key[:1])
         self.wait()
 
 

@@ -8,7 +8,7 @@ Reads out of bounds show when the extensions are built with ASAN=1 and Python ru
 
 from __future__ import annotations
 
-from rowcall.ext.base.heads import are_sound, lowered, request_head
+from rowcall.ext.base.http_heads import are_sound, lowered, request_head
 from tests.ext.twins.heads import assert_read_as_llhttp_reads
 from tests.fuzz.mutation import main
 

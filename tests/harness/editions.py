@@ -9,10 +9,10 @@ from rowcall.core.config import Settings
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections
 from rowcall.service.command.switches import parse_arguments
-from rowcall.service.edition.edition import Edition
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from tests.harness.database import Database
 
 
@@ -22,13 +22,13 @@ def settings_of(database: Database, settings: Mapping[str, str] | None = None) -
     return load(parse_arguments([f"--{key}={value}" for key, value in chosen.items()])).settings
 
 
-def read_edition(database: Database, settings: Mapping[str, str] | None = None) -> Edition:
+def read_edition(database: Database, settings: Mapping[str, str] | None = None) -> SchemaSnapshot:
     found = settings_of(database, settings)
     with connections(found, demo=False) as opened:
         options = worker_options(found, opened)
-        reader = EndpointReader(found, options, opened.plan, exposure(found, options, opened.plan))
+        reader = SnapshotReader(found, options, opened.plan, exposure(found, options, opened.plan))
         return asyncio.run(_read(reader))
 
 
-async def _read(reader: EndpointReader) -> Edition:
+async def _read(reader: SnapshotReader) -> SchemaSnapshot:
     return await reader.first()

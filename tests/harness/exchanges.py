@@ -18,13 +18,13 @@ import pytest
 from tests.harness.expect import BYTES, JSON, TEXT, answer, problem
 from tests.harness.service import Service
 
-Exchange = tuple[str, str] | tuple[str, str, Mapping[str, str | None]]
+RequestContext = tuple[str, str] | tuple[str, str, Mapping[str, str | None]]
 """Request, answer, and the headers that the answer must have."""
 
 _TYPES = {"": JSON, "J": JSON, "T": TEXT, "B": BYTES}
 
 
-def cases(rows: Iterable[Exchange]) -> Iterable[object]:
+def cases(rows: Iterable[RequestContext]) -> Iterable[object]:
     """For `parametrize`: each has its request as its name."""
     return [pytest.param(row, id=f"{number}-{row[0][:60]}") for number, row in enumerate(rows)]
 
@@ -37,9 +37,9 @@ def ask(service: Service, request: str, headers: Mapping[str, str] | None = None
     return service.request(method, target, content=content, headers={**sent, **(headers or {})})
 
 
-def check(service: Service, exchange: Exchange, headers: Mapping[str, str] | None = None) -> None:
+def check(service: Service, context: RequestContext, headers: Mapping[str, str] | None = None) -> None:
     """Send the request, and compare."""
-    compare(ask(service, exchange[0], headers), exchange[1], dict(exchange[2]) if len(exchange) == 3 else {})
+    compare(ask(service, context[0], headers), context[1], dict(context[2]) if len(context) == 3 else {})
 
 
 def compare(
@@ -65,14 +65,14 @@ def compare(
     _same({name: response.headers.get(name) for name in wanted_headers}, wanted_headers)
 
 
-def check_in_order(service: Service, exchanges: Iterable[Exchange]) -> None:
+def check_in_order(service: Service, contexts: Iterable[RequestContext]) -> None:
     """For requests that see what earlier ones have done: as tests of their own they might run in several processes."""
     failed = []
-    for exchange in exchanges:
+    for context in contexts:
         try:
-            check(service, exchange)
+            check(service, context)
         except AssertionError as error:
-            failed.append(f"{exchange[0]}: {error}")
+            failed.append(f"{context[0]}: {error}")
     assert not failed, "\n".join(failed)
 
 

@@ -119,10 +119,10 @@ def _be_template(channel: socket.socket) -> NoReturn:
     from rowcall.service import cli
     from rowcall.service.auth.passkeys import verification  # noqa: F401
     from rowcall.service.command import serve  # noqa: F401
+    from rowcall.service.http_client import client  # noqa: F401
     from rowcall.service.limits import redis_permits  # noqa: F401
-    from rowcall.service.store import redis_link  # noqa: F401
+    from rowcall.service.shared_state import redis_link  # noqa: F401
     from rowcall.service.supervisor import run  # noqa: F401
-    from rowcall.service.upstream import client  # noqa: F401
     from rowcall.service.worker import worker  # noqa: F401
 
     assert single_threaded(), "a thread would be missing in a copy"

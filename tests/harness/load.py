@@ -32,14 +32,14 @@ class Outcome:
     detail: str = ""
 
 
-Request = Callable[[int], tuple[str, str, bytes]]
+Execution = Callable[[int], tuple[str, str, bytes]]
 """From the request's number to method, target and body."""
 
 
 class Load:
     """`with Load(port, request) as load:` runs until the block ends; afterwards `outcomes` holds everything."""
 
-    def __init__(self, port: int, request: Request, clients: int = 16, *, keep_alive: bool = True) -> None:
+    def __init__(self, port: int, request: Execution, clients: int = 16, *, keep_alive: bool = True) -> None:
         """keep_alive: False uses a new connection for each request."""
         self._keep_alive = keep_alive
         self._port = port
@@ -78,7 +78,7 @@ class Load:
             number = next(self._numbers)
             try:
                 connection = connection or await Connection.open(self._port)
-                status, body = await asyncio.wait_for(connection.exchange(*self._request(number)), REQUEST_SECONDS)
+                status, body = await asyncio.wait_for(connection.context(*self._request(number)), REQUEST_SECONDS)
                 self.outcomes.append(Outcome(number, status, body))
             except (OSError, EOFError, TimeoutError) as error:
                 self.outcomes.append(Outcome(number, 0, b"", f"{type(error).__name__}: {error}"))
@@ -105,7 +105,7 @@ class Connection:
     async def open(cls, port: int) -> Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def exchange(
+    async def context(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> tuple[int, bytes]:
         if self._reader._buffer:  # type: ignore[attr-defined]

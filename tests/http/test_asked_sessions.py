@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from rowcall.service.exchange.exchange import ClientGoneError
-from rowcall.service.identity.asked import Asked
+from rowcall.service.identity.introspection_cache import IntrospectionCache
+from rowcall.service.request_context.request_context import ClientDisconnectedError
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
@@ -190,7 +190,7 @@ def test_one_question_for_many_requests() -> None:
     """Whoever asks may leave, and another one asks then; what was answered is good for a while."""
 
     async def drill() -> tuple[list[object], int]:
-        asked = Asked[str](60.0)
+        asked = IntrospectionCache[str](60.0)
         questions = 0
         first = asyncio.Event()
 
@@ -198,7 +198,7 @@ def test_one_question_for_many_requests() -> None:
             nonlocal questions
             questions += 1
             await first.wait()
-            raise ClientGoneError("gone")
+            raise ClientDisconnectedError("gone")
 
         async def stays() -> str | None:
             nonlocal questions
@@ -213,7 +213,7 @@ def test_one_question_for_many_requests() -> None:
         return [*await asyncio.gather(*asking, return_exceptions=True), asked.known("k")], questions
 
     answers, questions = asyncio.run(drill())
-    assert isinstance(answers[0], ClientGoneError)
+    assert isinstance(answers[0], ClientDisconnectedError)
     assert answers[1:] == ["kiri"] * 5 + [("kiri",)]
     assert questions == 2
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from rowcall.core.codegen.files import client_files
-from rowcall.service.edition.edition import Edition
 from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.editions import read_edition, settings_of
 from tests.harness.node import compile_strictly, run
@@ -383,19 +383,19 @@ export const id = (entry: Entry): number | null => typeof entry["oid"] === "numb
 
 
 @pytest.fixture(scope="module")
-def edition(made: Database) -> Edition:
+def snapshot(made: Database) -> SchemaSnapshot:
     return read_edition(made, PLAIN)
 
 
 @pytest.fixture
-def write(edition: Edition, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
+def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
     """Writes the files that a start with these settings does."""
 
     def write(folder: Path, settings: Mapping[str, str]) -> None:
         chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
         options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
-        for one in client_files(edition.endpoints, edition.types_of, {}, options, now="now"):
+        for one in client_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now"):
             path = folder / one.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(one.text or "", encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.options import DartOptions
-from rowcall.service.edition.edition import Edition
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.dart import mistakes_in_dart
 from tests.harness.database import Database
 from tests.harness.editions import read_edition
@@ -108,20 +108,20 @@ Generate = Callable[..., dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def edition(database: Database) -> Edition:
+def snapshot(database: Database) -> SchemaSnapshot:
     database.execute(SQL)
     return read_edition(database, {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"})
 
 
 @pytest.fixture
-def generate(edition: Edition, tmp_path: Path) -> Generate:
+def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
     """Texts by name of the file, each of which is Dart."""
 
     def made(**changes: Any) -> dict[str, str]:
         options = replace(PLAIN, **changes)
         files = {
             one.path: one.text or ""
-            for one in dart_files(edition.endpoints, edition.types_of, {}, options, now="now")
+            for one in dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
             if one.text is not None
         }
         for name, text in files.items():
@@ -145,8 +145,8 @@ def whole(text: str, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def plain(edition: Edition) -> dict[str, str]:
-    found = dart_files(edition.endpoints, edition.types_of, {}, PLAIN, now="now")
+def plain(snapshot: SchemaSnapshot) -> dict[str, str]:
+    found = dart_files(snapshot.endpoints, snapshot.types_of, {}, PLAIN, now="now")
     return {one.path: one.text or "" for one in found}
 
 
@@ -296,9 +296,9 @@ def test_the_content_type_is_that_of_the_request(public: str) -> None:
     assert "Content-Type" not in body(public, "importManifest")
 
 
-def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(edition: Edition) -> None:
+def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(snapshot: SchemaSnapshot) -> None:
     options = replace(PLAIN, status_code=True)
-    found = dart_files(edition.endpoints, edition.types_of, {}, options, now="now")
+    found = dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
     text = next(one.text for one in found if one.path == "public_api.dart") or ""
     error = text[text.index("class ApiError {") : text.index("class ApiResult<T>")]
     assert "  final String? hint;\n" in error
@@ -392,7 +392,9 @@ Future<List<FindParcelsResponse>> findParcels("""
     )
 
 
-def test_a_start_writes_the_files(edition: Edition, database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_start_writes_the_files(
+    snapshot: SchemaSnapshot, database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     """`edition` is asked for because it makes the routines."""
     section = "Service:DartClientCodeGen:"
     settings = {section + "Enabled": "true", section + "FilePath": str(tmp_path / "{0}.dart")}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -37,7 +37,7 @@ ERRORS = {
     "e_table": ("table_format = html", "select fail(_a)"),
 }
 
-ERROR_CASES: list[Exchange] = [
+ERROR_CASES: list[RequestContext] = [
     ("GET /api/e-default?a=P0001", "400 as told|P0001"),
     ("GET /api/e-default?a=P0004", "400 as told|P0004"),
     ("GET /api/e-default?a=42501", "403 Insufficient Privilege|42501"),
@@ -77,7 +77,7 @@ VALIDATIONS = {
     "v_null": "query_string_null_handling empty_string\nvalidate _a using not_null",
 }
 
-VALIDATION_CASES: list[Exchange] = [
+VALIDATION_CASES: list[RequestContext] = [
     ("GET /api/v-required?a=x", "200T x"),
     ("GET /api/v-required?a=", "400 Parameter 'a' is required"),
     ("GET /api/v-required", "404 'a'"),
@@ -141,7 +141,7 @@ COMMENTS: dict[str, tuple[str, str, str]] = {
     "k_sensitive": ("sensitive\nX-A: {a}", "_a text", "_a"),
 }
 
-COMMENT_CASES: list[Exchange] = [
+COMMENT_CASES: list[RequestContext] = [
     ("GET /api/k-rename?name=x&count=2", "200T x2"),
     ("GET /api/k-rename?firstName=x&count=2", "404 'firstName'"),
     ("GET /api/k-rename?name=x&n=2", "404 'n'"),
@@ -255,15 +255,15 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(ERROR_CASES))
-def test_errors_of_the_database_become_problems(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_errors_of_the_database_become_problems(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize("exchange", cases(VALIDATION_CASES))
-def test_values_are_validated(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_values_are_validated(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize("exchange", cases(COMMENT_CASES))
-def test_lines_of_the_comment_have_their_effect(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_lines_of_the_comment_have_their_effect(service: Service, context: RequestContext) -> None:
+    check(service, context)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import KIRI_STORED
@@ -46,7 +46,7 @@ LOGINS: dict[str, tuple[str, str]] = {
     "two_rows": ("user_id int, body text", "n, 'row ' || n from generate_series(1, 2) n"),
 }
 
-ANSWERS: list[Exchange] = [
+ANSWERS: list[RequestContext] = [
     ("POST /api/bare", "200E"),
     ("POST /api/of-nobody", "401 Unauthorized"),
     ("POST /api/of-nulls", "401 Unauthorized"),
@@ -164,9 +164,9 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(ANSWERS))
-def test_a_login_answers_as_its_row_says(service: Service, exchange: Exchange) -> None:
+def test_a_login_answers_as_its_row_says(service: Service, context: RequestContext) -> None:
     service.client.cookies.clear()
-    check(service, exchange)
+    check(service, context)
 
 
 @pytest.mark.parametrize("name", CLAIMS)

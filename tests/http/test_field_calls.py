@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -116,7 +116,7 @@ ROUTINES = [
      "time '10:30'", "HTTP"),
 ]  # fmt: skip
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("POST /api/hello-world", "200T hello"),
     ("POST /api/hello-world {}", "200T hello"),
     ("POST /api/hello-world/", "200T hello"),
@@ -231,5 +231,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)

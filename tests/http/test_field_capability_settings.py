@@ -15,7 +15,7 @@ import pytest
 import xlsxwriter
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
 from tests.http.conftest import Serve
@@ -245,8 +245,8 @@ def test_a_list_of_headers_replaces_the_default_one(service: Service, met: Upstr
         ("GET /replied?rStatusCode=x", "200T 2|202|x|t|NULL|text/plain|1"),
     ]),
 )  # fmt: skip
-def test_names_and_lists_are_those_of_the_configuration(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_names_and_lists_are_those_of_the_configuration(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize(("size", "query"), [(5, "&v=xxxxx"), (6, "")])
@@ -421,8 +421,8 @@ def test_without_handlers_nobody_takes_files(closed: Service) -> None:
         ("GET /api/one/purge?a=x", "404 there is no endpoint"),
     ]),
 )  # fmt: skip
-def test_what_is_switched_off(closed: Service, exchange: Exchange) -> None:
-    check(closed, exchange, {"X-Other": "o"})
+def test_what_is_switched_off(closed: Service, context: RequestContext) -> None:
+    check(closed, context, {"X-Other": "o"})
 
 
 def test_without_caching_nothing_is_kept(closed: Service) -> None:

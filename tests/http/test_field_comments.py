@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, ask, cases, check
+from tests.harness.exchanges import RequestContext, ask, cases, check
 from tests.harness.routines import Routine, routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -120,7 +120,7 @@ ROUTINES = [
 
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("POST /api/s01", "200T s01"),
     ("POST /api/s02", "200T s02"),
     ("GET /api/s03", "200T s03"),
@@ -271,8 +271,8 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.routines import Routine, routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -157,7 +157,7 @@ VALUES = [
     ("bytes_v", '"\\\\x00ff"', "200T \\x00ff"),
 ]
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("GET /api/moods?m=a&ms=a&ms=b%20c&o=x", '200T a|{a,"b c"}|x'),
     ("GET /api/moods?m=zz", "400 parameter '"),
     ('GET /api/quoted-in?tId=1&tNa"me=q&tM=a&tM=b%20c', '200T (1,q,"{a,""b c""}")'),
@@ -226,5 +226,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)

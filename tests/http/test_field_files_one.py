@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check, check_in_order
+from tests.harness.exchanges import RequestContext, cases, check, check_in_order
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -61,7 +61,7 @@ PATHS = {
 
 AB = '200 [{"a":1,"b":2}]'
 
-PATH_CASES: list[Exchange] = [
+PATH_CASES: list[RequestContext] = [
     ("GET /api/plant-list", AB),
     ("GET /API/Plant-List/", AB),
     ("GET /api/sub-folder/plant-list", "404"),
@@ -147,7 +147,7 @@ METHODS = {
     "m_merge.sql": "-- HTTP\ntruncate log",
 }
 
-METHOD_CASES: list[Exchange] = [
+METHOD_CASES: list[RequestContext] = [
     ('PUT /api/m-insert {"note":"m1"}', '200 [{"note":"m1","n":1}]'),
     ('PUT /api/m-insert {"note":"m1"}', "409 23505"),
     ("PUT /api/m-insert?note=x", "404 'note'"),
@@ -230,7 +230,7 @@ PARAMETERS = {
     "p_semicolon.sql": "-- HTTP GET\n-- @param $1 n int;\nselect $1 as n, 1 as one;",
 }
 
-PARAMETER_CASES: list[Exchange] = [
+PARAMETER_CASES: list[RequestContext] = [
     ("GET /api/p-positional?$1=x&$2=3", '200 [{"a":"x","b":3}]'),
     ("GET /api/p-positional?%241=x&%242=3", '200 [{"a":"x","b":3}]'),
     ("GET /api/p-positional?$1=x", "404 '$2'"),
@@ -323,8 +323,8 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("exchange", cases(PATH_CASES))
-def test_a_file_is_found_by_its_path_and_method(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_a_file_is_found_by_its_path_and_method(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def test_what_a_file_does_decides_its_method(service: Service) -> None:
@@ -332,5 +332,5 @@ def test_what_a_file_does_decides_its_method(service: Service) -> None:
 
 
 @pytest.mark.parametrize("exchange", cases(PARAMETER_CASES))
-def test_parameters_reach_the_statement(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_parameters_reach_the_statement(service: Service, context: RequestContext) -> None:
+    check(service, context)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check, check_in_order
+from tests.harness.exchanges import RequestContext, cases, check, check_in_order
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -304,7 +304,7 @@ def _with_tag(text: str) -> str:
     return text if "HTTP" in text else f"-- HTTP\n{text}"
 
 
-def _exchanges(rows: dict[str, Row]) -> list[Exchange]:
+def _exchanges(rows: dict[str, Row]) -> list[RequestContext]:
     return [row[1:] for row in rows.values()]
 
 
@@ -316,13 +316,13 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("exchange", cases(_exchanges(RESULTS)))
-def test_a_file_gives_what_its_statement_gives(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_a_file_gives_what_its_statement_gives(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize("exchange", cases(_exchanges(TEXTS)))
-def test_a_file_is_read_as_the_server_reads_it(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_a_file_is_read_as_the_server_reads_it(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def test_several_statements_answer_with_one_object(service: Service) -> None:

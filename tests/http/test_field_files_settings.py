@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -31,7 +31,7 @@ IGNORED = {
     "removes.sql": "delete from pg_class where false",
 }
 
-IGNORED_CASES: list[Exchange] = [
+IGNORED_CASES: list[RequestContext] = [
     ("GET /api/plain", '200 [{"a":1,"b":2}]'),
     ("GET /api/renamed?$1=3&$2=4", '200 [{"n":3,"m":"4"}]'),
     ("GET /api/renamed?$1=x&$2=4", "400 '$1' (integer)"),
@@ -61,7 +61,7 @@ PARSED = {
     "other.txt": "select 1",
 }
 
-PARSED_CASES: list[Exchange] = [
+PARSED_CASES: list[RequestContext] = [
     ("GET /api/bare", '200 [{"a":1,"b":2}]'),
     ("GET /api/header", '200 {"part1":[{"column1":1}],"last":[{"column1":2}]}',
      {"x-one": "1", "x-two": None, "x-three": None}),
@@ -100,13 +100,13 @@ def parsing(database: Database, ignoring: Service, serve: Serve, tmp_path_factor
 
 
 @pytest.mark.parametrize("exchange", cases(IGNORED_CASES))
-def test_without_annotations_files_keep_what_their_statements_need(ignoring: Service, exchange: Exchange) -> None:
-    check(ignoring, exchange)
+def test_without_annotations_files_keep_what_their_statements_need(ignoring: Service, context: RequestContext) -> None:
+    check(ignoring, context)
 
 
 @pytest.mark.parametrize("exchange", cases(PARSED_CASES))
-def test_settings_of_the_source_hold_for_all_files(parsing: Service, exchange: Exchange) -> None:
-    check(parsing, exchange)
+def test_settings_of_the_source_hold_for_all_files(parsing: Service, context: RequestContext) -> None:
+    check(parsing, context)
 
 
 def test_what_takes_the_path_of_another_is_told(parsing: Service) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
 from tests.http.conftest import Serve
@@ -206,8 +206,8 @@ REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\
         ("GET /sends-nowhere", "500 Proxy host is not configured"),
     ]),
 )  # fmt: skip
-def test_a_client_is_told_what_the_sheet_says(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_a_client_is_told_what_the_sheet_says(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def told(service: Service, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None) -> Any:

@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.http.conftest import Serve
@@ -344,8 +344,8 @@ ABROAD = "zäh €".encode().decode("latin-1")
         ("GET /inner/7/end", "404"),
     ]),
 )  # fmt: skip
-def test_types_and_resolved_parameters_do_what_the_sheet_says(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_types_and_resolved_parameters_do_what_the_sheet_says(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize(("path", "status"), [("/to-slash", 404), ("/to-other-method", 404), ("/to-closed", 401)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -102,7 +102,7 @@ ROUTINES = [
 
 UUID = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("GET /api/get-multi?smallint=1&integer=2&bigint=3&numeric=4.50&text=t%20t&varchar=v&char=c&json={}&"
      "jsonb=[1]&smallintArray=1&smallintArray=2&integerArray=3&bigintArray=4&numericArray=1.5&numericArray=&"
      "textArray=a,b&textArray=&varcharArray=x&jsonArray={}",
@@ -286,5 +286,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, ask, cases, check
+from tests.harness.exchanges import RequestContext, ask, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -126,7 +126,7 @@ ROUTINES = [
      "HTTP GET"),
 ]  # fmt: skip
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("GET /api/get-box?boxWidth=4&boxUnitCode=cm", "200T (4,cm)"),
     ("GET /api/get-box", "200T (,)"),
     ("GET /api/get-box?boxWidth=", "200T (,)"),
@@ -245,8 +245,8 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 HEADS = [

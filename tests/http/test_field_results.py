@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, ask, cases, check
+from tests.harness.exchanges import RequestContext, ask, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -140,7 +140,7 @@ ROUTINES = [
 NUMBERS = ",".join(str(n) for n in range(1, 61))
 STAMP = '"Camel"'
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     ("GET /api/raw-plain", '200 12024-01-01 00:00:00tsay "hi"2.502024-12-31 10:00:00f'),
     ("GET /api/raw-mode", '200 1;"2024-01-01 00:00:00";t;"say ""hi"""\r\n2.50;"2024-12-31 10:00:00";f;""'),
     ("GET /api/raw-csv",
@@ -244,8 +244,8 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_answer(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_answer(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 @pytest.mark.parametrize("path", ["single-none-literal", "null-json"])

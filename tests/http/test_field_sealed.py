@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check, check_in_order
+from tests.harness.exchanges import RequestContext, cases, check, check_in_order
 from tests.harness.routines import Routine, routines
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
@@ -162,7 +162,7 @@ FILES = {
     "seen_by_file.sql": "-- HTTP GET\n-- encrypt\n-- param n type is int\nselect seen(:a::text) as a, :n::int as n",
 }
 
-CASES: list[Exchange] = [
+CASES: list[RequestContext] = [
     *(
         (f"GET /api/seal-{name}?a=x&b=y", "200T sealed|sealed")
         for name in ("encrypt", "encrypted", "protect", "protected", "true", "commas")
@@ -205,7 +205,7 @@ CASES: list[Exchange] = [
     ("GET /api/seen-by-file?a=x&n=1", '200 [{"a":"sealed","n":1}]'),
 ]
 
-IN_ORDER: list[Exchange] = [
+IN_ORDER: list[RequestContext] = [
     ('POST /api/keep {"id":1,"secret":"XX12 \\"ж\\"","note":"open"}', "204"),
     ('POST /api/keep {"id":2,"secret":null}', "204"),
     ('POST /api/keep {"id":3,"secret":""}', "204"),
@@ -259,8 +259,8 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("exchange", cases(CASES))
-def test_what_is_sealed(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_what_is_sealed(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 TOLD = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, ask, cases, check
+from tests.harness.exchanges import RequestContext, ask, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -66,7 +66,7 @@ PARSE_ALL = {
     "ErrorHandlingOptions:RemoveTypeUrl": "true",
 }
 
-PARSE_ALL_CASES: list[Exchange] = [
+PARSE_ALL_CASES: list[RequestContext] = [
     ("GET /My_Prefix/shop/get_order/?_order_id=3", '200 [{"order_id":3,"Full Name":"n"}]'),
     ("GET /my_prefix/shop/get_order?_order_id=3", '200 [{"order_id":3,"Full Name":"n"}]'),
     ("POST /My_Prefix/no_words", "200T no words"),
@@ -95,7 +95,7 @@ IGNORE = {
     "Service:NameNotSimilarTo": "%no_words",
 }
 
-IGNORE_CASES: list[Exchange] = [
+IGNORE_CASES: list[RequestContext] = [
     ("GET /shop/get-order?orderId=3", '200 [{"orderId":3,"Full Name":"n"}]'),
     ("POST /some-words", "200T some words"),
     ("POST /no-words", "404 "),
@@ -135,7 +135,7 @@ OTHERS = {
     "Service:RequestHeadersParameterName": "_a_b",
 }
 
-OTHERS_CASES: list[Exchange] = [
+OTHERS_CASES: list[RequestContext] = [
     ("GET /api/raise-it?code=22012", "422 Not a divisor|22012"),
     ("GET /api/raise-it?code=P0001", "409 said|ours"),
     ("GET /api/raise-it?code=42501", "500 42501: said|42501"),
@@ -169,18 +169,18 @@ def others(loaded: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(PARSE_ALL_CASES))
-def test_everything_is_served_as_its_comment_says(parse_all: Service, exchange: Exchange) -> None:
-    check(parse_all, exchange)
+def test_everything_is_served_as_its_comment_says(parse_all: Service, context: RequestContext) -> None:
+    check(parse_all, context)
 
 
 @pytest.mark.parametrize("exchange", cases(IGNORE_CASES))
-def test_everything_is_served_whatever_its_comment_says(ignore: Service, exchange: Exchange) -> None:
-    check(ignore, exchange)
+def test_everything_is_served_whatever_its_comment_says(ignore: Service, context: RequestContext) -> None:
+    check(ignore, context)
 
 
 @pytest.mark.parametrize("exchange", cases(OTHERS_CASES))
-def test_policies_rules_and_filters(others: Service, exchange: Exchange) -> None:
-    check(others, exchange)
+def test_policies_rules_and_filters(others: Service, context: RequestContext) -> None:
+    check(others, context)
 
 
 def test_all_but_what_is_disabled(parse_all: Service) -> None:

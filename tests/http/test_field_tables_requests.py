@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, check_in_order
+from tests.harness.exchanges import RequestContext, check_in_order
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -99,7 +99,7 @@ insert into no_upsert values (1, 'a');
 ITEM = '{"itemId":1,"itemName":"one","price":1.50,"made":"2026-01-02","seen":null,"done":false,"tags":["a","b"],' \
     '"doc":{"k": 1},"ref":"00000000-0000-0000-0000-00000000000a","feel":"calm","size":{"w":4,"h":2}}'  # fmt: skip
 
-INSERTS: list[Exchange] = [
+INSERTS: list[RequestContext] = [
     ("GET /api/item", "200 []"),
     (
         'PUT /api/item {"itemId":1,"itemName":"one","price":1.5,"made":"2026-01-02","tags":["a","b"],"doc":{"k":1},'
@@ -150,7 +150,7 @@ INSERTS: list[Exchange] = [
     ('PUT /api/grouped {"done":true}', "405"),
 ]  # fmt: skip
 
-CONFLICTS: list[Exchange] = [
+CONFLICTS: list[RequestContext] = [
     ('PUT /api/item/on-conflict-do-nothing {"itemId":1,"itemName":"again"}', "204"),
     ("GET /api/item?itemId=1", f"200 [{ITEM}]"),
     ('PUT /api/item/on-conflict-do-nothing/returning {"itemId":1,"itemName":"again"}', "200 []"),
@@ -174,7 +174,7 @@ CONFLICTS: list[Exchange] = [
     ("PUT /api/item/on-conflict-do-nothing {}", "404"),
 ]  # fmt: skip
 
-SELECTS: list[Exchange] = [
+SELECTS: list[RequestContext] = [
     ("GET /api/item?itemId=1&itemName=one", f"200 [{ITEM}]"),
     ("GET /api/item?itemName=two", "200 []"),
     ("GET /api/item?price=1.5", f"200 [{ITEM}]"),
@@ -209,7 +209,7 @@ SELECTS: list[Exchange] = [
     ("PATCH /api/item", "405"),
 ]
 
-UPDATES: list[Exchange] = [
+UPDATES: list[RequestContext] = [
     ('POST /api/item {"itemId":1,"price":2}', "204"),
     ("GET /api/item?price=2.00&itemName=one", "200 [" + ITEM.replace("1.50", "2.00") + "]"),
     ('POST /api/item/returning {"itemId":1,"price":"1.50","seen":null}', f"200 [{ITEM}]"),
@@ -239,7 +239,7 @@ UPDATES: list[Exchange] = [
     ('POST /api/counted/returning {"id":50,"note":"y"}', '200 [{"id":50,"note":"y"}]'),
 ]  # fmt: skip
 
-COMMENTS: list[Exchange] = [
+COMMENTS: list[RequestContext] = [
     ('PUT /api/moved {"id":1,"text":"a"}', "204"),
     ("GET /parcels?id=1", '200 [{"id":1,"text":"a"}]', {"x-op": "select"}),
     ("GET /api/moved", "405"),
@@ -270,7 +270,7 @@ COMMENTS: list[Exchange] = [
     ('POST /own/5 {"text":"y"}', '200 [{"id":5,"text":"y"}]'),
 ]
 
-DELETES: list[Exchange] = [
+DELETES: list[RequestContext] = [
     ("DELETE /api/line?invoice=1&no=2", "204"),
     ("DELETE /api/line/returning?invoice=1", '200 [{"invoice":1,"no":1,"text":"all"}]'),
     ("DELETE /api/line?invoice=1", "204"),

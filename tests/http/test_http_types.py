@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.upstream import Seen, Upstream, answer
@@ -246,8 +246,8 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /file-named?n=3", '200 [{"said":"back\\\\slash \\"quoted\\"\\nline, (end)","n":3}]'),
     ]),
 )  # fmt: skip
-def test_a_type_receives_what_its_request_brings(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_a_type_receives_what_its_request_brings(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def test_an_unknown_host_is_a_network_error(service: Service) -> None:

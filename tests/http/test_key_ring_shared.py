@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from rowcall.core.config import ConfigError
 from rowcall.core.protection.key_ring import SECRET, Key, element_text, plain_secret
 from rowcall.service.command.configuration_files import load_configuration
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.options.auth import auth_options
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.startup_error import StartupError
@@ -212,7 +212,7 @@ def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str
 
     def begin() -> None:
         auth_options(loaded.settings)
-        key_rotation_for(loaded.settings, Connector(Target({})), lambda _ring: None)
+        key_rotation_for(loaded.settings, Connector(ConnectionTarget({})), lambda _ring: None)
 
     with pytest.raises((StartupError, ConfigError), match=message):
         begin()

@@ -9,7 +9,7 @@ import pytest
 
 import rowcall.service.embedded
 from rowcall.core.documents.openapi import VERSIONS, OpenApiOptions, document
-from rowcall.service.edition.edition import Edition
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.editions import read_edition
 from tests.http import test_client_code
@@ -31,7 +31,7 @@ EVERYTHING = {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabl
 
 
 @pytest.fixture(scope="module")
-def edition(database: Database) -> Edition:
+def snapshot(database: Database) -> SchemaSnapshot:
     database.execute((DEMO / "demo" / "schema.sql").read_text(encoding="utf-8"))
     database.execute(test_client_code.SQL)
     database.execute(SHOWN)
@@ -43,7 +43,7 @@ def edition(database: Database) -> Edition:
 
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))
-def test_the_document_is_valid(edition: Edition, version: str) -> None:
+def test_the_document_is_valid(snapshot: SchemaSnapshot, version: str) -> None:
     options = OpenApiOptions(
         title="x",
         description="y",
@@ -51,7 +51,7 @@ def test_the_document_is_valid(edition: Edition, version: str) -> None:
         servers=(("http://localhost:8080", "here"),),
         schemes=(("key", (("type", "apiKey"), ("name", "X-Key"), ("in", "header"))),),
     )
-    made = document(edition.endpoints, edition.types_of, options)
+    made = document(snapshot.endpoints, snapshot.types_of, options)
     assert len(made["paths"]) > 40
     # Here: each process of a run collects all files, and the validators take a third of a second to import.
     from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
@@ -299,8 +299,8 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("GET /closed", "401"),
     ]),
 )  # fmt: skip
-def test_what_a_client_is_told(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_what_a_client_is_told(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def test_parameters_of_the_routine_do_not_close_the_way(service: Service) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -46,7 +46,7 @@ create function calm() returns int language sql stable as $$select 1$$;
 comment on function calm() is 'HTTP GET';
 """
 
-EXCHANGES: list[Exchange] = [
+EXCHANGES: list[RequestContext] = [
     ("GET /api/t?id=1", '200 [{"id":1,"v":"first"}]'),
     ("GET /api/t/returning?id=1&v=X", "404 no endpoint"),
     ("GET /api/t/on-conflict-do-update?id=1&v=X", "404 no endpoint"),
@@ -84,8 +84,8 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("exchange", cases(row for row in EXCHANGES if not row[0].startswith("HEAD")))
-def test_exchange(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_exchange(service: Service, context: RequestContext) -> None:
+    check(service, context)
 
 
 def test_head_writes_as_little(service: Service) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rowcall.core.cache.redis_address import parse_redis
-from rowcall.service.store.redis_connection import ReplicaError, open_client
+from rowcall.service.shared_state.redis_connection import ReplicaError, open_client
 from tests.harness.database import Database
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.waiting import wait_until

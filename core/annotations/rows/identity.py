@@ -32,7 +32,7 @@ def _assign_parameter_hash(draft: Draft, value: str) -> None:
 def add_hash(draft: Draft, target: str, source: str) -> None:
     """`target` receives the hash of `source`. Both are database names or names in requests, in any case.
 
-    Which parameters they mean is known when the endpoint has been built (`core.auth.filling`).
+    Which parameters they mean is known when the endpoint has been built (`core.auth.parameter_injection`).
     """
     known: tuple[tuple[str, str], ...] = draft.get("hashes", ())
     others = tuple(pair for pair in known if pair[0].lower() != target.lower())

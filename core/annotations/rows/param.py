@@ -91,7 +91,7 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
         _rename(draft, parameter, name)
 
 
-def told_type(line: Line) -> tuple[str, str | None, str | None]:
+def declared_type(line: Line) -> tuple[str, str | None, str | None]:
     """The parameter that a line is about, its new name, and its type as written."""
     parameter, rest = _split(line.rest)
     words = [word.lower() for word in rest.replace(",", " ").split()]

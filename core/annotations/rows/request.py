@@ -65,7 +65,7 @@ def _absent_status(draft: Draft, line: Line) -> None:
 
 
 def _strangers(draft: Draft, line: Line) -> None:
-    draft.set(strangers_pass=choose(line.arguments[0], _STRANGERS))
+    draft.set(ignores_unknown_parameters=choose(line.arguments[0], _STRANGERS))
 
 
 ANNOTATIONS = (

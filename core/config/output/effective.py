@@ -13,7 +13,7 @@ from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole, names_a_secret
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings
-from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
 
 _SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
@@ -35,39 +35,43 @@ class Entry:
 
 def effective(settings: Settings) -> tuple[Entry, ...]:
     """All keys in documented order and canonical spelling, after them what the user has named."""
-    return _entries(ROOMS, settings.root, settings.variables)
+    return _entries(KEY_TREE, settings.root, settings.variables)
 
 
-def _entries(room: Room, section: Section, variables: Mapping[str, str]) -> tuple[Entry, ...]:
-    known = [_entry(below, section.get(below.name), variables) for below in room.rooms.values() if not below.is_wild]
-    return (*known, *_named_by_user(room, section, variables))
+def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> tuple[Entry, ...]:
+    known = [
+        _entry(below, section.get(below.name), variables)
+        for below in node_of_key.key_nodes.values()
+        if not below.is_wild
+    ]
+    return (*known, *_named_by_user(node_of_key, section, variables))
 
 
-def _named_by_user(room: Room, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
+def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
     """Names of the user's own beside fixed ones, such as a provider of Auth:External."""
-    wild = next((below for below in room.rooms.values() if below.is_wild), None)
+    wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
-        if wild is not None and wild is room.below(child.name) and isinstance(child.node, Section):
+        if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
             yield Entry(child.name, "", _plain(child, wild, variables))
 
 
-def _entry(room: Room, node: Node | None, variables: Mapping[str, str]) -> Entry:
-    key = room.key
+def _entry(node_of_key: KeyNode, node: Node | None, variables: Mapping[str, str]) -> Entry:
+    key = node_of_key.key
     comment = "" if key is None else explained(key)
     if key is None or key.type is KeyType.SECTION:
         section = node if isinstance(node, Section) else Section()
-        return Entry(room.name, comment, entries=_entries(room, section, variables))
+        return Entry(node_of_key.name, comment, entries=_entries(node_of_key, section, variables))
     if key.type in _MAPS:
-        return Entry(room.name, comment, entries=tuple(_map_entries(room, key, node, variables)))
+        return Entry(node_of_key.name, comment, entries=tuple(_map_entries(node_of_key, key, node, variables)))
     if node is None or (isinstance(node, Section) and not node.children):
-        return Entry(room.name, comment, key.default)
-    return Entry(room.name, comment, _plain(Child(room.name, node, _NOWHERE), room, variables))
+        return Entry(node_of_key.name, comment, key.default)
+    return Entry(node_of_key.name, comment, _plain(Child(node_of_key.name, node, _NOWHERE), node_of_key, variables))
 
 
-def _map_entries(room: Room, key: Key, node: Node | None, variables: Mapping[str, str]) -> Iterator[Entry]:
+def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: Mapping[str, str]) -> Iterator[Entry]:
     if isinstance(node, Section) and node.children:
         for child in node:
-            yield Entry(child.name, "", _plain(child, room.below(child.name) or room, variables))
+            yield Entry(child.name, "", _plain(child, node_of_key.below(child.name) or node_of_key, variables))
         return
     defaults = key.default if isinstance(key.default, Mapping) else {}
     for name in sorted(defaults, key=str.casefold):
@@ -80,21 +84,24 @@ def explained(key: Key) -> str:
     return key.meaning + words + (" No effect yet." if key.pending else "")
 
 
-def _plain(child: Child, room: Room, variables: Mapping[str, str]) -> JsonValue:
+def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:
     node = child.node
     if isinstance(node, Scalar):
-        return _shown(child.name, node.text, room.key, variables)
+        return _shown(child.name, node.text, node_of_key.key, variables)
     below = [
-        (known.name if known is not None and not known.is_wild else inner.name, _plain(inner, known or room, variables))
-        for inner in _in_documented_order(node, room)
-        for known in [room.below(inner.name)]
+        (
+            known.name if known is not None and not known.is_wild else inner.name,
+            _plain(inner, known or node_of_key, variables),
+        )
+        for inner in _in_documented_order(node, node_of_key)
+        for known in [node_of_key.below(inner.name)]
     ]
     return tuple(value for _, value in below) if node.is_array else dict(below)
 
 
-def _in_documented_order(section: Section, room: Room) -> list[Child]:
+def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
     """Names of the table as the table has them, the user's own behind them."""
-    order = {name: position for position, name in enumerate(room.rooms)}
+    order = {name: position for position, name in enumerate(node_of_key.key_nodes)}
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.output.effective import explained
-from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.table import KEY_TREE, KeyNode
 
 DRAFT = "https://json-schema.org/draft-07/schema#"
 
@@ -27,19 +27,19 @@ def schema() -> dict[str, Any]:
         "title": "rowcall configuration",
         "description": "Configuration of rowcall: PostgreSQL routines as HTTP endpoints.",
         "type": "object",
-        "properties": {below.name: _of(below) for below in ROOMS.rooms.values()},
+        "properties": {below.name: _of(below) for below in KEY_TREE.key_nodes.values()},
     }
 
 
-def _of(room: Room) -> dict[str, Any]:
-    key = room.key
+def _of(node_of_key: KeyNode) -> dict[str, Any]:
+    key = node_of_key.key
     if key is None:
-        return _section(room)
-    described = {**_kind(room, key), "description": explained(key)}
+        return _section(node_of_key)
+    described = {**_kind(node_of_key, key), "description": explained(key)}
     return described if key.type is KeyType.SECTION else {**described, "default": key.default}
 
 
-def _kind(room: Room, key: Key) -> dict[str, Any]:
+def _kind(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
     match key.type:
         case KeyType.CHOICE:
             return {"enum": [None, *key.choices] if key.nullable else list(key.choices)}
@@ -48,9 +48,9 @@ def _kind(room: Room, key: Key) -> dict[str, Any]:
         case KeyType.NAMES:
             return {"anyOf": [_TEXTS, _TEXT_MAP]}
         case KeyType.SECTION | KeyType.OBJECT_MAP | KeyType.TEXT_MAP:
-            return _nullable(_section(room), key)
+            return _nullable(_section(node_of_key), key)
         case KeyType.TEXTS | KeyType.NUMBERS | KeyType.OBJECTS | KeyType.STEPS:
-            return _nullable({"type": "array", "items": _item(room, key)}, key)
+            return _nullable({"type": "array", "items": _item(node_of_key, key)}, key)
         case kind:
             return _nullable({"type": _TYPES[kind]}, key)
 
@@ -59,27 +59,27 @@ def _nullable(kind: dict[str, Any], key: Key) -> dict[str, Any]:
     return {**kind, "type": [kind["type"], "null"]} if key.nullable else kind
 
 
-def _item(room: Room, key: Key) -> dict[str, Any]:
+def _item(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
     match key.type:
         case KeyType.TEXTS:
             return {"type": "string"}
         case KeyType.NUMBERS:
             return {"type": "number"}
         case KeyType.STEPS:
-            return {"anyOf": [{"type": "string"}, _section(room.below("0") or room)]}
+            return {"anyOf": [{"type": "string"}, _section(node_of_key.below("0") or node_of_key)]}
         case _:
-            return _section(room.below("0") or room)
+            return _section(node_of_key.below("0") or node_of_key)
 
 
-def _section(room: Room) -> dict[str, Any]:
+def _section(node_of_key: KeyNode) -> dict[str, Any]:
     """Fixed names as properties; what a name of the user's own may hold as additional properties."""
     found: dict[str, Any] = {
         "type": "object",
-        "properties": {below.name: _of(below) for below in room.rooms.values() if not below.is_wild},
+        "properties": {below.name: _of(below) for below in node_of_key.key_nodes.values() if not below.is_wild},
     }
-    wild = next((below for below in room.rooms.values() if below.name.startswith("<")), None)
+    wild = next((below for below in node_of_key.key_nodes.values() if below.name.startswith("<")), None)
     if wild is not None:
         found["additionalProperties"] = _of(wild)
-    elif room.key is not None and room.key.type is KeyType.TEXT_MAP:
+    elif node_of_key.key is not None and node_of_key.key.type is KeyType.TEXT_MAP:
         found["additionalProperties"] = _TEXT_MAP["additionalProperties"]
     return found

@@ -8,7 +8,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.output.masking import names_a_secret, passwords_of
 from rowcall.core.config.placeholders import resolve_what_is_set
-from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Scalar, leaves
 
 _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
@@ -35,11 +35,11 @@ def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
 
 def _key(path: str) -> Key | None:
     """The row that holds the value: its own, or that of the map or list around it."""
-    room: Room | None = ROOMS
+    node_of_key: KeyNode | None = KEY_TREE
     found: Key | None = None
     for name in path.split(":"):
-        room = None if room is None else room.below(name)
-        if room is None:
+        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        if node_of_key is None:
             break
-        found = room.key or found
+        found = node_of_key.key or found
     return found

@@ -17,18 +17,18 @@ from rowcall.core.auth.external.logout_token import LogoutToken, LogoutTokenErro
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
-from rowcall.service.auth.asked import SESSIONS_ENDED
 from rowcall.service.auth.commands import Command
 from rowcall.service.auth.external.issuers import CLOCK_SKEW, signed_claims
 from rowcall.service.auth.external.profiles import Profiles
-from rowcall.service.auth.external.talking import TalkError
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.auth.external.provider_client import ProviderError
+from rowcall.service.auth.session_introspection import SESSIONS_ENDED
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request.form_fields import kind_of
 from rowcall.service.request.forms import URLENCODED
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
 
@@ -53,38 +53,38 @@ class BackChannel:
         self._profiles = profiles
         self._single_use = single_use
         self._largest = services.options.http.sign_in_body_limit
-        self._bus = services.host.bus
+        self._message_bus = services.host.message_bus
         self._command = Command(f"logout at {provider.key}", options.logout_command, services)
 
-    async def end_sessions(self, exchange: Exchange) -> None:
+    async def end_sessions(self, context: RequestContext) -> None:
         """200 when they have ended, else 400 with the error of OAuth 2 (2.8)."""
         try:
-            token = await self._token(exchange)
-        except (TalkError, LogoutTokenError) as error:
+            token = await self._token(context)
+        except (ProviderError, LogoutTokenError) as error:
             log.warning("%s: a logout token is not taken: %s", self._provider.key, one_line(str(error)))
-            _refuse(exchange, str(error))
+            _refuse(context, str(error))
             return
         name = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
         if not await self._single_use.is_first(Mark(name, 0), LONGEST_LIFE + 2 * CLOCK_SKEW):
             log.warning("%s: a logout token came twice", self._provider.key)
-            _refuse(exchange, "it has been used before")
+            _refuse(context, "it has been used before")
             return
         try:
-            await self._command.run(exchange, [self._provider.key, token.subject, token.session])
+            await self._command.run(context, [self._provider.key, token.subject, token.session])
         except Problem as problem:
             raise Problem(
                 503 if problem.status == 503 else 500,
                 "the sessions could not be ended; the log of the service says why",
                 headers=(("cache-control", "no-store"),),
             ) from None
-        self._bus.publish(SESSIONS_ENDED, b"")
+        self._message_bus.publish(SESSIONS_ENDED, b"")
         log.info("%s has ended sessions: subject %s, session %s", self._provider.key, *map(_shown, token[:2]))
-        exchange.protocol.response_empty(200, UNCACHED)
+        context.protocol.response_empty(200, UNCACHED)
 
-    async def _token(self, exchange: Exchange) -> LogoutToken:
+    async def _token(self, context: RequestContext) -> LogoutToken:
         """Raises `TalkError` or `LogoutTokenError`."""
-        body = await read_body(exchange.scope, exchange.protocol, self._largest)
-        form = kind_of(exchange.scope) == URLENCODED
+        body = await read_body(context.scope, context.protocol, self._largest)
+        form = kind_of(context.scope) == URLENCODED
         given = parse_qs(body.decode("ascii", "replace")).get("logout_token", []) if form else []
         if len(given) != 1:
             raise LogoutTokenError("the form has no logout_token")
@@ -96,9 +96,9 @@ class BackChannel:
         return read_logout_token(jwt.get_unverified_header(given[0]), claims)
 
 
-def _refuse(exchange: Exchange, reason: str) -> None:
+def _refuse(context: RequestContext, reason: str) -> None:
     body = orjson.dumps({"error": "invalid_request", "error_description": f"the logout token is not taken: {reason}"})
-    exchange.protocol.response_bytes(400, [("content-type", "application/json"), *UNCACHED], body)
+    context.protocol.response_bytes(400, [("content-type", "application/json"), *UNCACHED], body)
 
 
 def _shown(text: str | None) -> str:

@@ -13,8 +13,8 @@ import orjson
 
 from rowcall.core.auth.external.identity_token import fault_of
 from rowcall.core.auth.external.options import Provider
-from rowcall.core.outbound.address import BadUrlError, read_address
-from rowcall.service.auth.external.talking import Talker, TalkError
+from rowcall.core.outgoing.address import BadUrlError, read_address
+from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 from rowcall.service.identity.key_set import KeySet
 from rowcall.service.log.entry import one_line
 
@@ -47,12 +47,12 @@ class Addresses:
 class Issuers:
     """The addresses of one provider, as configured or as its issuer publishes them."""
 
-    def __init__(self, provider: Provider, talker: Talker) -> None:
+    def __init__(self, provider: Provider, talker: ProviderClient) -> None:
         self._provider = provider
         self._talker = talker
         self._known: Addresses | None = None
         self._read_at = float("-inf")
-        self._failure: tuple[float, TalkError] | None = None
+        self._failure: tuple[float, ProviderError] | None = None
         self._reading = asyncio.Lock()
         self._keys: tuple[str, KeySet] | None = None
 
@@ -80,7 +80,7 @@ class Issuers:
             self._known = await self._published(issuer)
             self._read_at = time.monotonic()
             self._failure = None
-        except TalkError as error:
+        except ProviderError as error:
             self._failure = time.monotonic(), error
 
     async def _published(self, issuer: str) -> Addresses:
@@ -90,10 +90,10 @@ class Issuers:
         except orjson.JSONDecodeError:
             told = None
         if not isinstance(told, dict):
-            raise TalkError(f"{url} is no JSON object")
+            raise ProviderError(f"{url} is no JSON object")
         if told.get("issuer") != issuer:
             # Whoever speaks for another could have codes and tokens sent to himself (RFC 9700, 4.4).
-            raise TalkError(f"{url} is that of another issuer; Issuer has to be written as the document writes it")
+            raise ProviderError(f"{url} is that of another issuer; Issuer has to be written as the document writes it")
         provider = self._provider
         given = {
             "authorization_endpoint": provider.auth_url,
@@ -106,7 +106,7 @@ class Issuers:
         found = {name: url or _text(told.get(name)) for name, url in given.items()}
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             if found[name] is None:
-                raise TalkError(f"{url} names no {name}")
+                raise ProviderError(f"{url} names no {name}")
         for name, address in found.items():
             _check(url, name, address)
         methods = told.get("token_endpoint_auth_methods_supported")
@@ -135,7 +135,7 @@ def _check(url: str, name: str, address: str | None) -> None:
     try:
         read_address(address)
     except BadUrlError as error:
-        raise TalkError(f"{url}: {name}: {error}") from None
+        raise ProviderError(f"{url}: {name}: {error}") from None
 
 
 def _text(value: object) -> str | None:
@@ -153,15 +153,15 @@ async def verified(
         TalkError: it does not hold.
     """
     if not isinstance(token, str):
-        raise TalkError("there is no ID token in the answer; does Scope hold openid?")
+        raise ProviderError("there is no ID token in the answer; does Scope hold openid?")
 
     def fault(claims: Mapping[str, Any], algorithm: str) -> str | None:
         return fault_of(provider, claims, nonce, algorithm, access_token)
 
     try:
         return await signed_claims(provider, keys, token, ["exp", "iat", "iss", "aud", "sub"], fault)
-    except TalkError as error:
-        raise TalkError(f"the ID token is not taken: {error}") from None
+    except ProviderError as error:
+        raise ProviderError(f"the ID token is not taken: {error}") from None
 
 
 async def signed_claims(
@@ -199,4 +199,4 @@ async def signed_claims(
         if found is None:
             return claims
         fault = found
-    raise TalkError(fault)
+    raise ProviderError(fault)

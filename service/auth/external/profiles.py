@@ -11,7 +11,7 @@ import orjson
 from rowcall.core.auth.external.options import Provider
 from rowcall.core.auth.external.profile import email_of, name_of
 from rowcall.service.auth.external.issuers import Addresses, Issuers, verified
-from rowcall.service.auth.external.talking import Talker, TalkError
+from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 
 _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr", "auth_time", "jti"})
 
@@ -30,7 +30,7 @@ class Profile(NamedTuple):
 class Profiles:
     """Of one provider."""
 
-    def __init__(self, provider: Provider, talker: Talker) -> None:
+    def __init__(self, provider: Provider, talker: ProviderClient) -> None:
         self._provider = provider
         self._talker = talker
         self._issuers = Issuers(provider, talker)
@@ -50,7 +50,7 @@ class Profiles:
         addresses = await self.addresses()
         issuer = self._provider.issuer
         if issuer is not None and said_issuer != issuer and (said_issuer is not None or addresses.tells_issuer):
-            raise TalkError("the code comes from another issuer")
+            raise ProviderError("the code comes from another issuer")
         fields = {"redirect_uri": redirect_uri, "code": code, **self._who_asks(addresses)}
         fields["grant_type"] = "authorization_code"
         if verifier is not None:
@@ -69,7 +69,7 @@ class Profiles:
         tokens = await self._tokens(addresses, fields)
         found = await self._profile(addresses, tokens, None, again=True)
         if self._provider.issuer is not None and found.subject not in (None, subject):
-            raise TalkError("the refreshed tokens are somebody else's")
+            raise ProviderError("the refreshed tokens are somebody else's")
         return found._replace(
             refresh=found.refresh or token,
             identity=found.identity or identity,
@@ -99,7 +99,7 @@ class Profiles:
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
         tokens = await self._talker.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
-            raise TalkError(f"{addresses.token} gave no access_token")
+            raise ProviderError(f"{addresses.token} gave no access_token")
         return tokens
 
     async def _profile(
@@ -115,18 +115,18 @@ class Profiles:
         subject = claims.get("sub") or told.get("sub")
         if provider.issuer is not None:
             if "sub" in told and told["sub"] != subject:
-                raise TalkError("the profile is about somebody else than the ID token")
+                raise ProviderError("the profile is about somebody else than the ID token")
             if "sub" not in told and addresses.info is not None and provider.info_url is None:
                 # It could be anybody's (OpenID Connect Core, 5.3.2). An InfoUrl of the operator's may be of any kind.
-                raise TalkError("the profile does not say whom it is about")
+                raise ProviderError("the profile does not say whom it is about")
             told = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **told}
             text = orjson.dumps(told).decode()
         email = email_of(told)
         if email and str(told.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
-            raise TalkError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
+            raise ProviderError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
         email = email or await self._email(access)
         if email is None:
-            raise TalkError("the provider tells no e-mail address")
+            raise ProviderError("the provider tells no e-mail address")
         refresh, identity = tokens.get("refresh_token"), tokens.get("id_token")
         return Profile(
             email,
@@ -146,7 +146,7 @@ class Profiles:
         except orjson.JSONDecodeError:
             told = None
         if not isinstance(told, dict):
-            raise TalkError(f"{url} answered no JSON object")
+            raise ProviderError(f"{url} answered no JSON object")
         return told, body.decode()
 
     async def _email(self, access: str) -> str | None:
@@ -156,7 +156,7 @@ class Profiles:
         try:
             return email_of(orjson.loads(await self._talker.question(url, access)))
         except orjson.JSONDecodeError:
-            raise TalkError(f"{url} answered no JSON") from None
+            raise ProviderError(f"{url} answered no JSON") from None
 
 
 def _with_session(info: str, identity: str) -> str:

@@ -19,8 +19,8 @@ from rowcall.service.auth.external.profiles import Profile
 from rowcall.service.background import Background
 from rowcall.service.protection.errors import SealError
 from rowcall.service.protection.protector import Keys, Protector
-from rowcall.service.store.environment import Environment, Transaction
-from rowcall.service.store.host import HostStore
+from rowcall.service.shared_state.environment import Environment, Transaction
+from rowcall.service.shared_state.host_state import HostState
 
 KEPT_FOR = 30.0
 """Seconds: tabs that a timer wakes ask at nearly the same time, and a slow one has sent its cookie before."""
@@ -37,7 +37,7 @@ SWEEP_AT = 500
 class SharedRefreshes:
     """Of one provider, in one worker."""
 
-    def __init__(self, host: HostStore, keys: Keys, provider: str) -> None:
+    def __init__(self, host: HostState, keys: Keys, provider: str) -> None:
         self._host = host
         self._provider = provider
         self._protector = Protector(keys, f"external refreshes\0{provider}")
@@ -51,10 +51,10 @@ class SharedRefreshes:
                 return known
             await asyncio.sleep(BETWEEN_LOOKS)
         answer: asyncio.Future[Profile] = asyncio.get_running_loop().create_future()
-        self._background.start(self._exchange(key, token, ask, answer))
+        self._background.start(self._context(key, token, ask, answer))
         return await answer
 
-    async def _exchange(
+    async def _context(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
         """Goes on when the tab is closed: the provider may have taken the token by then."""

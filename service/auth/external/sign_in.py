@@ -19,19 +19,19 @@ from rowcall.core.auth.external.page import sign_in_page, sign_in_script
 from rowcall.core.auth.external.profile import with_address
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.antiforgery import caller
-from rowcall.service.auth.external.afterwards import Afterwards
-from rowcall.service.auth.external.attempts import Attempt, Attempts, digest_of
 from rowcall.service.auth.external.back_channel import BackChannel
-from rowcall.service.auth.external.kept_tokens import KeptTokens
-from rowcall.service.auth.external.outcome import UNCACHED, Outcome
+from rowcall.service.auth.external.login_state import LoginState, LoginStates, digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
-from rowcall.service.auth.external.talking import Talker, TalkError
-from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.exchange.protocols import Headers
+from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
+from rowcall.service.auth.external.refresh_and_logout import RefreshAndLogout
+from rowcall.service.auth.external.sign_in_result import UNCACHED, SignInResult
+from rowcall.service.auth.external.stored_tokens import StoredTokens
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 _OF_PAGE: Headers = [
     ("content-type", "text/html"),
@@ -48,8 +48,8 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     options = services.options.auth.external
     if options is None:
         return
-    talker = services.host.once("external sign-in", lambda: Talker(services.options.outbound.client))
-    attempts = Attempts(keys, services.auth.sessions, single_use)
+    talker = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
+    attempts = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     first = () if limited is None else (limited,)
     for provider in options.providers:
@@ -61,9 +61,9 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
 def _exactly(path: str) -> Step:
     """Routes are found in any case; what a provider leads back to is one address (external-sign-in-2)."""
 
-    def look(exchange: Exchange) -> None:
-        if exchange.scope.path != path:
-            raise Problem(404, f"there is no endpoint at {exchange.scope.path[:200]}")
+    def look(context: RequestContext) -> None:
+        if context.scope.path != path:
+            raise Problem(404, f"there is no endpoint at {context.scope.path[:200]}")
 
     return look
 
@@ -77,7 +77,7 @@ class _SignIn:
         provider: Provider,
         services: Services,
         profiles: Profiles,
-        attempts: Attempts,
+        attempts: LoginStates,
         keys: Keys,
         single_use: RefreshTokenUse,
     ) -> None:
@@ -87,9 +87,9 @@ class _SignIn:
         self._largest = services.options.http.sign_in_body_limit
         self._profiles = profiles
         self._attempts = attempts
-        kept = KeptTokens(provider, keys, services.auth.sessions)
-        self._outcome = Outcome(options, provider, services, kept)
-        self._afterwards = Afterwards(options, provider, services, profiles, self._outcome, kept, keys)
+        kept = StoredTokens(provider, keys, services.auth.sessions)
+        self._outcome = SignInResult(options, provider, services, kept)
+        self._afterwards = RefreshAndLogout(options, provider, services, profiles, self._outcome, kept, keys)
         self._back_channel = (
             BackChannel(options, provider, services, profiles, single_use) if provider.back_channel else None
         )
@@ -111,32 +111,32 @@ class _SignIn:
 
     # --- the page --------------------------------------------------------------------------------------------------
 
-    async def show(self, exchange: Exchange) -> None:
+    async def show(self, context: RequestContext) -> None:
         """Where the query says nothing of a way back, an attempt begins."""
-        query = parse_qs(exchange.scope.query_string, keep_blank_values=True)
+        query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
         if "state" not in query and "error" not in query:
             try:
-                url, state, cookies = await self._begun(exchange)
-            except TalkError as error:
-                self._outcome.fail(exchange, error, [])
+                url, state, cookies = await self._begun(context)
+            except ProviderError as error:
+                self._outcome.fail(context, error, [])
                 return
         body = sign_in_page(self._options, self._provider, url, state, self._script_path)
         headers = [*_OF_PAGE, *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
-        exchange.protocol.response_bytes(200, headers, body)
+        context.protocol.response_bytes(200, headers, body)
 
-    def script(self, exchange: Exchange) -> None:
+    def script(self, context: RequestContext) -> None:
         """Of the page, where a policy of the operator's lets no script stand in it."""
         headers = [("content-type", "text/javascript; charset=utf-8"), ("cache-control", "no-cache")]
-        exchange.protocol.response_bytes(200, headers, sign_in_script(self._options))
+        context.protocol.response_bytes(200, headers, sign_in_script(self._options))
 
-    async def _begun(self, exchange: Exchange) -> tuple[str, str, list[str]]:
+    async def _begun(self, context: RequestContext) -> tuple[str, str, list[str]]:
         """Where the browser goes, the state, and cookies. Raises `TalkError`."""
         addresses = await self._profiles.addresses()
-        redirect_uri = self._outcome.origin(exchange.scope) + self._provider.sent_path
-        user = await caller(exchange, self._identity)
-        attempt, cookies = self._attempts.begin(exchange.scope, self._provider, redirect_uri, user)
+        redirect_uri = self._outcome.origin(context.scope) + self._provider.sent_path
+        user = await caller(context, self._identity)
+        attempt, cookies = self._attempts.begin(context.scope, self._provider, redirect_uri, user)
         url = authorization_url(
             self._provider, addresses.authorize, redirect_uri, attempt.state, attempt.verifier, attempt.nonce
         )
@@ -144,13 +144,13 @@ class _SignIn:
 
     # --- the code --------------------------------------------------------------------------------------------------
 
-    async def finish(self, exchange: Exchange) -> None:
-        scope = exchange.scope
+    async def finish(self, context: RequestContext) -> None:
+        scope = context.scope
         ended: list[str] = []
         try:
             self._outcome.refuse_foreign(scope)
-            code, sent = _code_in(await read_body(scope, exchange.protocol, self._largest))
-            user = await caller(exchange, self._identity)
+            code, sent = _code_in(await read_body(scope, context.protocol, self._largest))
+            user = await caller(context, self._identity)
             if user is not None and user.impersonates:
                 # Whoever acts as another links nobody's identity with the other's account.
                 user = None
@@ -162,14 +162,14 @@ class _SignIn:
                     # Whoever began it did not ask for this user to be linked with anything.
                     user = None
             profile = await self._profile(scope, code, attempt, sent.get("iss"))
-            await self._outcome.reach(exchange, profile, user, self._analytics(scope), ended)
-        except TalkError as error:
-            self._outcome.fail(exchange, error, ended)
+            await self._outcome.reach(context, profile, user, self._analytics(scope), ended)
+        except ProviderError as error:
+            self._outcome.fail(context, error, ended)
         except Problem as problem:
             problem.headers = (*problem.headers, *UNCACHED, *(("set-cookie", cookie) for cookie in ended))
             raise
 
-    async def _profile(self, scope: Any, code: str, attempt: Attempt | None, issuer: object) -> Profile:
+    async def _profile(self, scope: Any, code: str, attempt: LoginState | None, issuer: object) -> Profile:
         """Raises `TalkError` or `Problem`."""
         if attempt is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
@@ -197,8 +197,8 @@ def _code_in(body: bytes) -> tuple[str, Mapping[str, Any]]:
     except orjson.JSONDecodeError:
         content = None
     if not isinstance(content, dict):
-        raise TalkError("the request is no JSON object")
+        raise ProviderError("the request is no JSON object")
     code = content.get("code")
     if not isinstance(code, str) or not code:
-        raise TalkError("the request holds no code")
+        raise ProviderError("the request holds no code")
     return code, content

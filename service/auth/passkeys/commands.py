@@ -14,15 +14,15 @@ from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
 from rowcall.core.auth.passkeys import PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.driver.request import Statement
+from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
-from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.database.lanes.choice import LaneChoice
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.statements import numbers
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
 
@@ -45,7 +45,7 @@ class PasskeyCommand:
                 next(numbers), text.encode(), len(oids), renderer, types=oids if any(oids) else None
             ),
             renderer=None,
-            pace=LaneChoice(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.slow),
             volatile=True,
             # A message could repeat what a client has sent.
             sensitive=True,
@@ -81,15 +81,15 @@ class Transactions:
             label="Auth:PasskeyAuth",
             build=lambda _mask: ("select", 0),
             renderer=None,
-            pace=LaneChoice(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.slow),
             volatile=True,
         )
 
-    async def run(self, exchange: Exchange, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def run(self, context: RequestContext, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Commits when the work is done. Raises `Problem`, also one of the work's own; nothing stays then."""
         delays = () if self._strategy is None else self._strategy.delays
         for delay in (*delays, None):
-            async with self._database.transaction(self._call, exchange) as transaction:
+            async with self._database.transaction(self._call, context) as transaction:
                 try:
                     result = await work(transaction)
                     await transaction.commit()

@@ -16,9 +16,17 @@ from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row
 from rowcall.core.auth.passkeys import PasskeyOptions, Row, bytea, bytea_text
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text.array_literal import literal
-from rowcall.service.auth.issuing import Issuer
+from rowcall.service.auth.credential_issuer import CredentialIssuer
+from rowcall.service.auth.passkeys.challenge_store import (
+    ADD,
+    LOGIN,
+    REGISTER,
+    ChallengeStore,
+    IssuedChallenge,
+    digest,
+    is_same,
+)
 from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, digest, is_same
 from rowcall.service.auth.passkeys.options import HEADERS, subject_digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import (
@@ -40,11 +48,11 @@ from rowcall.service.auth.passkeys.verification import (
     verify_assertion,
     verify_registration,
 )
-from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
 
@@ -61,7 +69,7 @@ class CompletionEndpoints:
         options: PasskeyOptions,
         services: Services,
         transactions: Transactions,
-        issued: Issues,
+        issued: ChallengeStore,
         relying_party: RelyingParty,
     ) -> None:
         commands = options.commands
@@ -75,7 +83,7 @@ class CompletionEndpoints:
         self._login_options = services.options.auth.login
         self._address = services.auth.address
         self._limit = services.options.http.sign_in_body_limit
-        self._issuer = Issuer(services.options.auth, services.auth.sessions)
+        self._issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
         self._verify = PasskeyCommand("VerifyChallengeCommand", commands.verify, services)
         self._verify_text = PasskeyCommand("VerifyChallengeCommand", commands.verify, services, {1: TEXT})
         self._credential = PasskeyCommand("AuthenticateDataCommand", commands.credential, services, credential)
@@ -89,30 +97,30 @@ class CompletionEndpoints:
 
     # --- new keys ------------------------------------------------------------------------------------------------
 
-    async def add(self, exchange: Exchange) -> None:
+    async def add(self, context: RequestContext) -> None:
         """For who is signed in."""
-        await self._keep(exchange, ADD)
+        await self._keep(context, ADD)
 
-    async def register(self, exchange: Exchange) -> None:
-        await self._keep(exchange, REGISTER)
+    async def register(self, context: RequestContext) -> None:
+        await self._keep(context, REGISTER)
 
-    async def _keep(self, exchange: Exchange, flow: str) -> None:
-        content = await self._content(exchange)
+    async def _keep(self, context: RequestContext, flow: str) -> None:
+        content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)
         given, attestation, client_data = (
             binary(content, name) for name in ("credentialId", "attestationObject", "clientDataJSON")
         )
         brought, _text = as_json(content["userContext"])
-        user: User | None = exchange.user if flow == ADD else None
+        user: User | None = context.user if flow == ADD else None
         issued = await self._issued_context(number, flow, brought, user)
         handle = _handle(json.loads(issued))
-        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
+        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(context.scope))
         command = self._complete[flow]
 
         async def work(transaction: Transaction) -> bytes:
             challenge = await self._challenge(transaction, number, "registration")
-            expected = self._relying_party.expected(exchange, challenge)
+            expected = self._relying_party.expected(context, challenge)
             new = self._judged(
                 "attestation_invalid", 400, lambda: verify_registration(client_data, attestation, expected)
             )
@@ -135,16 +143,16 @@ class CompletionEndpoints:
                 raise Problem(status, title=message or "Failed to store passkey", code="store_failed")
             return new.id
 
-        kept = await self._transactions.run(exchange, work)
+        kept = await self._transactions.run(context, work)
         await self._issued.forget(number, flow)
         told = {"success": True, "credentialId": to_base64url(kept)}
-        exchange.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
-        exchange.answered = True
+        context.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+        context.answered = True
 
     # --- logins --------------------------------------------------------------------------------------------------
 
-    async def login(self, exchange: Exchange) -> None:
-        content = await self._content(exchange)
+    async def login(self, context: RequestContext) -> None:
+        content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
         credential, data, client_data, signature = (
@@ -154,12 +162,12 @@ class CompletionEndpoints:
         issue = await self._check_issue(number, LOGIN)
         if issue is not None and issue.credentials and digest(credential) not in issue.credentials:
             raise Problem(401, title="Credential not allowed", code="assertion_invalid")
-        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
+        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(context.scope))
         columns = self._options.columns
 
         async def work(transaction: Transaction) -> tuple[int, str | None]:
             challenge = await self._challenge(transaction, number, "authentication")
-            expected = self._relying_party.expected(exchange, challenge)
+            expected = self._relying_party.expected(context, challenge)
             row = await self._credential.run(transaction, bytea_text(credential))
             status = 401 if row is None else self._credential.status(row, self._options)
             stored = None if row is None or status != 200 else self._stored(row)
@@ -178,14 +186,16 @@ class CompletionEndpoints:
                     raise Problem(401, title="User handle mismatch", code="assertion_invalid")
             return (count if self._options.counts else 0), row.text("user_context")
 
-        count, context = await self._transactions.run(exchange, work)
+        count, user_context = await self._transactions.run(context, work)
         await self._issued.forget(number, LOGIN)
 
         async def complete(transaction: Transaction) -> Row | None:
-            return await self._complete_login.run(transaction, bytea_text(credential), str(count), context, analytics)
+            return await self._complete_login.run(
+                transaction, bytea_text(credential), str(count), user_context, analytics
+            )
 
-        self._sign_in(exchange, await self._transactions.run(exchange, complete))
-        exchange.answered = True
+        self._sign_in(context, await self._transactions.run(context, complete))
+        context.answered = True
 
     def _stored(self, row: Row) -> Stored | None:
         columns = self._options.columns
@@ -198,7 +208,7 @@ class CompletionEndpoints:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)
             raise broken("Invalid row") from None
 
-    def _sign_in(self, exchange: Exchange, found: Row | None) -> None:
+    def _sign_in(self, context: RequestContext, found: Row | None) -> None:
         """The row is one of a login, but for the hash (sign-in-23)."""
         if found is None or all(cell.text is None for cell in found.cells):
             raise _failed(401)
@@ -210,24 +220,24 @@ class CompletionEndpoints:
         if row.refused:
             raise _failed(401)
         if row.status != 200:
-            self._answer_status(exchange, row)
+            self._answer_status(context, row)
             return
         body = None if row.body is None else (self._login_options.content_type, row.body.encode())
-        self._issuer.sign_in(exchange, row, [], body)
+        self._issuer.sign_in(context, row, [], body)
 
-    def _answer_status(self, exchange: Exchange, row: LoginRow) -> None:
+    def _answer_status(self, context: RequestContext, row: LoginRow) -> None:
         if row.body is not None:
             headers = [("content-type", self._login_options.content_type)]
-            exchange.protocol.response_bytes(row.status, headers, row.body.encode())
+            context.protocol.response_bytes(row.status, headers, row.body.encode())
         elif row.status >= 400:
             raise _failed(row.status)
         else:
-            exchange.protocol.response_empty(row.status, [])
+            context.protocol.response_empty(row.status, [])
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
-    async def _content(self, exchange: Exchange) -> Mapping[str, Any]:
-        return parsed(await read_body(exchange.scope, exchange.protocol, self._limit))
+    async def _content(self, context: RequestContext) -> Mapping[str, Any]:
+        return parsed(await read_body(context.scope, context.protocol, self._limit))
 
     async def _issued_context(self, number: str, flow: str, brought: Any, user: User | None) -> str:
         """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is
@@ -237,19 +247,19 @@ class CompletionEndpoints:
             Problem: the challenge is not known here or was issued for something else, or the client's copy differs.
         """
         issue = await self._check_issue(number, flow, user)
-        if issue is None or issue.context is None:
+        if issue is None or issue.user_context is None:
             raise _no_challenge()
-        if not is_same(issue.context, brought):
+        if not is_same(issue.user_context, brought):
             log.warning("Auth:PasskeyAuth: refused a user context that is not the one of the challenge")
             raise Problem(400, title="User context mismatch", code="challenge_invalid")
         if user is not None:
-            named = json.loads(issue.context).get(self._identity.user_id)
+            named = json.loads(issue.user_context).get(self._identity.user_id)
             if user.ids and isinstance(named, str | int) and str(named) not in user.ids:
                 log.warning("Auth:PasskeyAuth: refused a user context that names another user than the signed-in one")
                 raise Problem(400, title="User context mismatch", code="challenge_invalid")
-        return issue.context
+        return issue.user_context
 
-    async def _check_issue(self, number: str, flow: str, user: User | None = None) -> Issue | None:
+    async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
         """Raises `Problem` for a challenge that was issued for something else."""
         try:
             issue = await self._issued.find(number, flow)
@@ -304,9 +314,9 @@ def _failed(status: int) -> Problem:
     return Problem(status, title="Authentication failed", code="authentication_failed")
 
 
-def _handle(context: Any) -> bytes | None:
+def _handle(user_context: Any) -> bytes | None:
     """What the authenticator was given as the user's id; a handle that is no base64url is meant as it is."""
-    value = context.get("userHandle") if isinstance(context, dict) else None
+    value = user_context.get("userHandle") if isinstance(user_context, dict) else None
     if not isinstance(value, str):
         return None
     found = from_base64url(value)

@@ -10,13 +10,13 @@ import orjson
 
 from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.service.auth.passkeys.challenge_store import ADD, LOGIN, REGISTER, ChallengeStore, IssuedChallenge, digest
 from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import from_base64url, invalid
-from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
 
@@ -32,7 +32,7 @@ class OptionsEndpoints:
         options: PasskeyOptions,
         services: Services,
         transactions: Transactions,
-        issued: Issues,
+        issued: ChallengeStore,
         relying_party: RelyingParty,
     ) -> None:
         commands = options.commands
@@ -45,51 +45,51 @@ class OptionsEndpoints:
         self._register = PasskeyCommand("ChallengeRegistrationCommand", commands.challenge_register, services)
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
 
-    async def add(self, exchange: Exchange) -> None:
+    async def add(self, context: RequestContext) -> None:
         """For who is signed in."""
-        body = await self._body(exchange)
+        body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
             raise invalid("Invalid JSON in request body")
-        user = exchange.user
-        row = await self._row(exchange, self._add, user.json, body if body.strip() else None)
-        await self._answer_new(exchange, row, ADD, subject_digest(user.subject))
+        user = context.user
+        row = await self._row(context, self._add, user.json, body if body.strip() else None)
+        await self._answer_new(context, row, ADD, subject_digest(user.subject))
 
-    async def register(self, exchange: Exchange) -> None:
-        body = await self._body(exchange)
+    async def register(self, context: RequestContext) -> None:
+        body = await self._body(context)
         if not body.strip():
             raise invalid("Request body is required for standalone registration")
         if not isinstance(_json(body), dict):
             raise invalid("Invalid JSON in request body")
-        row = await self._row(exchange, self._register, body)
-        await self._answer_new(exchange, row, REGISTER, "")
+        row = await self._row(context, self._register, body)
+        await self._answer_new(context, row, REGISTER, "")
 
-    async def login(self, exchange: Exchange) -> None:
-        body = await self._body(exchange)
+    async def login(self, context: RequestContext) -> None:
+        body = await self._body(context)
         content = _json(body)
         name = content.get("userName") if isinstance(content, dict) else None
         known = None if content is _NONE else body
-        row = await self._row(exchange, self._login, name if isinstance(name, str) else None, known)
+        row = await self._row(context, self._login, name if isinstance(name, str) else None, known)
         columns = self._options.columns
         challenge, number = self._challenge(self._login, row)
         allowed = self._raw(self._login, row.text(columns.allow))
-        await self._remember(number, Issue(LOGIN, "", None, _credentials(allowed)))
+        await self._remember(number, IssuedChallenge(LOGIN, "", None, _credentials(allowed)))
         told: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,
-            "rpId": self._relying_party.id(exchange),
+            "rpId": self._relying_party.id(context),
             "timeout": self._options.timeout,
             "userVerification": self._options.user_verification,
         }
         if allowed is not None:
             told["allowCredentials"] = allowed
-        _send(exchange, told)
+        _send(context, told)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
-    async def _body(self, exchange: Exchange) -> bytes:
-        return await read_body(exchange.scope, exchange.protocol, self._limit)
+    async def _body(self, context: RequestContext) -> bytes:
+        return await read_body(context.scope, context.protocol, self._limit)
 
-    async def _row(self, exchange: Exchange, command: PasskeyCommand, *values: bytes | str | None) -> Row:
+    async def _row(self, context: RequestContext, command: PasskeyCommand, *values: bytes | str | None) -> Row:
         async def work(transaction: Any) -> Row:
             row = await command.run(transaction, *values)
             if row is None:
@@ -99,7 +99,7 @@ class OptionsEndpoints:
                 raise self._refusal(command, status, row)
             return row
 
-        return await self._transactions.run(exchange, work)
+        return await self._transactions.run(context, work)
 
     def _refusal(self, command: PasskeyCommand, status: int, row: Row) -> Problem:
         if command is self._login:
@@ -129,21 +129,21 @@ class OptionsEndpoints:
         """Return the user context to issue, as JSON. Whole numbers keep all their digits."""
         self._raw(command, text)
         found = json.loads(text) if text else None
-        context = {**(found if isinstance(found, dict) else {}), "userHandle": handle}
-        return json.dumps(context, ensure_ascii=False, separators=(",", ":"))
+        user_context = {**(found if isinstance(found, dict) else {}), "userHandle": handle}
+        return json.dumps(user_context, ensure_ascii=False, separators=(",", ":"))
 
-    async def _answer_new(self, exchange: Exchange, row: Row, flow: str, subject: str) -> None:
+    async def _answer_new(self, context: RequestContext, row: Row, flow: str, subject: str) -> None:
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)
         handle = row.text(columns.user_handle)
-        context = self._context(command, row.text("user_context"), handle)
-        if not await self._remember(number, Issue(flow, subject, context)):
+        user_context = self._context(command, row.text("user_context"), handle)
+        if not await self._remember(number, IssuedChallenge(flow, subject, user_context)):
             raise unavailable("too many passkeys are being added at the same time")
         told: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,
-            "rp": {"id": self._relying_party.id(exchange), "name": options.relying_party_name},
+            "rp": {"id": self._relying_party.id(context), "name": options.relying_party_name},
             "user": {
                 "id": handle,
                 "name": row.text(columns.user_name),
@@ -160,10 +160,10 @@ class OptionsEndpoints:
         excluded = self._raw(command, row.text(columns.exclude))
         if excluded is not None:
             told["excludeCredentials"] = excluded
-        told["userContext"] = orjson.Fragment(context)
-        _send(exchange, told)
+        told["userContext"] = orjson.Fragment(user_context)
+        _send(context, told)
 
-    async def _remember(self, number: str, issue: Issue) -> bool:
+    async def _remember(self, number: str, issue: IssuedChallenge) -> bool:
         kept = await self._issued.remember(number, issue)
         if not kept:
             log.warning("Auth:PasskeyAuth: no room is left to write down what a challenge was issued for")
@@ -193,6 +193,6 @@ def _credentials(allowed: Any) -> tuple[str, ...]:
     return tuple(digest(found) for found in ids if found is not None)
 
 
-def _send(exchange: Exchange, told: dict[str, Any]) -> None:
-    exchange.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
-    exchange.answered = True
+def _send(context: RequestContext, told: dict[str, Any]) -> None:
+    context.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+    context.answered = True

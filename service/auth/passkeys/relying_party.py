@@ -5,8 +5,8 @@ from __future__ import annotations
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.auth.passkeys.verification import Expected
-from rowcall.service.exchange.client_address import client_reader
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.request_context import RequestContext
 
 _SCHEMES = {"ws": "http", "wss": "https"}
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -17,23 +17,23 @@ class RelyingParty:
         self._options = options
         self._client = client_reader(forwarding)
 
-    def id(self, exchange: Exchange) -> str:
-        return self._options.relying_party or without_port(self._host(exchange))
+    def id(self, context: RequestContext) -> str:
+        return self._options.relying_party or without_port(self._host(context))
 
-    def expected(self, exchange: Exchange, challenge: bytes) -> Expected:
+    def expected(self, context: RequestContext, challenge: bytes) -> Expected:
         options = self._options
-        origins = options.origins or frozenset({self._own_origin(exchange)})
-        return Expected(challenge, origins, self.id(exchange), options.user_verification)
+        origins = options.origins or frozenset({self._own_origin(context)})
+        return Expected(challenge, origins, self.id(context), options.user_verification)
 
-    def _host(self, exchange: Exchange) -> str:
-        scope = exchange.scope
+    def _host(self, context: RequestContext) -> str:
+        scope = context.scope
         host: str = self._client(scope).host or scope.authority or scope.headers.get("host") or ""
         return host.lower()
 
-    def _own_origin(self, exchange: Exchange) -> str:
-        scheme = self._client(exchange.scope).scheme
+    def _own_origin(self, context: RequestContext) -> str:
+        scheme = self._client(context.scope).scheme
         scheme = _SCHEMES.get(scheme, scheme)
-        return f"{scheme}://{self._host(exchange)}".removesuffix(_DEFAULT_PORTS.get(scheme, "/"))
+        return f"{scheme}://{self._host(context)}".removesuffix(_DEFAULT_PORTS.get(scheme, "/"))
 
 
 def without_port(host: str) -> str:

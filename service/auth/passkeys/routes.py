@@ -10,27 +10,27 @@ from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.cross_site import foreign_refusal
+from rowcall.service.auth.passkeys.challenge_store import ChallengeStore, HostChallengeStore
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints
-from rowcall.service.auth.passkeys.issued import Issued, Issues
 from rowcall.service.auth.passkeys.options import OptionsEndpoints
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def passkey_routes(
     options: PasskeyOptions, services: Services, database: Database
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
     """Method, path and steps. database: that of the commands."""
-    issued: Issues = Issued(services.host, options.timeout / 1000)
+    issued: ChallengeStore = HostChallengeStore(services.host, options.timeout / 1000)
     if options.redis is not None:
         # The client of Redis is only for those who use it.
-        from rowcall.service.auth.passkeys.issued_by_hosts import IssuedByHosts
+        from rowcall.service.auth.passkeys.redis_challenge_store import RedisChallengeStore
 
-        issued = IssuedByHosts(
-            Issued(services.host, options.timeout / 1000), options.redis, services.options.application
+        issued = RedisChallengeStore(
+            HostChallengeStore(services.host, options.timeout / 1000), options.redis, services.options.application
         )
     parts = (options, services, Transactions(options, services, database), issued)
     relying_party = RelyingParty(options, services.options.forwarding)
@@ -62,22 +62,22 @@ def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
         # Whose pages may use the passkeys may use the sessions that come of them.
         trusted = CrossSite(auth.cross_site.origins | options.origins)
         check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
-        steps.append(lambda exchange: check(exchange.scope))
+        steps.append(lambda context: check(context.scope))
     return tuple(steps)
 
 
 def _only_users(services: Services) -> Step:
     challenge = services.options.auth.schemes.challenge
 
-    def let_in(exchange: Exchange) -> None:
-        if exchange.user is None:
+    def let_in(context: RequestContext) -> None:
+        if context.user is None:
             raise Problem(
                 401,
                 title="Authentication required to add a passkey",
                 code="authentication_required",
                 headers=(("www-authenticate", challenge),),
             )
-        if exchange.user.impersonates:
+        if context.user.impersonates:
             raise impersonation_refusal()
 
     return let_in

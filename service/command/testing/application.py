@@ -23,23 +23,23 @@ from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.core.testing.spelling import spelled
 from rowcall.core.text import query_text
 from rowcall.service.database.first_connection import Opening
-from rowcall.service.edition.edition import Edition
 from rowcall.service.events.publishing import hear_notices
-from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
+from rowcall.service.request.subrequests import CapturedResponse, Subrequests, SubrequestScope
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
 from rowcall.service.testing.session import SessionPool
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.codecs import codecs_for
-from rowcall.service.worker.table import Compiled
+from rowcall.service.worker.route_table import CompiledRoutes
 
 if TYPE_CHECKING:
+    from rowcall.service.http_client.client import Client
     from rowcall.service.testing.stubs import StubbedClient
-    from rowcall.service.upstream.client import Client
 
 SCHEME = "test"
 
@@ -67,7 +67,7 @@ class _ClaimedSessions(Sessions):
 
     told = True
 
-    def authenticate(self, exchange: Exchange) -> None:
+    def authenticate(self, context: RequestContext) -> None:
         """Nobody is looked for."""
 
 
@@ -90,7 +90,7 @@ class TestApplication(Application):
         self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
         self._stubbed = None if self._client is None else _stubbed(self._client)
         self._router = Router()
-        self._compiled: Compiled = Compiled((), self._services({}, {}))
+        self._compiled: CompiledRoutes = CompiledRoutes((), self._services({}, {}))
         self._host_of_proxies = options.outbound.proxy.host
 
     @property
@@ -101,18 +101,18 @@ class TestApplication(Application):
         await self.sessions.close()
         await super().close()
 
-    def prepare(self, edition: Edition) -> None:
-        names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
+    def prepare(self, snapshot: SchemaSnapshot) -> None:
+        names = {(endpoint.options.connection or "").casefold() for endpoint in snapshot.endpoints}
         others = {
-            key: (self.database, codecs_for(edition.other_types.get(key, {}), self._options))
+            key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options))
             for key in names & {key for key, one in self._options.others.items() if one.routable}
         }
-        services = self._services(edition.types, others)
-        inside = SelfCalls(self._runner.start, self._fail, self._identity.sessions.is_secure)
-        services = replace(services, inside=inside.call)
-        self._router = build_router(edition.endpoints, internal=True)[0]
-        self._compiled = Compiled(self._router.routes, services)
-        inside.serve(self._router, self._compiled)
+        services = self._services(snapshot.types, others)
+        send_subrequest = Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure)
+        services = replace(services, send_subrequest=send_subrequest.call)
+        self._router = build_router(snapshot.endpoints, internal=True)[0]
+        self._compiled = CompiledRoutes(self._router.routes, services)
+        send_subrequest.serve(self._router, self._compiled)
 
     def _services(self, types: Any, others: Any) -> Services:
         return Services(
@@ -146,33 +146,37 @@ class TestApplication(Application):
             )
         user = self._identity.sessions.user(block.claims, SCHEME) if block.claims else None
         body = block.body.encode()
-        capture = Capture(_Client(), body)
-        exchange = Exchange(InnerScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0"), capture)
-        exchange.user = user
-        exchange.values = match.values
-        reply = await self._answer(exchange, capture, match.route, stubs)
+        capture = CapturedResponse(_Client(), body)
+        context = RequestContext(
+            SubrequestScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0"), capture
+        )
+        context.user = user
+        context.values = match.values
+        reply = await self._answer(context, capture, match.route, stubs)
         self._note(endpoint, block, user, reply)
         return reply
 
-    async def _answer(self, exchange: Exchange, capture: Capture, route: Route, stubs: Sequence[Stub]) -> Reply:
+    async def _answer(
+        self, context: RequestContext, capture: CapturedResponse, route: Route, stubs: Sequence[Stub]
+    ) -> Reply:
         stubbed = self._stubbed
         if stubbed is not None:
             stubbed.stubs = stubs
             stubbed.unexpected.clear()
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def end(_exchange: Exchange, _error: Exception | None) -> None:
+        def end(_context: RequestContext, _error: Exception | None) -> None:
             if not ended.done():
                 ended.set_result(None)
 
-        exchange.at_end(end)
+        context.at_end(end)
         try:
             steps = self._compiled[id(route)]
         except Exception as error:
-            self._fail(exchange, error)
+            self._fail(context, error)
             ended.set_result(None)
         else:
-            self._runner.start(exchange, steps)
+            self._runner.start(context, steps)
         try:
             await ended
             answer = await capture.begun

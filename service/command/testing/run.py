@@ -23,16 +23,13 @@ from rowcall.core.testing.report import Style, head
 from rowcall.core.testing.watching import Reaction, delta, reaction
 from rowcall.core.text.globs import base_folder
 from rowcall.service.command.configuration_files import Configuration, load
-from rowcall.service.command.serve import connections, require_readable, told_and_acceptable
+from rowcall.service.command.serve import connections, report_and_check, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
 from rowcall.service.command.testing.results import Results
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.first_connection import Opening
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
-from rowcall.service.edition.edition import Edition
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.log import configure_logging
 from rowcall.service.options.capabilities.testing import TestOptions, test_options
 from rowcall.service.options.connection_string import Embedded, connection_for
@@ -43,9 +40,12 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_encryption import Unencrypted
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
 from rowcall.service.protection.key_storage import Memory
+from rowcall.service.shared_state.state_folder import StateFolder
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
-from rowcall.service.store.folder import StoreFolder
-from rowcall.service.testing.file_runner import Means
+from rowcall.service.testing.file_runner import RunContext
 from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, selected
 from rowcall.service.testing.preparation import Preparation, PreparationError, said
 from rowcall.service.testing.responses import DebugTable
@@ -76,9 +76,9 @@ def test(arguments: Arguments) -> int:
     settings = configuration.settings
     # The report goes to stdout alone.
     configure_logging(settings, sys.stderr)
-    if not told_and_acceptable(configuration):
+    if not report_and_check(configuration):
         return ExitCode.SETUP
-    for doubt in options.doubts:
+    for doubt in options.warnings:
         logging.getLogger(options.channel).warning("%s", doubt)
     with connections(settings, demo=arguments.has("--demo")) as opened:
         run = Run(settings, options, opened, update=arguments.has("--update"))
@@ -128,7 +128,7 @@ class Run:
         self._style = Style(options.detailed, sys.stdout.isatty())
         self._settings_of_files = sql_file_options(settings)
         self._watching = settings.flag("Watch:Enabled")
-        self._edition_number = 1
+        self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
         """Teardown follows once, whatever happens; a second signal ends the process."""
@@ -160,7 +160,7 @@ class Run:
             await self._preparation.run_all(self._options.setup)
         except PreparationError as error:
             return _stop(f"the setup has failed: {error}")
-        store = StoreFolder()
+        store = StateFolder()
         try:
             return await self._discover_and_run(for_tests(self._worker, str(store.path)))
         finally:
@@ -168,7 +168,7 @@ class Run:
 
     async def _discover_and_run(self, options: WorkerOptions) -> int:
         reader = self._reader(options)
-        edition = await reader.first()
+        snapshot = await reader.first()
         files = self._files()
         if not files and not self._watching:
             return self._nothing()
@@ -177,9 +177,9 @@ class Run:
             debug = await self._debug_table()
         except psycopg.Error as error:
             return _stop(f"TestRunner:ResponseTempTable:DebugTable {self._options.table.debug!r}: {said(error)}")
-        applications = await self._applications(options, edition, count)
+        applications = await self._applications(options, snapshot, count)
         templates = Templates(self._options.channel)
-        means = Means(
+        means = RunContext(
             self._options,
             self._connect,
             templates,
@@ -224,7 +224,7 @@ class Run:
 
     async def _watch(
         self,
-        reader: EndpointReader,
+        reader: SnapshotReader,
         runner: Runner,
         templates: Templates,
         applications: Sequence[TestApplication],
@@ -258,17 +258,17 @@ class Run:
                     )
                 sys.stdout.flush()
 
-    async def _rebuild(self, reader: EndpointReader, applications: Sequence[TestApplication]) -> bool:
+    async def _rebuild(self, reader: SnapshotReader, applications: Sequence[TestApplication]) -> bool:
         """False: it was not possible, and the endpoints stay as they were."""
         before = [route.primary.name for route in applications[0].routes]
-        self._edition_number += 1
+        self._snapshot_number += 1
         try:
-            edition = await reader.read(self._edition_number)
+            snapshot = await reader.read(self._snapshot_number)
         except (StartupError, psycopg.Error) as error:
             print(f"the endpoints stay as they were: {str(error).strip()}", flush=True)
             return False
         for application in applications:
-            application.prepare(edition)
+            application.prepare(snapshot)
         for line in delta(before, (route.primary.name for route in applications[0].routes)):
             print(line)
         return True
@@ -282,14 +282,16 @@ class Run:
         known = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
         return [(key, self._connect(key or None)) for key in sorted(wanted & known)]
 
-    def _reader(self, options: WorkerOptions) -> EndpointReader:
+    def _reader(self, options: WorkerOptions) -> SnapshotReader:
         # Profiles of the cache are known, though nothing is cached.
         known = replace(options, cache=self._worker.cache)
         plan = self._opened.plan
         exposed = exposure(self._settings, known, plan)
-        return EndpointReader(self._settings, known, plan, exposed)
+        return SnapshotReader(self._settings, known, plan, exposed)
 
-    async def _applications(self, options: WorkerOptions, edition: Edition, count: int) -> list[TestApplication]:
+    async def _applications(
+        self, options: WorkerOptions, snapshot: SchemaSnapshot, count: int
+    ) -> list[TestApplication]:
         opening = Opening(self._settings)
         applications = [
             TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
@@ -300,7 +302,7 @@ class Run:
         await rotation.start()
         for application in applications:
             application.keys.ring = rotation.ring
-            application.prepare(edition)
+            application.prepare(snapshot)
         return applications
 
     async def _debug_table(self) -> DebugTable | None:
@@ -337,7 +339,7 @@ class Run:
         if isinstance(info, Embedded):
             raise StartupError(f"ConnectionStrings:{spelled} is an embedded database, which only the service opens")
         return Connector(
-            Target(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)
+            ConnectionTarget(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)
         )
 
 

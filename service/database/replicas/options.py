@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.options import DatabaseOptions
 
 
@@ -13,7 +13,7 @@ class ReplicaServer:
     """One host. name: for the log."""
 
     name: str
-    target: Target
+    target: ConnectionTarget
     database: DatabaseOptions
 
 

@@ -16,7 +16,7 @@ import psycopg
 from rowcall.core.text.wal_position import parse_position
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.replicas.asking import Asking
+from rowcall.service.database.replicas.monitoring_connection import MonitoringConnection
 
 log = logging.getLogger("rowcall.database")
 
@@ -30,7 +30,7 @@ REMEMBERED = 1200
 
 class Primary:
     def __init__(self, connector: Connector) -> None:
-        self._asking = Asking(connector)
+        self._asking = MonitoringConnection(connector)
         self._loop = asyncio.get_running_loop()
         self._samples: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         """When, and a position that the primary had at the latest then."""

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
-from rowcall.service.database.lanes.choice import LaneChoice
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.replicas.replica import Replica
 from rowcall.service.database.replicas.replicas import Replicas
-from rowcall.service.exchange.deadline import DeadlineError
-from rowcall.service.exchange.exchange import Exchange, Running
+from rowcall.service.request_context.deadline import DeadlineError
+from rowcall.service.request_context.request_context import RequestContext, Running
 
 log = logging.getLogger("rowcall.database")
 
@@ -30,8 +30,8 @@ OF_THE_SERVER = frozenset({
 NOT_THERE_YET = frozenset({"42P01", "42883", "42703", "42704", "3F000", "3D000", "26000", "0A000"})
 """What it names may have been made on the primary a moment ago."""
 
-Begin = Callable[[Database, Call, Exchange], Running]
-Position = Callable[[Exchange], int | None]
+Begin = Callable[[Database, Call, RequestContext], Running]
+Position = Callable[[RequestContext], int | None]
 """What the client has written, as a position of the log: a replica has to have that too. 0: nothing; None: the primary
 has to be read."""
 
@@ -51,68 +51,68 @@ class Reads:
         self._position = position
         self._calls: dict[Replica, Call] = {}
         """What is learned of a call is learned for each server."""
-        self._shared: dict[Exchange, Replica] = {}
+        self._shared: dict[RequestContext, Replica] = {}
         """Those in the hands of the driver, which always come back to `settle`."""
         self._writes = False
 
-    def begin(self, exchange: Exchange) -> Running:
-        position = None if self._writes else self._position(exchange)
+    def begin(self, context: RequestContext) -> Running:
+        position = None if self._writes else self._position(context)
         if position is None:
-            return self._begin(self._primary, self._call, exchange)
+            return self._begin(self._primary, self._call, context)
         replica = self._replicas.choose(self._lag, position)
         if replica is not None:
-            return self._begin_on(replica, exchange)
+            return self._begin_on(replica, context)
         if position and self._replicas.able(self._lag):
-            return self._wait(exchange, position)
-        return self._begin(self._primary, self._call, exchange)
+            return self._wait(context, position)
+        return self._begin(self._primary, self._call, context)
 
-    async def _wait(self, exchange: Exchange, position: int) -> None:
+    async def _wait(self, context: RequestContext, position: int) -> None:
         replica = await self._replicas.wait_for(self._lag, position)
         if replica is None:
-            await self._primary.run_alone(self._call, exchange)
+            await self._primary.run_alone(self._call, context)
             return
         try:
-            await replica.database.run_alone(self._call_on(replica), exchange)
+            await replica.database.run_alone(self._call_on(replica), context)
         except Problem as problem:
-            await self._elsewhere(exchange, problem)
+            await self._elsewhere(context, problem)
 
-    def _begin_on(self, replica: Replica, exchange: Exchange) -> Running:
+    def _begin_on(self, replica: Replica, context: RequestContext) -> Running:
         try:
-            waiting = self._begin(replica.database, self._call_on(replica), exchange)
+            waiting = self._begin(replica.database, self._call_on(replica), context)
         except Problem as problem:
-            return self._elsewhere(exchange, problem)
-        if isinstance(waiting, Request):
-            self._shared[exchange] = replica
+            return self._elsewhere(context, problem)
+        if isinstance(waiting, Execution):
+            self._shared[context] = replica
             return waiting
-        return None if waiting is None else self._guarded(exchange, waiting)
+        return None if waiting is None else self._guarded(context, waiting)
 
-    def settle(self, exchange: Exchange) -> Running:
-        replica = self._shared.pop(exchange, None)
+    def settle(self, context: RequestContext) -> Running:
+        replica = self._shared.pop(context, None)
         if replica is None:
-            return self._primary.settle(self._call, exchange)
+            return self._primary.settle(self._call, context)
         try:
-            waiting = replica.database.settle(self._call_on(replica), exchange)
+            waiting = replica.database.settle(self._call_on(replica), context)
         except Problem as problem:
-            return self._elsewhere(exchange, problem)
-        return None if waiting is None or isinstance(waiting, Request) else self._guarded(exchange, waiting)
+            return self._elsewhere(context, problem)
+        return None if waiting is None or isinstance(waiting, Execution) else self._guarded(context, waiting)
 
-    async def _guarded(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+    async def _guarded(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         try:
             await waiting
         except Problem as problem:
-            await self._elsewhere(exchange, problem)
+            await self._elsewhere(context, problem)
 
-    async def _elsewhere(self, exchange: Exchange, problem: Problem) -> None:
+    async def _elsewhere(self, context: RequestContext, problem: Problem) -> None:
         """The same on the primary, where the problem was the replica's. Raises `Problem`."""
-        sqlstate = _sqlstate(exchange)
-        if isinstance(problem, DeadlineError) or not (_lost(exchange, problem) or sqlstate in _OTHERS):
+        sqlstate = _sqlstate(context)
+        if isinstance(problem, DeadlineError) or not (_lost(context, problem) or sqlstate in _OTHERS):
             raise problem
         if sqlstate == READ_ONLY and not self._writes:
             self._writes = True
             log.warning("%s writes, whatever it says of itself: it is no longer sent to replicas", self._call.label)
         self._replicas.doubt()
         log.info("%s: runs on the primary, as a replica has failed: %s", self._call.label, problem.detail)
-        await self._primary.run_alone(self._call, exchange)
+        await self._primary.run_alone(self._call, context)
 
     def _call_on(self, replica: Replica) -> Call:
         call = self._calls.get(replica)
@@ -124,14 +124,14 @@ class Reads:
 _OTHERS = OF_THE_SERVER | NOT_THERE_YET
 
 
-def _sqlstate(exchange: Exchange) -> str:
-    request = exchange.request
-    return "" if request is None or request.error is None else request.error.sqlstate
+def _sqlstate(context: RequestContext) -> str:
+    execution = context.execution
+    return "" if execution is None or execution.error is None else execution.error.sqlstate
 
 
-def _lost(exchange: Exchange, problem: Problem) -> bool:
+def _lost(context: RequestContext, problem: Problem) -> bool:
     """No connection, no room, or the connection broke."""
-    return problem.status == 503 and not _sqlstate(exchange)
+    return problem.status == 503 and not _sqlstate(context)
 
 
 def _unlearned(call: Call) -> Call:
@@ -140,10 +140,10 @@ def _unlearned(call: Call) -> Call:
     return replace(
         call,
         retry=None,
-        pace=LaneChoice(call.pace.threshold),
+        pace=PoolAssignment(call.pace.threshold),
         shared=False,
-        wired=({}, {}, {}, {}),
-        arming=set(),
+        guarded=({}, {}, {}, {}),
+        installing_guards=set(),
         runs_alone=0,
         statements={},
         generic=set(),

@@ -11,7 +11,7 @@ import psycopg
 from rowcall.core.text.wal_position import parse_position
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.database import Database
-from rowcall.service.database.replicas.asking import Asking
+from rowcall.service.database.replicas.monitoring_connection import MonitoringConnection
 from rowcall.service.database.replicas.options import ReplicaServer
 from rowcall.service.database.replicas.primary import Primary
 
@@ -26,7 +26,7 @@ class Replica:
     def __init__(self, server: ReplicaServer) -> None:
         self.name = server.name
         self.database = Database(server.target, server.database)
-        self._asking = Asking(Connector(server.target))
+        self._asking = MonitoringConnection(Connector(server.target))
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._polling: asyncio.Task[None] | None = None
@@ -88,7 +88,7 @@ class Replica:
                 left.append(entry)
         self._waiting = left
 
-    async def reach(self, position: int, seconds: float) -> bool:
+    async def dependencies(self, position: int, seconds: float) -> bool:
         """Waits until it has replayed everything up to there. False: it has not, within that time."""
         if position <= self.position:
             return True

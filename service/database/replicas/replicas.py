@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from rowcall.service.background import Background
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.database import Database
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.database.replicas.primary import Primary
@@ -16,7 +16,7 @@ from rowcall.service.database.replicas.replica import Replica
 class Replicas:
     """To be made in the running event loop."""
 
-    def __init__(self, options: ReplicaOptions, primary: Target) -> None:
+    def __init__(self, options: ReplicaOptions, primary: ConnectionTarget) -> None:
         self.options = options
         self.primary = Primary(Connector(primary))
         self._replicas = [Replica(server) for server in options.servers]
@@ -70,7 +70,7 @@ class Replicas:
         if not able:
             return None
         furthest = max(able, key=lambda one: one.position)
-        return furthest if await furthest.reach(position, self.options.wait) and furthest.up else None
+        return furthest if await furthest.dependencies(position, self.options.wait) and furthest.up else None
 
     def close(self) -> None:
         self._background.cancel()

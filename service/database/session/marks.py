@@ -41,4 +41,4 @@ select pg_catalog.concat_ws(',', 'everywhere ' || {EVERYWHERE_MARK},
   (select string_agg(concat_ws(' ', 'r' || c.oid, {RELATION_MARK}), ',') from pg_catalog.pg_class c
    where c.oid = any ($2::pg_catalog.oid[])))
 """
-"""The marks of some functions and relations as one text, for `core.catalogue.session_state.still_as_judged`."""
+"""The marks of some functions and relations as one text, for `core.catalogue.session_effects.still_as_judged`."""

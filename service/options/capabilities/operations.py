@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.config import Settings
 from rowcall.core.operations.statistics import ACTIVITY, INDEXES, ROUTINES, TABLES, Report
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.options.connections import Connections
 from rowcall.service.startup_error import StartupError
 
@@ -45,7 +45,7 @@ class HealthOptions:
 @dataclass(frozen=True, slots=True)
 class StatisticsOptions:
     guarded: Guarded
-    target: Target
+    target: ConnectionTarget
     paths: tuple[tuple[str, Report], ...]
     html: bool
     schemas: str | None
@@ -74,7 +74,9 @@ def health_options(settings: Settings) -> HealthOptions | None:
     )
 
 
-def statistics_options(settings: Settings, main: Target, connections: Connections) -> StatisticsOptions | None:
+def statistics_options(
+    settings: Settings, main: ConnectionTarget, connections: Connections
+) -> StatisticsOptions | None:
     if not settings.flag("Stats:Enabled"):
         return None
     roles = frozenset(role for role in settings.texts("Stats:AuthorizedRoles") or () if role)
@@ -112,10 +114,10 @@ def _path(settings: Settings, key: str) -> str:
     return path
 
 
-def _target(settings: Settings, main: Target, connections: Connections) -> Target:
+def _target(settings: Settings, main: ConnectionTarget, connections: Connections) -> ConnectionTarget:
     """`connection_plan` has made sure that it is there, whether endpoints may use it or not."""
     name = settings.text_or_none("Stats:ConnectionName")
     if name is None or name.casefold() in connections.plan.main_names:
         return main
     info = next(info for known, info in connections.others.items() if known.casefold() == name.casefold())
-    return Target(info.parameters, timeout=main.timeout)
+    return ConnectionTarget(info.parameters, timeout=main.timeout)

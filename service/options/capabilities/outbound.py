@@ -6,9 +6,9 @@ import ipaddress
 import logging
 
 from rowcall.core.config import Settings
-from rowcall.core.outbound.address import DEFAULT_PORTS, BadUrlError, read_address
-from rowcall.core.outbound.guard import Guard
-from rowcall.core.outbound.options import ClientOptions, OutboundOptions, ProxyOptions, TypeOptions
+from rowcall.core.outgoing.address import DEFAULT_PORTS, BadUrlError, read_address
+from rowcall.core.outgoing.guard import Guard
+from rowcall.core.outgoing.options import ClientOptions, OutboundOptions, ProxyOptions, TypeOptions
 from rowcall.core.text.interval import parse_interval
 from rowcall.service.startup_error import StartupError
 

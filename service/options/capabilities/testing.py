@@ -85,7 +85,7 @@ class TestOptions:
     """By case-folded name; None: switched off."""
     setup: tuple[PreparationStep, ...] = ()
     teardown: tuple[PreparationStep, ...] = ()
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """What is given and means nothing."""
 
     @property
@@ -124,7 +124,7 @@ def test_options(settings: Settings) -> TestOptions:
         steps=steps,
         setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
         teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
-        doubts=tuple(_doubts(settings)),
+        warnings=tuple(_warnings(settings)),
     )
 
 
@@ -174,7 +174,7 @@ def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
     return found
 
 
-def _doubts(settings: Settings) -> Iterator[str]:
+def _warnings(settings: Settings) -> Iterator[str]:
     named = settings.value(_P + "Steps")
     bodies = [(f"Steps:{name}", body) for name, body in (named.items() if isinstance(named, Mapping) else ())]
     for key in ("Setup", "Teardown"):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
-from rowcall.core.outbound.address import BadUrlError, read_address
-from rowcall.core.outbound.aws_signature import Credentials
+from rowcall.core.outgoing.address import BadUrlError, read_address
+from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.uploads.options import (
     Common,
     Csv,

@@ -17,7 +17,7 @@ def client_connections(options: WorkerOptions, listeners: int) -> int:
     return room if options.http.connections is None else min(options.http.connections, room)
 
 
-def doubts(options: WorkerOptions, listeners: int) -> Iterator[str]:
+def configuration_warnings(options: WorkerOptions, listeners: int) -> Iterator[str]:
     """What cannot be had."""
     room = _room(options, listeners)
     wanted = options.http.connections
@@ -36,6 +36,6 @@ def doubts(options: WorkerOptions, listeners: int) -> Iterator[str]:
 def _room(options: WorkerOptions, listeners: int) -> int:
     databases = [options.database, *(access.options for access in options.others.values() if access.routable)]
     databases += [] if options.replicas is None else [server.database for server in options.replicas.servers]
-    streams = sum(database.lanes.exclusive_connections for database in databases)
-    shared = sum(2 * one.lanes.shared_connections + one.lanes.write_connections for one in databases)
+    streams = sum(database.pools.dedicated_connections for database in databases)
+    shared = sum(2 * one.pools.pipelined_connections + one.pools.write_connections for one in databases)
     return room_for_connections(limit(), streams + shared + OWN_SESSIONS * len(databases), streams, listeners)

@@ -55,7 +55,7 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     return tuple(named)
 
 
-def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
+def configuration_warnings(settings: Settings, https_port: int | None) -> Iterator[str]:
     """What is configured and does not do what it says (server-4)."""
     if ignored := without_effect(settings):
         yield f"this HTTP server has nothing for: {', '.join(ignored)}"

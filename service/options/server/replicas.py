@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.config import Settings
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions, ReplicaServer
 from rowcall.service.options.connection_string import ConnectionInfo
@@ -13,7 +13,7 @@ from rowcall.service.options.connections import Connections
 
 _P = "ConnectionSettings:Replicas:"
 
-Access = Callable[[str, ConnectionInfo], tuple[Target, DatabaseOptions]]
+Access = Callable[[str, ConnectionInfo], tuple[ConnectionTarget, DatabaseOptions]]
 
 
 def replica_options(settings: Settings, connections: Connections, access: Access) -> ReplicaOptions | None:
@@ -37,12 +37,12 @@ def replica_options(settings: Settings, connections: Connections, access: Access
     )
 
 
-def _servers(name: str, target: Target, database: DatabaseOptions) -> Iterator[ReplicaServer]:
+def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> Iterator[ReplicaServer]:
     """Which of them replays changes is found out again and again, so that no attribute has to choose."""
     hosts = list(_hosts(target.parameters))
     for parameters in hosts:
         shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port', '5432')})"
-        yield ReplicaServer(shown, Target(parameters, target.pooler, target.timeout), database)
+        yield ReplicaServer(shown, ConnectionTarget(parameters, target.pooler, target.timeout), database)
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -18,7 +18,7 @@ class ShutdownOptions:
     """Times in seconds, one after the other."""
 
     delay: float
-    goodbye: float
+    close_announcement: float
     within: float
     handover: str | None
 
@@ -31,7 +31,7 @@ def shutdown_options(settings: Settings) -> ShutdownOptions:
         raise StartupError(f"HttpServer:HandoverSocket: {handover!r} is no absolute path of {_LONGEST_PATH} bytes")
     return ShutdownOptions(
         delay=settings.seconds(_P + "Delay"),
-        goodbye=settings.seconds(_P + "GoodbyeTime"),
+        close_announcement=settings.seconds(_P + "GoodbyeTime"),
         within=settings.seconds("ConnectionSettings:Pool:ShutdownTimeout"),
         handover=handover,
     )

@@ -27,7 +27,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.formats.table_formats import EXCEL, Workbooks
 from rowcall.core.formats.workbook_names import content_disposition, file_name, sheet_name
 from rowcall.ext.rendering.sheet_rows import SheetRows
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.formats.table import Table, TableFormat
 from rowcall.service.response.headers import argument_text
 
@@ -47,23 +47,23 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
     status = table.endpoint.success_status
     title, date, number = skeleton("styles", look).styles
 
-    async def respond(exchange: Exchange) -> None:
-        request = exchange.request
-        if request is None:
+    async def respond(context: RequestContext) -> None:
+        execution = context.execution
+        if execution is None:
             raise Problem(500, "the routine returned nothing")
-        value_of = partial(argument_text, exchange)
+        value_of = partial(argument_text, context)
         file = file_name(file_template.fill(value_of), table.routine)
         chosen = sheet_template.fill(value_of).strip() or look.sheet or ""
         sheet = sheet_name(chosen, table.routine)
         # A comment cannot know the file's name better than `excel_file_name`.
-        headers = [field for field in table.headers(exchange, EXCEL) if field[0] != "content-disposition"]
+        headers = [field for field in table.headers(context, EXCEL) if field[0] != "content-disposition"]
         headers.append(("content-disposition", content_disposition(file)))
         encoder = WorkbookEncoder(skeleton(sheet, look))
-        if request.streaming:
-            await table.stream(exchange, headers, encoder)
+        if execution.streaming:
+            await table.stream(context, headers, encoder)
         else:
-            body = await encoder.part(request.body) + await encoder.end()
-            exchange.protocol.response_bytes(status, headers, body)
+            body = await encoder.part(execution.body) + await encoder.end()
+            context.protocol.response_bytes(status, headers, body)
 
     return TableFormat(SheetRows(table.is_set, table.titles, title, date, number), respond)
 

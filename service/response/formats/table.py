@@ -11,7 +11,7 @@ from rowcall.core.endpoint.header_lines import HeaderLines
 from rowcall.core.text.naming import api_name
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response import responses
 from rowcall.service.response.headers import Headers, argument_text
 from rowcall.service.response.streaming import PLAIN, Encoder
@@ -50,11 +50,11 @@ class Table:
         keys = [column.key for column in self.endpoint.shape.columns]
         return keys or [api_name(self.routine, self.camel_case).encode()]
 
-    def headers(self, exchange: Exchange, content_type: str) -> Headers:
+    def headers(self, context: RequestContext, content_type: str) -> Headers:
         """A comment's content type does not win over a table format (formats-3)."""
-        return [("content-type", content_type), *self.lines.fields(partial(argument_text, exchange))]
+        return [("content-type", content_type), *self.lines.fields(partial(argument_text, context))]
 
-    def stream(self, exchange: Exchange, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
+    def stream(self, context: RequestContext, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
         return responses.stream_response(
-            exchange, self.database, self.endpoint.success_status, headers, self.patience, encoder
+            context, self.database, self.endpoint.success_status, headers, self.patience, encoder
         )

@@ -193,8 +193,8 @@ def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str])
     code = 0
     try:
         module.main(places[0])
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+    except SystemExit as drain_state:
+        code = drain_state.code if isinstance(drain_state.code, int) else 1
     sys.stdout.flush()
     # Taking everything apart would touch the shared memory once more, for nobody.
     os._exit(code)

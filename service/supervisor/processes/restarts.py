@@ -34,7 +34,7 @@ class RestartDelay:
         return pause(self._in_a_row) if self._in_a_row > 1 else 0.0
 
     @property
-    def look_like_a_rule(self) -> bool:
+    def look_systematic(self) -> bool:
         """True for the death that makes it so, and not for those that follow."""
         return self._in_a_row == MANY
 

@@ -16,17 +16,17 @@ from rowcall.service.log import Entry, current_log
 from rowcall.service.log.request_line import Seen
 from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
+    ActivateSnapshot,
     Channel,
     Heard,
     Logged,
-    Prepare,
-    PrepareChange,
-    Prepared,
+    PrepareSnapshot,
+    PrepareSnapshotChange,
     ProfileTaken,
     Sample,
     Sampled,
     Serving,
-    Swap,
+    SnapshotPrepared,
     TakeProfile,
 )
 from rowcall.service.supervisor.processes.prefork import Copy, Template
@@ -88,7 +88,10 @@ class WorkerProcess:
         return cls(number, process, await Channel.over(ours))
 
     async def ask(
-        self, message: Prepare | PrepareChange | Swap, answer: type[Prepared] | type[Serving], number: int
+        self,
+        message: PrepareSnapshot | PrepareSnapshotChange | ActivateSnapshot,
+        answer: type[SnapshotPrepared] | type[Serving],
+        number: int,
     ) -> str | None:
         """Sends `message` and waits for its answer: None, or what went wrong."""
         if self.gone:
@@ -103,10 +106,10 @@ class WorkerProcess:
         finally:
             self._answers.pop((answer, number), None)
 
-    async def swap(self, number: int) -> str | None:
+    async def activate_snapshot(self, number: int) -> str | None:
         """Has it serve the edition that it has prepared: None, or what went wrong."""
         self.serving = 0
-        error = await self.ask(Swap(number), Serving, number)
+        error = await self.ask(ActivateSnapshot(number), Serving, number)
         if error is None:
             self.serving = number
         return error
@@ -152,8 +155,8 @@ class WorkerProcess:
                     asked = self._questions.get(message.number)
                     if asked is not None and not asked.done():
                         asked.set_result(message.gauges if isinstance(message, Sampled) else message.text)
-                elif isinstance(message, Prepared | Serving):
-                    error = message.error if isinstance(message, Prepared) else None
+                elif isinstance(message, SnapshotPrepared | Serving):
+                    error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._answers.get((type(message), message.number))
                     if future is not None and not future.done():
                         future.set_result(error)

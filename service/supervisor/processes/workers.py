@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from rowcall.service.background import Background, pause
-from rowcall.service.edition.edition import Edition, EditionChange
-from rowcall.service.edition.parts import parts_of
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
+from rowcall.service.snapshot.snapshot_transfer import parts_of
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.supervisor.channel import (
     EventsWanted,
     Heard,
     Message,
     Part,
-    Prepare,
-    PrepareChange,
-    Prepared,
+    PrepareSnapshot,
+    PrepareSnapshotChange,
+    SnapshotPrepared,
     Stop,
 )
 from rowcall.service.supervisor.processes.prefork import Template
@@ -59,7 +59,7 @@ class Workers:
         self._ending = asyncio.Event()
         self._watches = Background()
         """One for each worker; they go on until it has said its last word."""
-        self.edition = Edition(0, (), {})
+        self.snapshot = SchemaSnapshot(0, (), {})
         """That all of them serve; number 0: none yet."""
 
     def __iter__(self) -> Iterator[WorkerProcess]:
@@ -105,11 +105,11 @@ class Workers:
         self._places[worker.number] = None
         worker.channel.close()
         self._on_gone(worker)
-        await self._mourn(worker, code)
+        await self._log_exit_and_back_off(worker, code)
         if not self._ending.is_set():
             await self._replace(worker.number)
 
-    async def _mourn(self, worker: WorkerProcess, code: int) -> None:
+    async def _log_exit_and_back_off(self, worker: WorkerProcess, code: int) -> None:
         """Tells of the death, and waits as long as it asks for, or until the service stops."""
         deaths = self._deaths[worker.number]
         seconds = deaths.pause_after(time.monotonic() - worker.started)
@@ -119,7 +119,7 @@ class Workers:
             "worker %d (pid %d) ended with %d and is replaced%s: %s",
             *(worker.number, worker.process.pid, code, when, why),
         )
-        if deaths.look_like_a_rule:
+        if deaths.look_systematic:
             log.critical(
                 "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds; "
                 "%s",
@@ -132,11 +132,11 @@ class Workers:
         await self._spawn_at_last(number)
         async with self._publishing:
             worker = self._places[number]
-            edition = self.edition
+            snapshot = self.snapshot
             # Before the first edition there is nothing to serve; the first publication includes this worker.
-            if worker is not None and edition.number:
-                (error,) = await _told_everything(edition, [worker])
-                error = error or await worker.swap(edition.number)
+            if worker is not None and snapshot.number:
+                (error,) = await _told_everything(snapshot, [worker])
+                error = error or await worker.activate_snapshot(snapshot.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
                     worker.kill()  # or the connections that its socket gets would wait for ever
@@ -151,13 +151,13 @@ class Workers:
             else:
                 return
 
-    def cease(self) -> None:
+    def stop_restarting(self) -> None:
         """From here on none that ends is replaced."""
         self._ending.set()
 
     async def end(self, seconds: float, hurry: asyncio.Event) -> None:
         """Has all of them finish what runs, for so long at most; `hurry` cuts that short."""
-        self.cease()
+        self.stop_restarting()
         workers = list(self)
         self.tell(Stop(seconds))
         await self._ended(workers, seconds + 5, hurry)
@@ -182,53 +182,53 @@ class Workers:
 
     # --- editions --------------------------------------------------------------------------------------------------
 
-    async def publish(self, edition: Edition, before_swap: Callable[[], Awaitable[None]]) -> str | None:
+    async def publish(self, snapshot: SchemaSnapshot, before_activation: Callable[[], Awaitable[None]]) -> str | None:
         """All swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason when none
         did. before_swap: is done once all have built it, before any of them serves it.
         """
         async with self._publishing:
             workers = list(self)
-            errors = await self._prepared(edition, workers)
+            errors = await self._prepared(snapshot, workers)
             failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
             if failed:
                 return failed[0]
-            if not self.edition.number and all(worker.gone for worker in workers):
+            if not self.snapshot.number and all(worker.gone for worker in workers):
                 return "no worker could be started; the log says why"
-            await before_swap()
-            await asyncio.gather(*(worker.swap(edition.number) for worker in workers))
-            self.edition = edition
+            await before_activation()
+            await asyncio.gather(*(worker.activate_snapshot(snapshot.number) for worker in workers))
+            self.snapshot = snapshot
             return None
 
-    async def _prepared(self, edition: Edition, workers: Sequence[WorkerProcess]) -> list[str | None]:
+    async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
         """Has all of them build it: what each answers. Whoever serves the edition before it is told what has changed,
         and told everything where that does not go well.
         """
-        base = self.edition
-        change = EditionChange.between(base, edition) if base.number else None
-        if change is not None and change.new_count > len(edition.endpoints) // 2:
+        base = self.snapshot
+        change = SnapshotChange.between(base, snapshot) if base.number else None
+        if change is not None and change.new_count > len(snapshot.endpoints) // 2:
             change = None
         done: list[WorkerProcess] = []
         if change is not None:
             done = [worker for worker in workers if worker.serving == base.number]
-            told = PrepareChange.of(change)
-            answers = await asyncio.gather(*(worker.ask(told, Prepared, edition.number) for worker in done))
+            told = PrepareSnapshotChange.of(change)
+            answers = await asyncio.gather(*(worker.ask(told, SnapshotPrepared, snapshot.number) for worker in done))
             for worker, error in zip(tuple(done), answers, strict=True):
                 if error is not None:
-                    log.info("worker %d is told the whole edition %d, not its changes", worker.number, edition.number)
+                    log.info("worker %d is told the whole edition %d, not its changes", worker.number, snapshot.number)
                     done.remove(worker)
         others = [worker for worker in workers if worker not in done]
-        errors = dict(zip(others, await _told_everything(edition, others), strict=True)) if others else {}
+        errors = dict(zip(others, await _told_everything(snapshot, others), strict=True)) if others else {}
         return [errors.get(worker) for worker in workers]
 
 
-async def _told_everything(edition: Edition, workers: Sequence[WorkerProcess]) -> list[str | None]:
+async def _told_everything(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
     """Has them build it: what each answers. A part is read there while the next one is written here."""
     index, last = 0, b""
-    for index, part in enumerate(parts_of(edition)):
+    for index, part in enumerate(parts_of(snapshot)):
         if index:
             for worker in workers:
                 worker.channel.send(Part(index - 1, last))
             await asyncio.sleep(0)
         last = part
-    message = Prepare(edition.number, Part(index, last))
-    return await asyncio.gather(*(worker.ask(message, Prepared, edition.number) for worker in workers))
+    message = PrepareSnapshot(snapshot.number, Part(index, last))
+    return await asyncio.gather(*(worker.ask(message, SnapshotPrepared, snapshot.number) for worker in workers))

@@ -16,16 +16,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.outbound.address import read_address
-from rowcall.core.outbound.aws_signature import encoded_path, encoded_query, signed
-from rowcall.core.outbound.guard import RefusedError
+from rowcall.core.outgoing.address import read_address
+from rowcall.core.outgoing.aws_signature import encoded_path, encoded_query, signed
+from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.service.background import pause
-from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import OutgoingRequest
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import OutgoingRequest
 
 if TYPE_CHECKING:
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.http_client.client import Client
 
 log = logging.getLogger("rowcall")
 

@@ -17,7 +17,7 @@ from rowcall.service.uploads.object_store.bucket import Bucket
 from rowcall.service.uploads.object_store.pending import PendingObject
 
 if TYPE_CHECKING:
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.http_client.client import Client
 
 LONGEST_KEY = 1024
 """Bytes."""

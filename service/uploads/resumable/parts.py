@@ -27,7 +27,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
-from rowcall.service.store.bus import Bus
+from rowcall.service.shared_state.message_bus import MessageBus
 from rowcall.service.uploads.resumable.unfinished import Unfinished
 from rowcall.service.uploads.spool import ended, not_stored, write_pieces
 
@@ -156,14 +156,14 @@ class Known:
 class Parts:
     """Those of a host."""
 
-    def __init__(self, options: Resumable, bus: Bus) -> None:
+    def __init__(self, options: Resumable, message_bus: MessageBus) -> None:
         """To be made in the running event loop."""
         self.options = options
         self._folder = Path(options.folder or default_folder())
         self._unfinished = Unfinished(self._folder, options)
-        self._bus = bus
+        self._message_bus = message_bus
         self._held: dict[str, Part] = {}
-        self._end = bus.subscribe(LET_GO, self._let_go)
+        self._end = message_bus.subscribe(LET_GO, self._let_go)
         self._background = Background()
         self._background.keep("the removal of unfinished uploads", self._sweep_for_ever)
 
@@ -222,7 +222,7 @@ class Parts:
                 return part
             if time.monotonic() > until:
                 raise Problem(423, "another request is at work on this upload", headers=(("retry-after", "1"),))
-            self._bus.publish(LET_GO, id.encode())
+            self._message_bus.publish(LET_GO, id.encode())
             await asyncio.sleep(ASK_AGAIN)
 
     async def append(self, part: Part, pieces: Any, checked: Callable[[bytes], None] | None) -> None:

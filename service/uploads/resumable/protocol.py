@@ -34,16 +34,16 @@ from rowcall.core.uploads.resumable import (
     whole_number,
 )
 from rowcall.service.database.call import Call
-from rowcall.service.exchange.client_address import address_reader
-from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.exchange.protocols import Headers, HeadersProtocol
 from rowcall.service.request.body import body_pieces
+from rowcall.service.request_context.client_address import address_reader
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.incoming import File, read_back
 from rowcall.service.uploads.progress import told_of_part
 from rowcall.service.uploads.receiving import Receiving
-from rowcall.service.uploads.resumable.answers import RETURNED, Completed, completed
 from rowcall.service.uploads.resumable.parts import Known, Part, Parts, aside
+from rowcall.service.uploads.resumable.responses import RETURNED, Completed, completed
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -73,7 +73,7 @@ def resumes(endpoint: Endpoint) -> bool:
 
 def parts_of(services: Services) -> Parts:
     options = services.options.uploads.resumable
-    return services.host.once("uploads:resumable", lambda: Parts(options, services.host.bus))
+    return services.host.once("uploads:resumable", lambda: Parts(options, services.host.message_bus))
 
 
 def resume(endpoint: Endpoint, services: Services) -> Step | None:
@@ -98,58 +98,58 @@ class _Resuming:
         assert endpoint.options.upload is not None  # noqa: S101 (asked only for endpoints that take files)
         self._hear = services.hear(endpoint) if endpoint.options.upload.progress else None
 
-    def step(self, exchange: Exchange) -> Waiting:
-        headers = exchange.scope.headers
-        id = exchange.values.get(ID)
+    def step(self, context: RequestContext) -> Waiting:
+        headers = context.scope.headers
+        id = context.values.get(ID)
         version = headers.get("tus-resumable")
         if id is None and version is None:
             return None  # a form
-        exchange.protocol = HeadersProtocol(exchange.protocol, [("tus-resumable", VERSION)])
-        method = headers.get("x-http-method-override") or exchange.scope.method
+        context.protocol = HeadersProtocol(context.protocol, [("tus-resumable", VERSION)])
+        method = headers.get("x-http-method-override") or context.scope.method
         if version != VERSION:
             raise _closing(
-                exchange,
+                context,
                 Problem(412, f"the header Tus-Resumable has to be {VERSION}", headers=(("tus-version", VERSION),)),
             )
         if id is None:
-            return self._guarded(exchange, self._create)
+            return self._guarded(context, self._create)
         if method not in ("HEAD", "PATCH", "DELETE"):
             allowed = (("allow", "DELETE, HEAD, OPTIONS, PATCH"),)
-            raise _closing(exchange, Problem(405, f"an upload does not answer {method[:20]}", headers=allowed))
+            raise _closing(context, Problem(405, f"an upload does not answer {method[:20]}", headers=allowed))
         ways = {"HEAD": self._tell, "PATCH": self._go_on, "DELETE": self._end}
-        return self._guarded(exchange, partial(ways[method], id=id))
+        return self._guarded(context, partial(ways[method], id=id))
 
-    async def _guarded(self, exchange: Exchange, work: Callable[[Exchange], Awaitable[None]]) -> None:
+    async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
         try:
-            await work(exchange)
+            await work(context)
         except HeaderError as error:
-            raise _closing(exchange, Problem(400, str(error))) from None
+            raise _closing(context, Problem(400, str(error))) from None
         except Problem as problem:
-            raise _closing(exchange, problem) from None
+            raise _closing(context, problem) from None
 
     # --- the requests ------------------------------------------------------------------------------------------------
 
-    async def _create(self, exchange: Exchange) -> None:
-        headers = exchange.scope.headers
+    async def _create(self, context: RequestContext) -> None:
+        headers = context.scope.headers
         is_part, parts = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")
         file = file_of(metadata)
         if parts:
-            await self._join(exchange, parts, metadata, file)
+            await self._join(context, parts, metadata, file)
             return
         length = self._length(headers)
-        about = About(self._key, owner(exchange), length, metadata, "partial" if is_part else None)
-        id = await aside(partial(self._parts.create, about, length or 0, self._client(exchange)))
-        with await self._taken(exchange, id) as part:
+        about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
+        id = await aside(partial(self._parts.create, about, length or 0, self._client(context)))
+        with await self._taken(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
-                await self._append(exchange, part)
-            await self._answer(exchange, part, 201, [("location", _location(exchange, id))])
+                await self._append(context, part)
+            await self._answer(context, part, 201, [("location", _location(context, id))])
 
-    def _client(self, exchange: Exchange) -> str:
+    def _client(self, context: RequestContext) -> str:
         """Whose it is among those that wait: a digest of who has signed in, or of the address."""
-        known = owner(exchange)
+        known = owner(context)
         if known is None:
-            known = hashlib.sha256(self._address(exchange.scope) or b"").hexdigest()
+            known = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
         return known[:32]
 
     def _length(self, headers: Any) -> int | None:
@@ -164,9 +164,9 @@ class _Resuming:
             raise Problem(413, f"the file is larger than {self._options.max_size} bytes")
         return length
 
-    async def _tell(self, exchange: Exchange, id: str) -> None:
+    async def _tell(self, context: RequestContext, id: str) -> None:
         found = await aside(partial(self._parts.look, id))
-        if found is None or not self._may(exchange, found.about):
+        if found is None or not self._may(context, found.about):
             raise _missing()
         about = found.about
         told = [("cache-control", "no-store"), ("upload-offset", str(found.offset)), *_expiry(found)]
@@ -175,14 +175,14 @@ class _Resuming:
             told.append(("upload-metadata", about.metadata))
         if about.concat:
             told.append(("upload-concat", about.concat))
-        _answered(exchange, 200, told)
+        _answered(context, 200, told)
 
-    async def _go_on(self, exchange: Exchange, id: str) -> None:
-        headers = exchange.scope.headers
+    async def _go_on(self, context: RequestContext, id: str) -> None:
+        headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
             raise Problem(415, f"a piece of a file has the Content-Type {CONTENT_TYPE}")
         offset = whole_number("Upload-Offset", headers.get("upload-offset"))
-        with await self._taken(exchange, id) as part:
+        with await self._taken(context, id) as part:
             if offset != part.offset:
                 told = (("upload-offset", str(part.offset)),)
                 raise Problem(409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=told)
@@ -192,48 +192,48 @@ class _Resuming:
                     raise HeaderError("the header Upload-Length says less than what has arrived")
                 await aside(partial(part.set_length, length))
             if not part.about.done:
-                await self._append(exchange, part)
-            await self._answer(exchange, part, 204, [])
+                await self._append(context, part)
+            await self._answer(context, part, 204, [])
 
-    async def _end(self, exchange: Exchange, id: str) -> None:
-        with await self._taken(exchange, id) as part:
+    async def _end(self, context: RequestContext, id: str) -> None:
+        with await self._taken(context, id) as part:
             await aside(part.remove)
-        _answered(exchange, 204, [])
+        _answered(context, 204, [])
 
     async def _join(
-        self, exchange: Exchange, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
+        self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
         length = 0
         for id in ids:
             found = await aside(partial(self._parts.look, id))
-            if found is None or not self._may(exchange, found.about) or not found.about.partial:
+            if found is None or not self._may(context, found.about) or not found.about.partial:
                 raise Problem(404, f"there is no part {id}")
             if found.about.length != found.offset:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._fitting(length + found.offset)
-        about = About(self._key, owner(exchange), length, metadata, exchange.scope.headers.get("upload-concat"))
+        about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
-        self._complete(exchange, [("location", _location(exchange, final))], 201, ids, file, final)
+        self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- pieces ------------------------------------------------------------------------------------------------------
 
-    async def _taken(self, exchange: Exchange, id: str) -> Part:
+    async def _taken(self, context: RequestContext, id: str) -> Part:
         found = await aside(partial(self._parts.look, id))
-        if found is None or not self._may(exchange, found.about):
+        if found is None or not self._may(context, found.about):
             raise _missing()
-        if found.about.concat is not None and not found.about.partial and exchange.scope.method != "DELETE":
+        if found.about.concat is not None and not found.about.partial and context.scope.method != "DELETE":
             raise Problem(403, "this file has been put together of others, and takes no pieces")
         part = await self._parts.take(id)
         if part is None:
             raise _missing()
         return part
 
-    def _may(self, exchange: Exchange, about: About) -> bool:
+    def _may(self, context: RequestContext, about: About) -> bool:
         """Whoever has begun it, and nobody else."""
-        return about.endpoint == self._key and about.owner == owner(exchange)
+        return about.endpoint == self._key and about.owner == owner(context)
 
-    async def _append(self, exchange: Exchange, part: Part) -> None:
-        scope, length = exchange.scope, part.about.length
+    async def _append(self, context: RequestContext, part: Part) -> None:
+        scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.cut, begins))
         wanted = scope.headers.get("upload-checksum")
@@ -245,9 +245,9 @@ class _Resuming:
         if part.about.settled != settled:
             await aside(partial(part.save, settled=settled))
         room = (self._options.max_size if length is None else length) - begins
-        pieces = digested(scope, body_pieces(scope, exchange.protocol, room, self._patience))
+        pieces = digested(scope, body_pieces(scope, context.protocol, room, self._patience))
         if self._hear is not None:
-            pieces = told_of_part(pieces, self._hear(exchange), begins, length)
+            pieces = told_of_part(pieces, self._hear(context), begins, length)
         try:
             await self._parts.append(part, pieces, None if seen is None else seen.update)
             _check(None if seen is None else seen.digest(), digest)
@@ -259,29 +259,29 @@ class _Resuming:
             if checked:
                 part.save(settled=None)
 
-    async def _answer(self, exchange: Exchange, part: Part, status: int, told: Headers) -> None:
+    async def _answer(self, context: RequestContext, part: Part, status: int, told: Headers) -> None:
         """To a piece; the last one goes on to the handlers."""
         about, size = part.about, part.size
         told = [*told, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
             found = await aside(partial(self._parts.look, part.id))
-            _answered(exchange, status, told if found is None else [*told, *_expiry(found)])
+            _answered(context, status, told if found is None else [*told, *_expiry(found)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
-        self._complete(exchange, told, status, (part.id,), file_of(about.metadata), None)
+        self._complete(context, told, status, (part.id,), file_of(about.metadata), None)
 
     def _complete(
         self,
-        exchange: Exchange,
+        context: RequestContext,
         told: Headers,
         status: int,
         ids: tuple[str, ...],
         file: tuple[str, str],
         final: str | None,
     ) -> None:
-        wanted = (exchange.scope.headers.get("prefer") or "").replace(" ", "").lower()
+        wanted = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in wanted.split(",")
-        exchange.protocol = Completed(exchange.protocol, told, status, ids, file, final=final, returns=returns)
+        context.protocol = Completed(context.protocol, told, status, ids, file, final=final, returns=returns)
 
 
 def _check(found: bytes | None, wanted: bytes) -> None:
@@ -292,10 +292,10 @@ def _check(found: bytes | None, wanted: bytes) -> None:
 # --- the last piece --------------------------------------------------------------------------------------------------
 
 
-async def _take(receiving: Receiving, parts: Parts, exchange: Exchange) -> None:
-    ready = completed(exchange.protocol)
+async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> None:
+    ready = completed(context.protocol)
     if ready is None:
-        await receiving.receive(exchange)
+        await receiving.receive(context)
         return
     with contextlib.ExitStack() as held:
         found: list[Part] = []
@@ -306,12 +306,12 @@ async def _take(receiving: Receiving, parts: Parts, exchange: Exchange) -> None:
             found.append(held.enter_context(part))
         if any(part.about.done for part in found):
             ready.answer()
-            exchange.follow(())
+            context.follow(())
             return
         if any(part.about.length != part.size for part in found):
             raise Problem(409, "another request goes on with this upload")
         try:
-            await receiving.receive(exchange, partial(_file, ready, found))
+            await receiving.receive(context, partial(_file, ready, found))
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
                 found[0].remove()
@@ -351,15 +351,15 @@ def _finish(parts: Parts, ready: Completed, found: list[Part]) -> None:
 # --- what is common to the answers -----------------------------------------------------------------------------------
 
 
-def owner(exchange: Exchange) -> str | None:
-    user = exchange.user
+def owner(context: RequestContext) -> str | None:
+    user = context.user
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
-def _answered(exchange: Exchange, status: int, told: Headers) -> None:
-    exchange.protocol.response_empty(status, told)
+def _answered(context: RequestContext, status: int, told: Headers) -> None:
+    context.protocol.response_empty(status, told)
     # A step that has been awaited ends the request by leaving nothing to follow.
-    exchange.follow(())
+    context.follow(())
 
 
 def _expiry(found: Known) -> Headers:
@@ -370,17 +370,17 @@ def _missing() -> Problem:
     return Problem(404, "there is no such upload; it may have expired")
 
 
-def _closing(exchange: Exchange, problem: Problem) -> Problem:
+def _closing(context: RequestContext, problem: Problem) -> Problem:
     """What the client sends is not read any more."""
-    scope = exchange.scope
+    scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":
         problem.headers = (*(one for one in problem.headers if one[0] != "connection"), ("connection", "close"))
     return problem
 
 
-def _location(exchange: Exchange, id: str) -> str:
+def _location(context: RequestContext, id: str) -> str:
     """Relative to the URL of the request, which a proxy may have changed on its way here."""
-    scope = exchange.scope
+    scope = context.scope
     last = scope.path.rpartition("/")[2]
     base = f"./{quote(last, safe='').replace('%252F', '%2F')}/" if last else ""
     query = f"?{scope.query_string}" if scope.query_string else ""

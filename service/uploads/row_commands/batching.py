@@ -13,7 +13,7 @@ import psycopg
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.uploads.batches import Batch, Pattern, Types, batch, is_one_evaluation, pattern, with_nulls
 from rowcall.core.uploads.row_command import CELLS, FILE, PREVIOUS, RowCommand
-from rowcall.ext.driver.request import Statement
+from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
@@ -77,7 +77,7 @@ class Batching:
 
 async def _batch(database: Database, command: RowCommand, found: Pattern, own_about: bool) -> Batch | None:
     """Raises `psycopg.Error` for a command that cannot be looked at, and maybe cannot run."""
-    async with database.errand() as connection:
+    async with database.maintenance_connection() as connection:
         if not found.inserts:
             plan = await generic_plan(connection, command.sql, len(command.picks))
             if not is_one_evaluation(plan):

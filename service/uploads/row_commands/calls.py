@@ -11,10 +11,10 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.error_policy import FAULTS_OF_VALUES, ErrorPolicy
 from rowcall.core.uploads.entries import VOID, json_value
 from rowcall.core.uploads.row_command import RowCommand
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.lanes.choice import LaneChoice
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.statements import numbers
 
 if TYPE_CHECKING:
@@ -67,16 +67,16 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
         build=lambda _mask: ("", 0),
         made=lambda _mask: statement(),
         renderer=None,
-        pace=LaneChoice(services.options.database.slow),
+        pace=PoolAssignment(services.options.database.slow),
         volatile=True,
         policy=ErrorPolicy(faults, services.options.policies.timeout),
         sensitive=endpoint.options.sensitive,
     )
 
 
-def first_value(request: Request) -> tuple[bytes | None, Any]:
+def first_value(execution: Execution) -> tuple[bytes | None, Any]:
     """First column of the first row: its text, and what it is as JSON. NULL without a row."""
-    rows = orjson.loads(request.body) if request.body else []
+    rows = orjson.loads(execution.body) if execution.body else []
     if not rows or not rows[0]:
         return None, None
     _, type_oid, is_array, text, json = rows[0][0]

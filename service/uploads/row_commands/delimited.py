@@ -68,7 +68,7 @@ class Delimited:
         return await self._store(file, file.size)
 
     async def _store(self, file: File, size: int) -> list[Entry]:
-        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange, self._batching)
+        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
         about = dumped(self._told(file, size))
         reader = _reader(self._form)
         try:

@@ -6,11 +6,11 @@ from typing import Any
 
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.ext.binding.csv_rows import columns, nested
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.call import Call
-from rowcall.service.database.context import Values
-from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.preamble import Values
+from rowcall.service.database.transactions.transaction import Transaction
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.headers import argument_text
 from rowcall.service.uploads.row_commands.batching import Batching, ManyRows
 from rowcall.service.uploads.row_commands.calls import first_value
@@ -38,13 +38,13 @@ class Rows:
         transaction: Transaction,
         command: RowCommand,
         call: Call,
-        exchange: Exchange,
+        context: RequestContext,
         batching: Batching,
     ) -> None:
         self._transaction = transaction
         self._call = call
         self._more = [
-            None if (text := argument_text(exchange, index)) is None else text.encode() for index in command.parameters
+            None if (text := argument_text(context, index)) is None else text.encode() for index in command.parameters
         ]
         self._chained = command.chained
         self._batching = batching
@@ -61,7 +61,7 @@ class Rows:
         self._held = 0
         """Bytes of the cells that have not."""
         self._waiting: list[Values] = []
-        self._sent: list[Request] = []
+        self._sent: list[Execution] = []
         self.result: Any = None
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
@@ -96,7 +96,7 @@ class Rows:
             await self._drain()
             self._batch = batch
 
-    _last: Request | None = None
+    _last: Execution | None = None
 
     async def _send(self) -> None:
         *before, last = self._waiting
@@ -115,13 +115,13 @@ class Rows:
 
     async def _settle_all(self, call: Call) -> None:
         sent, self._sent = self._sent, []
-        for request in sent:
-            await self._settle(request, call)
+        for execution in sent:
+            await self._settle(execution, call)
 
-    async def _settle(self, request: Request, call: Call) -> None:
-        await self._transaction.finished(call, request)
-        self._last = request
-        self._previous, self.result = first_value(request)
+    async def _settle(self, execution: Execution, call: Call) -> None:
+        await self._transaction.finished(call, execution)
+        self._last = execution
+        self._previous, self.result = first_value(execution)
 
     # --- batches -----------------------------------------------------------------------------------------------------
 

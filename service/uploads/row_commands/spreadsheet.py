@@ -113,7 +113,7 @@ class Spreadsheet:
                 return None
 
     def _sheet(self, stored: Stored, name: str) -> _Sheet:
-        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange, self._batching)
+        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
         return _Sheet(rows, about, self._claims_key, self._turn.claims, told=self._command.tells_file)
 

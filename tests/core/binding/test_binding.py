@@ -282,7 +282,7 @@ class TestRefusals:
         assert refusal(subject.bind_body, b'{"a":1,"b":2}')[0] == status
 
     def test_unknown_names_of_a_query_may_pass_and_those_of_a_body_may_not(self) -> None:
-        subject = binder(parameter("a"), refusals=Refusals(strangers_pass=True))
+        subject = binder(parameter("a"), refusals=Refusals(ignores_unknown_parameters=True))
         assert subject.bind_query("utm_source=x&a=1").values == [b"1"]
         assert refusal(subject.bind_body, b'{"a":1,"utm_source":"x"}')[0] == 404
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.catalogue.facts import choices_of, keeps_nulls_out
+from rowcall.core.catalogue.value_constraints import choices_of, keeps_nulls_out
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from rowcall.core.config import KEYS, Settings, SourceText, assemble, load_files, table
-from rowcall.core.config.checks import mistakes, without_effect
-from rowcall.core.config.table import build_rooms
+from rowcall.core.config.checks import invalid_settings, without_effect
+from rowcall.core.config.table import build_key_tree
 
 
 def settings(text: str, **environment: str) -> Settings:
@@ -17,7 +17,7 @@ def settings(text: str, **environment: str) -> Settings:
 
 
 def wrong(text: str, **environment: str) -> list[str]:
-    return [str(mistake) for mistake in mistakes(settings(text, **environment)) if mistake.in_use]
+    return [str(mistake) for mistake in invalid_settings(settings(text, **environment)) if mistake.in_use]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_value_is_checked_as_its_placeholders_resolve_it() -> None:
 @pytest.fixture
 def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table in which nothing has an effect: which keys are pending changes from one capability to the next."""
-    rooms = build_rooms(dataclasses.replace(key, pending=True) for key in KEYS)
-    monkeypatch.setattr(table, "ROOMS", rooms)
-    monkeypatch.setattr("rowcall.core.config.checks.ROOMS", rooms)
+    rooms = build_key_tree(dataclasses.replace(key, pending=True) for key in KEYS)
+    monkeypatch.setattr(table, "KEY_TREE", rooms)
+    monkeypatch.setattr("rowcall.core.config.checks.KEY_TREE", rooms)
 
 
 @pytest.mark.usefixtures("all_pending")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import Loaded, SourceText, assemble, load_files
-from rowcall.core.config.checks import mistakes
+from rowcall.core.config.checks import invalid_settings
 from rowcall.core.config.output.effective import Entry, effective
 from rowcall.core.config.relaxed_json import parse
 from rowcall.core.config.tree import Section, find
@@ -29,7 +29,7 @@ def test_every_key_is_known(loaded: Loaded) -> None:
 
 
 def test_every_value_is_of_its_type(loaded: Loaded) -> None:
-    assert [str(mistake) for mistake in mistakes(loaded.settings)] == []
+    assert [str(mistake) for mistake in invalid_settings(loaded.settings)] == []
 
 
 def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:

@@ -23,8 +23,8 @@ ROLE = Role("clerk")
 PLAIN = Definer(1, "f()", "boss", False, None, False)
 
 
-def found(facts: DatabaseFacts) -> list[tuple[str, str]]:
-    return [(one.severity.value, one.code) for one in database_findings(facts, ())]
+def found(constraints: DatabaseFacts) -> list[tuple[str, str]]:
+    return [(one.severity.value, one.code) for one in database_findings(constraints, ())]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_the_role(role: Role, expected: list[tuple[str, str]]) -> None:
     ],
 )
 def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]]) -> None:
-    facts = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
-    assert found(facts) == [("medium", "public-create"), *expected]
+    constraints = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
+    assert found(constraints) == [("medium", "public-create"), *expected]
 
 
 @pytest.mark.parametrize(("fresh", "expected"), [(None, [("low", "impersonation")]), (300.0, [])])

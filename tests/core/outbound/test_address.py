@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.outbound.address import BadUrlError, joined, names_its_host, read_address, shown_url
+from rowcall.core.outgoing.address import BadUrlError, joined, names_its_host, read_address, shown_url
 
 
 @pytest.mark.parametrize(

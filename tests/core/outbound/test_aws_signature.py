@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rowcall.core.outbound.aws_signature import Credentials, encoded_path, signed
+from rowcall.core.outgoing.aws_signature import Credentials, encoded_path, signed
 
 CREDENTIALS = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 NOW = datetime(2013, 5, 24, tzinfo=UTC)

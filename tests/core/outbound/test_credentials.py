@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.outbound.address import has_dot_segment
-from rowcall.core.outbound.credentials import OwnCredentials
-from rowcall.core.outbound.forwarding import forwarded_headers, request_headers
+from rowcall.core.outgoing.address import has_dot_segment
+from rowcall.core.outgoing.credentials import OwnCredentials
+from rowcall.core.outgoing.forwarding import forwarded_headers, request_headers
 
 OWN = OwnCredentials(frozenset({"x-api-key"}), frozenset({"bearer"}), ("session",))
 

@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from rowcall.core.outbound.address import read_address
-from rowcall.core.outbound.guard import Guard, RefusedError
+from rowcall.core.outgoing.address import read_address
+from rowcall.core.outgoing.guard import Guard, RefusedError
 
 OPEN = Guard()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.outbound.request_definition import METHODS, RequestDefinition, read_definition, type_diagnostics
+from rowcall.core.outgoing.request_definition import METHODS, RequestDefinition, read_definition, type_diagnostics
 from tests.core.routines import TYPES
 
 

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.catalogue.session_state import Reach, Trace, is_tripped, still_as_judged, wire
-from rowcall.core.sqlfile.session_reach import Thing, World
-from rowcall.core.sqlfile.session_scan import scan
+from rowcall.core.catalogue.session_effects import (
+    Dependencies,
+    SessionEffect,
+    dependencies_unchanged,
+    guard,
+    guard_failed,
+)
+from rowcall.core.sqlfile.session_effect_scan import scan
+from rowcall.core.sqlfile.session_effects import CatalogueObject, DependencyGraph
 
 NOTHING = [
     "select 1",
@@ -29,7 +35,7 @@ NOTHING = [
     "select a[1:n] from t",
 ]
 LEAVING = {
-    Trace.SETTINGS: [
+    SessionEffect.SETTINGS: [
         "begin set work_mem = '1MB'; end",
         "begin if x then set role y; end if; end",
         "begin case when a then null; else reset all; end case; end",
@@ -45,19 +51,19 @@ LEAVING = {
         "loop set search_path to a; end loop",
         "select 1; set x to 2",
     ],
-    Trace.LOCKS: ["select pg_advisory_lock(1)", "perform pg_catalog.pg_try_advisory_lock_shared(1)"],
-    Trace.TEMPORARY: [
+    SessionEffect.LOCKS: ["select pg_advisory_lock(1)", "perform pg_catalog.pg_try_advisory_lock_shared(1)"],
+    SessionEffect.TEMPORARY: [
         "create temp table t (n int)",
         "create local temporary view v as select 1",
         "select 1 into temporary t",
         "drop table pg_temp.x",
         "create table pg_temp_3.t ()",
     ],
-    Trace.CHANNELS: ["listen a"],
-    Trace.CURSORS: ["declare c cursor with hold for select 1"],
-    Trace.STATEMENTS: ["prepare x as select 1", "deallocate all"],
-    Trace.SEED: ["select setseed(0.5)"],
-    Trace.ANYTHING: [
+    SessionEffect.CHANNELS: ["listen a"],
+    SessionEffect.CURSORS: ["declare c cursor with hold for select 1"],
+    SessionEffect.STATEMENTS: ["prepare x as select 1", "deallocate all"],
+    SessionEffect.SEED: ["select setseed(0.5)"],
+    SessionEffect.ANYTHING: [
         "begin execute 'x'; end",
         "for r in execute q loop end loop",
         "begin create table t (); end",
@@ -80,7 +86,7 @@ def test_these_leave_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(("trace", "text"), [(trace, text) for trace, texts in LEAVING.items() for text in texts])
-def test_these_leave_something(trace: Trace, text: str) -> None:
+def test_these_leave_something(trace: SessionEffect, text: str) -> None:
     assert trace in scan(text).traces
 
 
@@ -95,8 +101,8 @@ def test_readers_of_sequences_are_told() -> None:
     assert not scan("select nextval('s')").reads_sequences
 
 
-def thing(oid: int, name: str, *texts: str, **options: object) -> Thing:
-    return Thing(oid, (name,), name, texts, f"mark {oid}", f"select {name}()", **options)  # type: ignore[arg-type]
+def thing(oid: int, name: str, *texts: str, **options: object) -> CatalogueObject:
+    return CatalogueObject(oid, (name,), name, texts, f"mark {oid}", f"select {name}()", **options)  # type: ignore[arg-type]
 
 
 def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None:
@@ -113,48 +119,52 @@ def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None
         thing(11, "base", relations=(12,)),
         thing(12, "child", triggers=(2,)),
     ]
-    world = World(functions, relations)
-    assert world.of_function(1).traces == {Trace.CHANNELS}
-    assert world.of_function(1).reason == "helper: channels listened to"
-    assert world.of_relation(10).traces == {Trace.CHANNELS}
-    assert world.of_function(4).traces == frozenset()
-    assert world.of_function(6).traces == {Trace.ANYTHING}
-    assert world.of_function(6).reason == "native: its language is c"
-    assert world.of_relation(10, writes=False).traces == frozenset()
-    assert world.of_texts(["insert into base values (1)"]).traces == {Trace.CHANNELS}
-    assert world.of_texts(["select * from base"]).traces == frozenset()
-    assert world.of_function(99).traces == {Trace.ANYTHING}
+    dependency_graph = DependencyGraph(functions, relations)
+    assert dependency_graph.of_function(1).traces == {SessionEffect.CHANNELS}
+    assert dependency_graph.of_function(1).reason == "helper: channels listened to"
+    assert dependency_graph.of_relation(10).traces == {SessionEffect.CHANNELS}
+    assert dependency_graph.of_function(4).traces == frozenset()
+    assert dependency_graph.of_function(6).traces == {SessionEffect.ANYTHING}
+    assert dependency_graph.of_function(6).reason == "native: its language is c"
+    assert dependency_graph.of_relation(10, writes=False).traces == frozenset()
+    assert dependency_graph.of_texts(["insert into base values (1)"]).traces == {SessionEffect.CHANNELS}
+    assert dependency_graph.of_texts(["select * from base"]).traces == frozenset()
+    assert dependency_graph.of_function(99).traces == {SessionEffect.ANYTHING}
 
 
 def test_what_is_everywhere_counts_for_everybody() -> None:
     functions = [thing(1, "root", "select 1"), thing(2, "to_int", "begin set x = 1; end")]
-    assert World(functions, everywhere=(2,)).of_function(1).traces == {Trace.SETTINGS}
-    assert World(functions[:1], texts=["check (lastval() > 1)"]).of_function(1).reads_sequences
+    assert DependencyGraph(functions, everywhere=(2,)).of_function(1).traces == {SessionEffect.SETTINGS}
+    assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_function(1).reads_sequences
 
 
 def test_a_function_alone_is_judged_as_one_among_others() -> None:
     texts = [*NOTHING, *(text for some in LEAVING.values() for text in some), "select lastval()", "select helper()"]
     functions = [thing(oid, f"f{oid}", text) for oid, text in enumerate(texts, 20_000)]
     harmless, harmful = thing(1, "helper", "select 1"), thing(1, "helper", "set x = 1")
-    world = World(functions, mark="m")
+    dependency_graph = DependencyGraph(functions, mark="m")
     for now in (
-        world,
-        world.with_functions({1: harmful}, ()).world,
-        world.with_functions({1: harmless}, ()).world.with_functions({1: harmful}, ()).world,
-        World(functions, everywhere=(functions[-1].oid,)),
-        World(functions, texts=["check (lastval() > 1)"]),
+        dependency_graph,
+        dependency_graph.with_functions({1: harmful}, ()).dependency_graph,
+        dependency_graph.with_functions({1: harmless}, ())
+        .dependency_graph.with_functions({1: harmful}, ())
+        .dependency_graph,
+        DependencyGraph(functions, everywhere=(functions[-1].oid,)),
+        DependencyGraph(functions, texts=["check (lastval() > 1)"]),
     ):
         for one in functions:
             assert now.of_function(one.oid) == now.of_functions([one.oid, one.oid]), one.texts
-    assert world.of_function(functions[-1].oid).traces == set()
-    assert world.with_functions({1: harmful}, ()).world.of_function(functions[-1].oid).traces == {Trace.SETTINGS}
+    assert dependency_graph.of_function(functions[-1].oid).traces == set()
+    assert dependency_graph.with_functions({1: harmful}, ()).dependency_graph.of_function(functions[-1].oid).traces == {
+        SessionEffect.SETTINGS
+    }
 
 
 def test_a_mark_changes_with_each_definition() -> None:
     root, helper = thing(1, "root", "select helper()"), thing(2, "helper", "select 1")
-    reach = World([root, helper], mark="m").of_function(1).reach
-    assert (reach.functions, reach.relations) == ((1, 2), ())
-    assert still_as_judged("everywhere m,f1 mark 1,f2 mark 2", reach)
+    dependencies = DependencyGraph([root, helper], mark="m").of_function(1).dependencies
+    assert (dependencies.functions, dependencies.relations) == ((1, 2), ())
+    assert dependencies_unchanged("everywhere m,f1 mark 1,f2 mark 2", dependencies)
     for changed in (
         "everywhere n,f1 mark 1,f2 mark 2",
         "everywhere m,f1 mark 1,f2 mark 3",
@@ -162,7 +172,7 @@ def test_a_mark_changes_with_each_definition() -> None:
         "",
         "f1",
     ):
-        assert not still_as_judged(changed, reach)
+        assert not dependencies_unchanged(changed, dependencies)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +180,7 @@ def test_a_mark_changes_with_each_definition() -> None:
     ["select 1", "-- a line\n/* b */ SELECT 1", "insert into t values (1)", "with a as (select 1) select * from a"],
 )
 def test_a_wire_stands_in_front(text: str) -> None:
-    wired = wire(text, Reach(mentions=("select f()", "select from t")), day_first=False)
+    wired = guard(text, Dependencies(mentions=("select f()", "select from t")), day_first=False)
     assert wired is not None
     assert wired.startswith("with  rowcall_wire as (" if text.startswith("with") else "with rowcall_wire as (")
     assert "exists (select f()) or exists (select from t)" in wired
@@ -179,14 +189,14 @@ def test_a_wire_stands_in_front(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["call p()", "(select 1)", "begin", "table t"])
 def test_what_has_no_place_for_a_wire_has_none(text: str) -> None:
-    assert wire(text, Reach(), day_first=False) is None
+    assert guard(text, Dependencies(), day_first=False) is None
 
 
 def test_only_an_error_of_the_wire_is_one() -> None:
-    wired = wire("select '31/12/2007'::date", Reach(), day_first=False) or ""
+    wired = guard("select '31/12/2007'::date", Dependencies(), day_first=False) or ""
     place = str(wired.index("'31/12") + 1)
-    assert is_tripped("22008", place, None)
-    assert not is_tripped("22008", str(wired.rindex("'31/12") + 1), None)
-    assert not is_tripped("22008", place, "SQL function f")
-    assert not is_tripped("22008", None, None)
-    assert not is_tripped("22007", place, None)
+    assert guard_failed("22008", place, None)
+    assert not guard_failed("22008", str(wired.rindex("'31/12") + 1), None)
+    assert not guard_failed("22008", place, "SQL function f")
+    assert not guard_failed("22008", None, None)
+    assert not guard_failed("22007", place, None)

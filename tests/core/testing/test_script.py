@@ -8,11 +8,11 @@ from rowcall.core.testing.header import Header, read_header
 from rowcall.core.testing.request import Answer, Expected, HttpBlock, Stub
 from rowcall.core.testing.script import (
     Broken,
-    Doubt,
     HttpStep,
     Include,
     Note,
     Remark,
+    ScriptWarning,
     SqlStep,
     Step,
     StubStep,
@@ -82,7 +82,7 @@ def test_what_is_no_request_line_is_a_remark(line: str) -> None:
 )
 def test_a_remark_that_looks_like_a_block_is_doubted(line: str) -> None:
     (step,) = steps(f"\n/* {line} */")
-    assert isinstance(step, Doubt)
+    assert isinstance(step, ScriptWarning)
     assert step.line == 2
     assert step.message.startswith(f"'{line}' is a comment without effect; ")
 
@@ -197,8 +197,8 @@ def test_the_head_ends_with_the_first_statement_or_block(text: str, expected: He
 
 
 def test_what_the_head_does_not_know_is_doubted() -> None:
-    doubts = read_header(read_script("-- @tagged x\n--\n-- @tag\nselect 1;\n-- @late", "t.sql")).doubts
-    assert [(doubt.line, doubt.message.partition(";")[0]) for doubt in doubts] == [
+    warnings = read_header(read_script("-- @tagged x\n--\n-- @tag\nselect 1;\n-- @late", "t.sql")).warnings
+    assert [(doubt.line, doubt.message.partition(";")[0]) for doubt in warnings] == [
         (1, "'@tagged x' has no effect"),
         (3, "'@tag' has no effect"),
     ]
@@ -206,6 +206,6 @@ def test_what_the_head_does_not_know_is_doubted() -> None:
 
 def test_a_directive_that_nobody_knows_is_doubted() -> None:
     doubt, step = steps("/* GET /x\n# @other 1 */")
-    assert isinstance(doubt, Doubt)
+    assert isinstance(doubt, ScriptWarning)
     assert doubt.message == "'# @other 1' has no effect; known are @claim, @response and @snapshot"
     assert isinstance(step, HttpStep)

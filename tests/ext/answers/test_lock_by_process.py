@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import rowcall.core
-import rowcall.ext.answers
+import rowcall.ext.response_cache
 
-BUILT = Path(rowcall.ext.answers.__path__[0])
+BUILT = Path(rowcall.ext.response_cache.__path__[0])
 CORE = Path(rowcall.core.__path__[0])
 COMPILER = shutil.which(os.environ.get("CC", "cc").split()[0])
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
@@ -28,14 +28,14 @@ pytestmark = [
 ]
 
 RUN = """
-import sys, pytest, rowcall.ext.answers.shard as shard
+import sys, pytest, rowcall.ext.response_cache.shard as shard
 assert shard.__file__.startswith(sys.argv[1]), shard.__file__
 sys.exit(pytest.main(sys.argv[2:]))
 """
 
 
 def test_the_lock_by_process_keeps_what_the_robust_one_does(tmp_path: Path) -> None:
-    folder = tmp_path / "rowcall" / "ext" / "answers"
+    folder = tmp_path / "rowcall" / "ext" / "response_cache"
     folder.mkdir(parents=True)
     for package in (folder, folder.parent):
         (package / "__init__.py").touch()

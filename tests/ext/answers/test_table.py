@@ -14,22 +14,22 @@ import time
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
+from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, ResponseTable
 
 
-def tables(size: int = 1 << 20) -> tuple[mmap.mmap, AnswerTable[Entry], AnswerTable[Entry]]:
+def tables(size: int = 1 << 20) -> tuple[mmap.mmap, ResponseTable[Entry], ResponseTable[Entry]]:
     memory = mmap.mmap(-1, size)
-    return memory, AnswerTable(memory, 1, Entry), AnswerTable(memory, 2, Entry)
+    return memory, ResponseTable(memory, 1, Entry), ResponseTable(memory, 2, Entry)
 
 
-def taken(table: AnswerTable[Entry], key: bytes, at: float = 100.0, ends: float = 0.0) -> int:
+def taken(table: ResponseTable[Entry], key: bytes, at: float = 100.0, ends: float = 0.0) -> int:
     number = table.begin(key, ends, at)
     assert isinstance(number, int)
     assert number > 0
     return number
 
 
-def kept(table: AnswerTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
+def kept(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
     return table.keep(key, taken(table, key, at), at, entry, at)
 
 
@@ -86,14 +86,14 @@ def test_a_forgotten_tag_ends_its_answers_and_those_on_their_way() -> None:
     for number in range(40):
         kept(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
     on_its_way = taken(mine, b"way")
-    assert yours.forget_tag(b"even", 101.0, 15) == (15, True)
-    assert yours.forget_tag(b"even", 101.0, 15) == (5, False)
+    assert yours.invalidate_tag(b"even", 101.0, 15) == (15, True)
+    assert yours.invalidate_tag(b"even", 101.0, 15) == (5, False)
     assert [mine.find(b"%d" % number, 101.0) is None for number in range(4)] == [True, False, True, False]
     assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == FORGOTTEN
     assert mine.find(b"way", 102.0) is None
     assert mine.keep(b"way", taken(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
-    assert yours.forget_tag(b"all", 104.0, 100) == (20, False)
-    assert yours.forget_tag(b"unknown", 104.0, 100) == (0, False)
+    assert yours.invalidate_tag(b"all", 104.0, 100) == (20, False)
+    assert yours.invalidate_tag(b"unknown", 104.0, 100) == (0, False)
     assert mine.count == 1
 
 
@@ -101,7 +101,7 @@ def test_more_forgotten_tags_than_can_be_known_keep_nothing_that_was_begun_befor
     _, mine, _yours = tables(LEAST)
     numbers = [taken(mine, b"%d" % number) for number in range(2)]
     for number in range(1_000):
-        mine.forget_tag(b"tag %d" % number, 101.0 + number, 10)
+        mine.invalidate_tag(b"tag %d" % number, 101.0 + number, 10)
     assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == FORGOTTEN
     assert mine.keep(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
     assert kept(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
@@ -115,11 +115,11 @@ def test_a_copy_is_not_kept_when_it_was_forgotten_since() -> None:
     assert yours.forget(b"one", 102.0, True) == (True, False)
     assert not mine.put(b"one", copy, 101.5, 103.0)
     assert mine.put(b"one", copy, 102.5, 103.0)
-    yours.forget_tag(b"all", 104.0, 10)
+    yours.invalidate_tag(b"all", 104.0, 10)
     assert not mine.put(b"one", copy, 103.0, 105.0)
     mine.put(b"two", copy, 105.0, 105.0)
     mine.put(b"three", copy, 105.0, 105.0)
-    mine.forget_all(b"t")
+    mine.invalidate_all(b"t")
     assert mine.count == 0
 
 
@@ -128,7 +128,7 @@ def test_whoever_read_the_clock_earlier_takes_no_forgetting_back() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.5)
     for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):
-        table.forget_tag(b"all", at, 256)
+        table.invalidate_tag(b"all", at, 256)
     old = Entry(b"old", 1, tags=("all",))
     assert mine.keep(b"one", number, 100.5, old, 102.0) == FORGOTTEN
     assert mine.find(b"one", 102.0) is None
@@ -144,7 +144,7 @@ def test_its_time_and_its_process_end_it() -> None:
     assert yours.begin(b"one", 0.0, 104.0) == HELD
     taken(yours, b"one", 105.0)
     assert not mine.has(b"one", number)
-    mine.forget_process(2)
+    mine.release_process(2)
     taken(mine, b"one", 105.0)
 
 
@@ -154,7 +154,7 @@ def test_a_row_that_is_full_has_no_place_until_one_ends() -> None:
     assert FULL in numbers
     full = numbers.index(FULL)
     assert 64 <= sum(number != FULL for number in numbers) <= 64 * 8
-    mine.forget_process(1)
+    mine.release_process(1)
     taken(mine, b"%d" % full)
 
 
@@ -215,27 +215,27 @@ def test_pruning_gives_back_what_it_takes_whatever_was_done() -> None:
         elif done < 0.98:
             tag = f"tag {chance.randrange(40)}"
             gone = [name for name, entry in model.items() if tag in entry.tags]
-            assert table.forget_tag(tag.encode(), at, 10_000) == (len(gone), False)
+            assert table.invalidate_tag(tag.encode(), at, 10_000) == (len(gone), False)
             for name in gone:
                 del model[name]
             at += 0.001
         else:
             table.prune(at)
             assert table.count == len(model)
-    mine.forget_all(b"")
+    mine.invalidate_all(b"")
     assert mine.count == 0
     assert mine.used <= 40 * 256, "what is left are the marks of forgotten tags"
 
 
 def _keep_for_ever(memory: mmap.mmap) -> None:
-    table = AnswerTable(memory, os.getpid(), Entry)
+    table = ResponseTable(memory, os.getpid(), Entry)
     for number in itertools.count():
         at = 1.0 + number
         key = b"%d" % (number % 50)
         kept(table, key, Entry(b"%b of %d" % (key, number) * 50, 1, False, at, at + 30, 0.0, b"", ("all",)), at)
         table.forget(key, at, True)
         if number % 10 == 0:
-            table.forget_tag(b"all", at, 10)
+            table.invalidate_tag(b"all", at, 10)
             kept(table, b"keeps", Entry(b"whole" * 500, 1), at)
             table.forget(b"keeps", at, False)
 
@@ -244,7 +244,7 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
 def test_a_process_that_is_killed_blocks_nobody() -> None:
     """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""
     memory = mmap.mmap(-1, LEAST)
-    mine = AnswerTable(memory, os.getpid(), Entry)
+    mine = ResponseTable(memory, os.getpid(), Entry)
     fork = multiprocessing.get_context("fork")
     for _ in range(30):
         before = mine.taken
@@ -255,18 +255,18 @@ def test_a_process_that_is_killed_blocks_nobody() -> None:
         assert other.pid is not None
         os.kill(other.pid, signal.SIGKILL)
         other.join()
-        mine.forget_process(other.pid)
+        mine.release_process(other.pid)
         mine.forget(b"one", 1e9, False)
         assert kept(mine, b"one", Entry(b"mine", 1), 1e9) == 0
         assert mine.find(b"one", 1e9) == Entry(b"mine", 1)
         mine.prune(1e9)
-        mine.forget_all(b"")
+        mine.invalidate_all(b"")
         assert mine.count == 0
 
 
 def test_a_large_table_is_one_although_it_has_shards() -> None:
     memory = mmap.mmap(-1, SPLIT)
-    mine, yours = AnswerTable(memory, 1, Entry), AnswerTable(memory, 2, Entry)
+    mine, yours = ResponseTable(memory, 1, Entry), ResponseTable(memory, 2, Entry)
     keys = [b"key %d" % number for number in range(200)]
     for key in keys:
         assert kept(mine, key, Entry(key, 1, tags=("all", "even" if key[-1] % 2 == 0 else "odd"))) == 0
@@ -274,19 +274,19 @@ def test_a_large_table_is_one_although_it_has_shards() -> None:
     assert yours.count == len(keys)
     late = [taken(mine, b"late %d" % number, 101.0) for number in range(50)]
     assert len({yours.begin(b"late %d" % number, 0.0, 102.0) for number in range(50)} - {HELD}) == 0
-    assert yours.forget_tag(b"even", 103.0, 1000) == (100, False)
+    assert yours.invalidate_tag(b"even", 103.0, 1000) == (100, False)
     assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
     for number, lease in enumerate(late):
         said = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
         assert said == AWAITED | FORGOTTEN
-    found, more = yours.forget_tag(b"all", 105.0, 1)
+    found, more = yours.invalidate_tag(b"all", 105.0, 1)
     assert more
     while more:
-        count, more = yours.forget_tag(b"all", 105.0, 1)
+        count, more = yours.invalidate_tag(b"all", 105.0, 1)
         found += count
     assert (found, mine.count) == (100, 0)
     kept(mine, keys[0], Entry(b"again", 1), 106.0)
-    mine.forget_all(b"key")
+    mine.invalidate_all(b"key")
     assert mine.count == 0
 
 
@@ -312,10 +312,10 @@ def test_memory_that_something_else_has_written_to_is_cleared(junk: bytes) -> No
         kept(mine, b"%d" % number, Entry(b"x" * 500, 1, ends=200.0 + number, tags=("all", f"{number}")))
     memory[head:] = (junk * len(memory))[: len(memory) - head]
     assert yours.find(b"1", 100.0) is None
-    yours.forget_tag(b"all", 101.0, 10)
-    yours.forget_all(b"")
+    yours.invalidate_tag(b"all", 101.0, 10)
+    yours.invalidate_all(b"")
     yours.prune(300.0)
-    mine.forget_process(0x01010101)
+    mine.release_process(0x01010101)
     at = time.monotonic() + 1
     yours.put(b"may show it", Entry(b"x" * 40_000, 1, tags=("all",)), at, at)
     yours.retire()
@@ -324,13 +324,13 @@ def test_memory_that_something_else_has_written_to_is_cleared(junk: bytes) -> No
 
 def test_memory_of_another_size_or_version_is_refused() -> None:
     memory = mmap.mmap(-1, LEAST * 2)
-    AnswerTable(memoryview(memory)[:LEAST], 1, Entry)
+    ResponseTable(memoryview(memory)[:LEAST], 1, Entry)
     with pytest.raises(ValueError, match="another version or size"):
-        AnswerTable(memory, 1, Entry)
+        ResponseTable(memory, 1, Entry)
     with pytest.raises(ValueError, match="another version or size"):
-        AnswerTable(mmap_of(b"\x01" * LEAST), 1, Entry)
+        ResponseTable(mmap_of(b"\x01" * LEAST), 1, Entry)
     with pytest.raises(ValueError, match="too little memory"):
-        AnswerTable(memoryview(memory)[: LEAST - 1], 1, Entry)
+        ResponseTable(memoryview(memory)[: LEAST - 1], 1, Entry)
 
 
 def mmap_of(content: bytes) -> mmap.mmap:
@@ -342,7 +342,7 @@ def mmap_of(content: bytes) -> mmap.mmap:
 class _Finalized:
     """Garbage that asks the table when it is collected."""
 
-    def __init__(self, table: AnswerTable[Entry]) -> None:
+    def __init__(self, table: ResponseTable[Entry]) -> None:
         self.own = self
         self.table = table
 
@@ -363,6 +363,6 @@ def test_the_collector_of_cycles_may_want_the_table_too() -> None:
             assert mine.find(b"key", 100.0) == Entry(b"body", 1, tags=("one", "two"))
             assert mine.begin(b"key", 0.0, 100.0) == Entry(b"body", 1, tags=("one", "two"))
             assert mine.forget(b"none", 100.0, False) == (False, False)
-            assert mine.forget_tag(b"none", 100.0, 1) == (0, False)
+            assert mine.invalidate_tag(b"none", 100.0, 1) == (0, False)
     finally:
         gc.set_threshold(*before)

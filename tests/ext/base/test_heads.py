@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.ext.base.heads import are_sound, plain_head, request_head
+from rowcall.ext.base.http_heads import are_sound, plain_head, request_head
 from tests.ext.twins.heads import assert_read_as_llhttp_reads
 from tests.harness.effort import examples
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.ext.driver.execution import Execution, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
-from tests.ext.wire import answer, connected, outcome, request, run, statement, until
+from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 
 SQL = """
@@ -37,7 +37,7 @@ def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named
     async def work() -> None:
         echo = statement("select $1::int as n", 1)
         async with connected(server, named=named) as connection:
-            requests = [request(echo, str(n)) for n in range(500)]
+            requests = [execution(echo, str(n)) for n in range(500)]
             assert all(connection.submit(one) for one in requests)
             assert connection.in_flight == 500
             for n, one in enumerate(requests):
@@ -53,7 +53,7 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
     async def work() -> None:
         divide = statement("select 10 / $1::int as n", 1)
         async with connected(server) as connection:
-            requests = [request(divide, value) for value in ("1", "0", "x", "2")]
+            requests = [execution(divide, value) for value in ("1", "0", "x", "2")]
             for one in requests:
                 connection.submit(one)
             for one in requests:
@@ -74,7 +74,7 @@ def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None
     async def work() -> None:
         insert = statement("insert into deferred values ($1::int), ($1::int) returning id", 1)
         async with connected(server) as connection:
-            one = request(insert, "1")
+            one = execution(insert, "1")
             connection.submit(one)
             await outcome(one)
             assert one.error
@@ -88,7 +88,7 @@ def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None
 def test_an_error_behind_rows_leaves_no_body(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            one = request("select 1 / (100 - n) as n from generate_series(1, 200) n")
+            one = execution("select 1 / (100 - n) as n from generate_series(1, 200) n")
             connection.submit(one)
             await outcome(one)
             assert one.error
@@ -117,7 +117,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
         length = statement("select length($1::text) as n", 1)
         async with connected(server) as connection:
             sizes = [1, 1_000_000, 5, 8192, 3_000_000, 2]
-            requests = [request(length, "x" * size) for size in sizes]
+            requests = [execution(length, "x" * size) for size in sizes]
             for one in requests:
                 connection.submit(one)
             assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == sizes
@@ -135,10 +135,10 @@ def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: D
         echo = statement("select $1::text as v", 1)
         local = Statement(-1, SETTINGS, 2)
         async with connected(server) as connection:
-            before, behind = request(echo, "before"), request(echo, "behind")
+            before, behind = execution(echo, "before"), execution(echo, "behind")
             connection.submit(before)
             with pytest.raises((ValueError, TypeError)):
-                connection.submit(Request(echo, values, ((local, [b"my.name", b"x"]),)))
+                connection.submit(Execution(echo, values, ((local, [b"my.name", b"x"]),)))
             connection.submit(behind)
             assert json.loads((await outcome(before)).body) == [{"v": "before"}]
             assert json.loads((await outcome(behind)).body) == [{"v": "behind"}]
@@ -158,13 +158,13 @@ def test_bytes_go_as_they_are_where_a_statement_says_so(server: Database, count:
         echo = Statement(-2, sql, count, Renderer(Codecs(), "rows", True, True, []), picks=picks, binary=(count - 1,))
         async with connected(server, named=named) as connection:
             for one in (echo, echo.next_generation()):
-                sent = Request(one, [*[b"a"] * (count - 1), every])
+                sent = Execution(one, [*[b"a"] * (count - 1), every])
                 sent.waiter = asyncio.get_running_loop().create_future()
                 assert connection.submit(sent)
                 await outcome(sent)
                 assert json.loads(sent.body) == [{"bytes": every.hex(), "texts": "a" * (count - 1)}]
             with pytest.raises(ValueError, match="NUL"):
-                connection.submit(Request(echo, [*[b"\0"] * (count - 1), every]))
+                connection.submit(Execution(echo, [*[b"\0"] * (count - 1), every]))
 
     run(work())
 
@@ -174,9 +174,9 @@ def test_settings_hold_for_their_own_request_only(server: Database) -> None:
         show = statement("select current_setting('my.name', true) as v")
         local = Statement(-1, SETTINGS, 2)
         async with connected(server) as connection:
-            mine = Request(show, [], ((local, [b"my.name", b"alice"]),))
+            mine = Execution(show, [], ((local, [b"my.name", b"alice"]),))
             mine.waiter = asyncio.get_running_loop().create_future()
-            next_one = request(show)
+            next_one = execution(show)
             connection.submit(mine)
             connection.submit(next_one)
             assert json.loads((await outcome(mine)).body) == [{"v": "alice"}]
@@ -190,7 +190,7 @@ def test_a_failed_setting_stops_the_call(server: Database) -> None:
         write = statement("insert into written values (77) returning id")
         local = Statement(-1, SETTINGS, 2)
         async with connected(server) as connection:
-            bad = Request(write, [], ((local, [b"statement_timeout", b"abc"]),))
+            bad = Execution(write, [], ((local, [b"statement_timeout", b"abc"]),))
             bad.waiter = asyncio.get_running_loop().create_future()
             connection.submit(bad)
             await outcome(bad)
@@ -207,7 +207,7 @@ def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_
     async def work() -> None:
         call = statement("select later() as n")
         async with connected(own_database) as connection:
-            requests = [request(call) for _ in range(3)]
+            requests = [execution(call) for _ in range(3)]
             for one in requests:
                 connection.submit(one)
             states = [error.sqlstate for one in requests if (error := (await outcome(one)).error)]
@@ -230,7 +230,7 @@ def test_a_changed_result_needs_the_next_generation(own_database: Database) -> N
             own_database.execute(
                 "drop function shape(); create function shape() returns table (b text) language sql as 'select $$x$$'"
             )
-            one = request(call)
+            one = execution(call)
             connection.submit(one)
             await outcome(one)
             assert one.error is not None
@@ -247,10 +247,10 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
         async with connected(server) as connection:
             assert await answer(connection, echo, "1") == [{"n": 1}]
             # Inside a block, where the command does not tell of it.
-            block = request(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
+            block = execution(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
             connection.submit(block)
             await outcome(block)
-            one = request(echo, "2")
+            one = execution(echo, "2")
             connection.submit(one)
             await outcome(one)
             assert one.error
@@ -263,7 +263,7 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
 
 async def lose_statements(connection: Connection) -> None:
     """Inside a block, where the command does not tell of it."""
-    block = request(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
+    block = execution(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
     connection.submit(block)
     await outcome(block)
 
@@ -281,12 +281,12 @@ def test_a_script_that_misses_statements_ends_the_connection_too(server: Databas
         ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
         both = script()
         async with connected(server) as connection:
-            one = request(both, ahead=ahead)
+            one = execution(both, ahead=ahead)
             connection.submit(one)
             await outcome(one)
             assert one.succeeded
             await lose_statements(connection)
-            one = request(both.next_generation() if named_anew else both, ahead=ahead)
+            one = execution(both.next_generation() if named_anew else both, ahead=ahead)
             connection.submit(one)
             await outcome(one)
             assert one.error
@@ -294,7 +294,7 @@ def test_a_script_that_misses_statements_ends_the_connection_too(server: Databas
             await until(lambda: connection.state == ConnectionState.CLOSED)
             assert connection.close_reason == "a routine deallocated prepared statements"
         async with connected(server) as connection:
-            one = request(both, ahead=ahead)
+            one = execution(both, ahead=ahead)
             connection.submit(one)
             await outcome(one)
             assert one.succeeded
@@ -314,7 +314,7 @@ def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: D
             b"{}",
         )
         async with connected(server) as connection:
-            requests = [request(broken), request(both)]
+            requests = [execution(broken), execution(both)]
             connection.corked = True
             for one in requests:
                 connection.submit(one)
@@ -322,7 +322,7 @@ def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: D
             for one in requests:
                 await outcome(one)
             assert [one.error and one.error.sqlstate for one in requests] == ["42703", "26000"]
-            one = request(both)
+            one = execution(both)
             connection.submit(one)
             connection.flush()
             await outcome(one)
@@ -342,7 +342,7 @@ def test_a_script_without_memory_for_its_end_is_answered_and_nobody_gets_the_nex
         # Never written to, so it costs addresses and no memory.
         large = Script(statement("").id, 0, (part,), bytes(1 << 30))
         async with connected(server) as connection:
-            one = request(large)
+            one = execution(large)
             used = addresses()
             before = resource.getrlimit(resource.RLIMIT_AS)
             connection.submit(one)
@@ -370,8 +370,8 @@ def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
             )
             requests = []
             for n in range(50):
-                requests.append(request(noisy, f"from {n}", label=f"request {n}"))
-                requests.append(request(quiet, label="quiet"))
+                requests.append(execution(noisy, f"from {n}", label=f"request {n}"))
+                requests.append(execution(quiet, label="quiet"))
             for one in requests:
                 connection.submit(one)
             for one in requests:
@@ -396,12 +396,12 @@ def test_a_failing_notice_handler_harms_nobody(server: Database) -> None:
 def test_a_changed_session_takes_no_more_requests_and_closes_when_empty(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            change = request("select set_config('timezone', 'Asia/Tokyo', false) as v")
+            change = execution("select set_config('timezone', 'Asia/Tokyo', false) as v")
             connection.submit(change)
             await outcome(change)
             await until(lambda: connection.state == ConnectionState.CLOSED)
             assert "changed the session" in (connection.close_reason or "")
-            assert not connection.submit(request("select 1 as n"))
+            assert not connection.submit(execution("select 1 as n"))
 
     run(work())
 
@@ -409,7 +409,7 @@ def test_a_changed_session_takes_no_more_requests_and_closes_when_empty(server: 
 def test_a_transaction_left_open_ends_the_connection(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            begin = request(statement("begin", rows=False))
+            begin = execution(statement("begin", rows=False))
             connection.submit(begin)
             await outcome(begin)
             await until(lambda: connection.state == ConnectionState.CLOSED)
@@ -421,12 +421,12 @@ def test_an_aborted_transaction_ends_the_connection_although_requests_keep_comin
     async def work() -> None:
         async with connected(server) as connection:
             for sql in ("begin", "select 1 / 0"):
-                connection.submit(request(statement(sql, rows=False)))
-            victims = [request("select 1 as n") for _ in range(3)]
+                connection.submit(execution(statement(sql, rows=False)))
+            victims = [execution("select 1 as n") for _ in range(3)]
             for one in victims:
                 connection.submit(one)
             assert {error.sqlstate for one in victims if (error := (await outcome(one)).error)} == {"25P02"}
-            assert not connection.submit(request("select 1 as n"))
+            assert not connection.submit(execution("select 1 as n"))
 
     run(work())
 
@@ -434,7 +434,7 @@ def test_an_aborted_transaction_ends_the_connection_although_requests_keep_comin
 def test_copy_ends_the_connection_instead_of_spinning(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            copy, behind = request(statement("copy written to stdout", rows=False)), request("select 1 as n")
+            copy, behind = execution(statement("copy written to stdout", rows=False)), execution("select 1 as n")
             connection.submit(copy)
             connection.submit(behind)
             await outcome(copy)
@@ -449,7 +449,7 @@ def test_copy_ends_the_connection_instead_of_spinning(server: Database) -> None:
 def test_too_many_prepared_statements_replace_the_connection(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            requests = [request(f"select {n} as n") for n in range(502)]
+            requests = [execution(f"select {n} as n") for n in range(502)]
             for one in requests:
                 connection.submit(one)
             assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(502))
@@ -464,7 +464,7 @@ def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(serv
         async with connected(server) as connection:
             for sql in (b"select 1, 2, 3", b"select 1, 2, 3 where false"):
                 narrow = Statement(id(sql) % 1_000_000, sql, 0, Renderer(Codecs(), "rows", True, True, [b"only"]))
-                one, behind = request(narrow), request("select 7 as n")
+                one, behind = execution(narrow), execution("select 7 as n")
                 connection.submit(one)
                 connection.submit(behind)
                 assert isinstance((await outcome(one)).failure, ValueError)
@@ -479,11 +479,11 @@ def test_a_failing_callback_keeps_nobody_from_the_answer(server: Database) -> No
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: reported.append(context["message"]))
 
-        def fail(_request: Request) -> None:
+        def fail(_request: Execution) -> None:
             raise RuntimeError
 
         async with connected(server) as connection:
-            one, behind = request("select 1 as n", on_done=fail), request("select 2 as n")
+            one, behind = execution("select 1 as n", on_done=fail), execution("select 2 as n")
             connection.submit(one)
             connection.submit(behind)
             assert json.loads((await outcome(behind)).body) == [{"n": 2}]
@@ -495,7 +495,10 @@ def test_a_failing_callback_keeps_nobody_from_the_answer(server: Database) -> No
 def test_more_than_the_limit_is_read_and_dropped(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            large, behind = request("select n from generate_series(1, 50000) n", limit=1000), request("select 1 as n")
+            large, behind = (
+                execution("select n from generate_series(1, 50000) n", limit=1000),
+                execution("select 1 as n"),
+            )
             connection.submit(large)
             connection.submit(behind)
             await outcome(large)

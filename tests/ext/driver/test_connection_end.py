@@ -13,8 +13,8 @@ import json
 import pytest
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Loss, Request, RequestState, Statement
-from tests.ext.wire import answer, connected, outcome, request, run, statement, until
+from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
+from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 from tests.harness.waiting import wait_until
 
@@ -54,7 +54,7 @@ def test_terminated_in_mid_pipeline(server: Database) -> None:
         stuck = statement("select locked_write($1::int, 41) as n", 1)
         async with connected(server) as connection:
             with server.locked(41):
-                requests = [request(write, "1"), request(stuck, "2"), request(write, "3"), request(write, "4")]
+                requests = [execution(write, "1"), execution(stuck, "2"), execution(write, "3"), execution(write, "4")]
                 for one in requests:
                     connection.submit(one)
                 await outcome(requests[0])
@@ -78,7 +78,7 @@ def test_a_lost_connection_needs_no_collector(server: Database) -> None:
 
     async def lose() -> None:
         async with connected(server) as connection:
-            many = request(statement(MANY, 0), stream_after=1000)
+            many = execution(statement(MANY, 0), stream_after=1000)
             connection.submit(many)
             await until(lambda: connection.state == ConnectionState.PAUSED)
             await in_thread(server.terminate, f"pid = {connection.backend_pid}")
@@ -106,7 +106,7 @@ def test_terminated_while_idle_is_noticed_before_a_request_comes(server: Databas
             assert await answer(connection, "select 1 as n") == [{"n": 1}]
             await in_thread(server.terminate, f"pid = {connection.backend_pid}")
             await until(lambda: closed)
-            assert not connection.submit(request("select 1 as n"))
+            assert not connection.submit(execution("select 1 as n"))
 
     run(work())
 
@@ -115,7 +115,7 @@ def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) ->
     async def work() -> None:
         async with connected(server) as connection:
             server.terminate(f"pid = {connection.backend_pid}")  # blocks the loop, so the reader cannot notice
-            one = request(statement("select write($1::int) as n", 1), "20")
+            one = execution(statement("select write($1::int) as n", 1), "20")
             connection.submit(one)
             await outcome(one)
             assert one.loss in (Loss.ROLLED_BACK, Loss.NOT_STARTED)
@@ -129,7 +129,7 @@ def test_closing_leaves_nobody_waiting(server: Database) -> None:
         write = statement("select locked_write($1::int, 42) as n", 1)
         async with connected(server) as connection:
             with server.locked(42):
-                requests = [request(write, str(n)) for n in range(30, 34)]
+                requests = [execution(write, str(n)) for n in range(30, 34)]
                 for one in requests:
                     connection.submit(one)
                 connection.close("test")
@@ -151,7 +151,7 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
     async def work() -> None:
         write = statement("select write($1::int + 0 * length($2::text)) as n", 2)
         async with connected(server) as connection:
-            requests = [request(write, str(40 + n), "x" * size) for n, size in enumerate((1, 1, 20_000))]
+            requests = [execution(write, str(40 + n), "x" * size) for n, size in enumerate((1, 1, 20_000))]
             for one in requests:
                 connection.submit(one)
             connection.close("test")
@@ -169,16 +169,16 @@ def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Data
         write = statement(f"select write($1::int + {int(named)}) as n", 1)
         text = "select " + ", ".join(f"${n + 1}" for n in range(count)) + " /* "
         async with connected(server, named=named) as connection:
-            first = request(write, "70")
+            first = execution(write, "70")
             connection.submit(first)
             await outcome(first)
             connection.corked = True
-            second = request(write, "72")
+            second = execution(write, "72")
             connection.submit(second)
             # As much text as keeps the sum of texts, values and 4 bytes for each of them below what libpq sends.
             text += "x" * (7_400 - len(text) - 5 * count) + " */"
             many = Statement(statement("").id, text.encode(), count, types=(23,) * count)
-            third = request(many, *["1"] * count)
+            third = execution(many, *["1"] * count)
             connection.submit(third)
             connection.close("test")
             for one in (second, third):
@@ -194,7 +194,7 @@ def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> No
     async def work() -> None:
         write = statement("select write($1::int) as n", 1)
         async with connected(server) as connection:
-            requests = [request(write, str(n)) for n in (60, 61)]
+            requests = [execution(write, str(n)) for n in (60, 61)]
             for one in requests:
                 connection.submit(one)
             connection.on_readable()
@@ -209,14 +209,14 @@ def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> No
 def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            large, behind = request(MANY, stream_after=65536), request("select 1 as n")
+            large, behind = execution(MANY, stream_after=65536), execution("select 1 as n")
             connection.submit(large)
             connection.submit(behind)
             await outcome(large)
             parts = []
-            while large.state == RequestState.STREAMING:
+            while large.state == ExecutionState.STREAMING:
                 assert connection.state == ConnectionState.PAUSED
-                assert not connection.submit(request("select 2 as n"))
+                assert not connection.submit(execution("select 2 as n"))
                 parts.append(connection.take())
                 large.waiter = asyncio.get_running_loop().create_future()
                 connection.resume()
@@ -232,7 +232,7 @@ def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
 def test_an_abandoned_stream_leaves_the_connection_usable(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            large = request(MANY, stream_after=65536)
+            large = execution(MANY, stream_after=65536)
             connection.submit(large)
             await outcome(large)
             large.waiter = asyncio.get_running_loop().create_future()
@@ -248,7 +248,7 @@ def test_an_abandoned_request_says_so_when_it_ends_all_the_same(server: Database
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(44):
-                one = request(statement("select locked_write($1::int, 44) as n", 1), "5")
+                one = execution(statement("select locked_write($1::int, 44) as n", 1), "5")
                 connection.submit(one)
                 connection.abandon()
             await outcome(one)
@@ -263,10 +263,10 @@ def test_an_error_in_the_middle_of_a_stream_is_told_at_its_end(server: Database)
     async def work() -> None:
         failing = "select repeat('x', 1000) as v, 1 / (900 - n) as n from generate_series(1, 1000) n"
         async with connected(server) as connection:
-            large = request(failing, stream_after=65536)
+            large = execution(failing, stream_after=65536)
             connection.submit(large)
             await outcome(large)
-            while large.state == RequestState.STREAMING:
+            while large.state == ExecutionState.STREAMING:
                 connection.take()
                 large.waiter = asyncio.get_running_loop().create_future()
                 connection.resume()
@@ -282,11 +282,11 @@ def test_an_error_in_the_middle_of_a_stream_is_told_at_its_end(server: Database)
 def test_terminated_while_paused(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            large = request("select repeat('x', 1000) as v from generate_series(1, 100000)", stream_after=65536)
+            large = execution("select repeat('x', 1000) as v from generate_series(1, 100000)", stream_after=65536)
             connection.submit(large)
             await outcome(large)
             await in_thread(server.terminate, f"pid = {connection.backend_pid}")
-            while large.state == RequestState.STREAMING:
+            while large.state == ExecutionState.STREAMING:
                 connection.take()
                 large.waiter = asyncio.get_running_loop().create_future()
                 connection.resume()
@@ -300,11 +300,11 @@ def test_terminated_while_paused(server: Database) -> None:
 def test_draining_finishes_what_runs_and_then_closes(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            requests = [request(f"select {n} as n") for n in range(5)]
+            requests = [execution(f"select {n} as n") for n in range(5)]
             for one in requests:
                 connection.submit(one)
             connection.drain("enough")
-            assert not connection.submit(request("select 1 as n"))
+            assert not connection.submit(execution("select 1 as n"))
             assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(5))
             await until(lambda: connection.state == ConnectionState.CLOSED)
 
@@ -315,7 +315,7 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(43):
-                one = request("select pg_advisory_xact_lock(43)")
+                one = execution("select pg_advisory_xact_lock(43)")
                 connection.submit(one)
                 while not await in_thread(server.waiting):
                     pass
@@ -325,7 +325,7 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
             assert one.error
             assert one.error.sqlstate == "57014"
             assert connection.state == ConnectionState.CANCELLING
-            assert not connection.submit(request("select 1 as n"))
+            assert not connection.submit(execution("select 1 as n"))
             connection.end_cancel()
             assert await answer(connection, "select 1 as n") == [{"n": 1}]
 
@@ -335,7 +335,7 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
 def test_a_cancel_decided_for_a_finished_request_does_not_reach_the_next(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            first, second = request("select 1 as n"), request("select 2 as n")
+            first, second = execution("select 1 as n"), execution("select 2 as n")
             connection.submit(first)
             await outcome(first)
             connection.submit(second)
@@ -350,7 +350,7 @@ def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
 
     async def work() -> None:
         async with connected(server) as connection:
-            large = request(MANY, stream_after=65536)
+            large = execution(MANY, stream_after=65536)
             connection.submit(large)
             assert connection.begin_cancel(large)
             await outcome(large)
@@ -371,8 +371,8 @@ def test_several_statements_as_one_reset(server: Database) -> None:
     async def work() -> None:
         reset = [Statement(900 + n, sql, 0) for n, sql in enumerate((b"reset all", b"discard temp", b"unlisten *"))]
         async with connected(server) as connection:
-            change = request("select set_config('work_mem', '1MB', false) as v")
-            cleanup = Request(reset[0], [])
+            change = execution("select set_config('work_mem', '1MB', false) as v")
+            cleanup = Execution(reset[0], [])
             cleanup.waiter = asyncio.get_running_loop().create_future()
             connection.submit(change)
             assert connection.submit_all(cleanup, reset)

@@ -8,26 +8,26 @@ from collections.abc import Callable
 
 import pytest
 
-from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+from rowcall.ext.driver.request_context import PendingWork, RequestContext, StepRunner
 
 EARLY = """
-from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+from rowcall.ext.driver.request_context import RequestContext, PendingWork, StepRunner
 told = []
-def step(exchange):
-    Pending(exchange).{call}
-runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: told.append(error))
-runner.start(Exchange(None, None), (step,))
+def step(context):
+    PendingWork(context).{call}
+runner = StepRunner(lambda context, awaitable: None, lambda context, error: told.append(error))
+runner.start(RequestContext(None, None), (step,))
 print(type(told[0]).__name__)
 """
 
 TWICE = """
-from rowcall.ext.driver.exchange import Exchange, Pending, Runner
+from rowcall.ext.driver.request_context import RequestContext, PendingWork, StepRunner
 waiting = []
-def step(exchange):
-    waiting.append(Pending(exchange))
+def step(context):
+    waiting.append(PendingWork(context))
     return waiting[0]
-runner = Runner(lambda exchange, awaitable: None, lambda exchange, error: None)
-runner.start(Exchange(None, None), (step,))
+runner = StepRunner(lambda context, awaitable: None, lambda context, error: None)
+runner.start(RequestContext(None, None), (step,))
 waiting[0].advance()
 try:
     waiting[0].{call}
@@ -41,24 +41,24 @@ class Told:
 
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.runner = Runner(lambda _exchange, _awaitable: None, self.fail)
+        self.runner = StepRunner(lambda _context, _awaitable: None, self.fail)
 
-    def fail(self, _exchange: Exchange, error: BaseException) -> None:
+    def fail(self, _context: RequestContext, error: BaseException) -> None:
         self.told.append(f"failed: {error}")
 
-    def ending(self, name: str, *, broken: bool = False) -> Callable[[Exchange, Exception | None], None]:
-        def end(_exchange: Exchange, error: Exception | None) -> None:
+    def ending(self, name: str, *, broken: bool = False) -> Callable[[RequestContext, Exception | None], None]:
+        def end(_context: RequestContext, error: Exception | None) -> None:
             self.told.append(f"{name}: {error}")
             if broken:
                 raise RuntimeError(f"{name} broke")
 
         return end
 
-    def step(self, error: Exception | None) -> Callable[[Exchange], None]:
-        def run(exchange: Exchange) -> None:
-            exchange.at_end(self.ending("one", broken=True))
-            exchange.at_end(self.ending("two", broken=True))
-            exchange.at_end(self.ending("three"))
+    def step(self, error: Exception | None) -> Callable[[RequestContext], None]:
+        def run(context: RequestContext) -> None:
+            context.at_end(self.ending("one", broken=True))
+            context.at_end(self.ending("two", broken=True))
+            context.at_end(self.ending("three"))
             if error is not None:
                 raise error
 
@@ -77,7 +77,7 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
 ) -> None:
     mine = Told()
     with pytest.raises(RuntimeError, match="one broke"):
-        mine.runner.start(Exchange(None, None), (mine.step(error),))
+        mine.runner.start(RequestContext(None, None), (mine.step(error),))
     assert mine.told == told
     assert mine.runner.running == 0
 
@@ -93,14 +93,14 @@ def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call
 
 
 def test_what_has_ended_waits_for_nothing() -> None:
-    waiting: list[Pending] = []
+    waiting: list[PendingWork] = []
 
-    def step(exchange: Exchange) -> Pending:
-        waiting.append(Pending(exchange))
+    def step(context: RequestContext) -> PendingWork:
+        waiting.append(PendingWork(context))
         return waiting[0]
 
     mine = Told()
-    mine.runner.start(Exchange(None, None), (step,))
+    mine.runner.start(RequestContext(None, None), (step,))
     assert not waiting[0].done()
     waiting[0].advance()
     assert waiting[0].done()

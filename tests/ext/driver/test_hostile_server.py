@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from rowcall.ext.driver.connection import ConnectionState
-from rowcall.ext.driver.request import Request
-from tests.ext.wire import connected, outcome, request, run, statement, until
+from rowcall.ext.driver.execution import Execution
+from tests.ext.wire import connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, message
 
@@ -76,14 +76,14 @@ def test_unexpected_results_end_the_connection(
         count = max(count, 2)
     echo = statement("select $1::int as n, 'hostile' as v from generate_series(1, 2)", 1)
 
-    async def work() -> list[Request]:
+    async def work() -> list[Execution]:
         proxy.rule = None
         async with connected(Behind(database.server, database.name, proxy.port)) as connection:
-            warm = request(echo, "0")
+            warm = execution(echo, "0")
             connection.submit(warm)
             await outcome(warm)
             proxy.rule = ENDING[name]
-            made = [request(echo, str(number)) for number in range(1, count + 1)]
+            made = [execution(echo, str(number)) for number in range(1, count + 1)]
             for one in made:
                 assert connection.submit(one)
             await asyncio.gather(*(outcome(one) for one in made))

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.answers.table import LEAST, AnswerTable
-from rowcall.ext.driver.exchange import Exchange
-from rowcall.ext.driver.kept import Keeping, Lease, Lookup, encode_key
-from rowcall.ext.driver.request import finished_request
+from rowcall.ext.driver.cache_fast_path import CacheLookup, CacheWriter, Lease, encode_key
+from rowcall.ext.driver.execution import finished_execution
+from rowcall.ext.driver.request_context import RequestContext
+from rowcall.ext.response_cache.table import LEAST, ResponseTable
 
 TRICKY = st.sampled_from([b"", b"-", b"1:", b"NULL", b"\x1f"])
 VALUES = st.lists(st.one_of(st.just("absent"), st.none(), st.binary(max_size=6), TRICKY), max_size=5)
@@ -46,48 +46,48 @@ def test_only_what_is_wanted_counts(values: list[object], wanted: int) -> None:
     assert encode_key(b"p", mask, arguments, wanted) == key(left)  # type: ignore[arg-type]
 
 
-def ending(_exchange: Exchange, _error: Exception | None) -> None: ...
+def ending(_context: RequestContext, _error: Exception | None) -> None: ...
 
 
 class Steps:
     """Both of them, around one table; what is left to the others is noted."""
 
     def __init__(self, seconds: float = 60.0, most: int = 3) -> None:
-        self.table = AnswerTable(mmap.mmap(-1, LEAST), os.getpid(), Entry)
+        self.table = ResponseTable(mmap.mmap(-1, LEAST), os.getpid(), Entry)
         self.unshared: dict[bytes, float] = {}
         self.waiting: dict[bytes, object] = {}
         self.landed: list[tuple[bytes, int]] = []
         self.told: list[str] = []
-        tell = lambda _exchange, word: self.told.append(word)  # noqa: E731
-        other = lambda _exchange: self.told.append("otherwise")  # noqa: E731
+        tell = lambda _context, word: self.told.append(word)  # noqa: E731
+        other = lambda _context: self.told.append("otherwise")  # noqa: E731
         key = (b"p", 0b11, self.table, 30.0, 100, self.unshared)
-        self.look_up = Lookup(*key, self, Lease, ending, 1, None, tell, other)
-        landed = lambda ticket, _entry, flags: self.landed.append((ticket.name, flags))  # noqa: E731
-        self.keep = Keeping(self.table.keep, self.waiting, landed, ending, seconds, 50, True, most, other)
+        self.look_up = CacheLookup(*key, self, Lease, ending, 1, None, tell, other)
+        landed = lambda lease, _entry, flags: self.landed.append((lease.name, flags))  # noqa: E731
+        self.keep = CacheWriter(self.table.keep, self.waiting, landed, ending, seconds, 50, True, most, other)
 
-    def ask(self, mask: int, *values: bytes | None) -> Exchange:
-        exchange = Exchange(None, None)
-        exchange.mask, exchange.arguments = mask, list(values)
-        self.look_up(exchange)
-        return exchange
+    def ask(self, mask: int, *values: bytes | None) -> RequestContext:
+        context = RequestContext(None, None)
+        context.mask, context.arguments = mask, list(values)
+        self.look_up(context)
+        return context
 
-    def run(self, body: bytes, rows: int = 1, *values: bytes | None) -> Exchange:
-        exchange = self.ask(0b11, *(values or (b"a", None)))
-        exchange.request = finished_request(body, rows, False)
-        self.keep(exchange)
-        return exchange
+    def run(self, body: bytes, rows: int = 1, *values: bytes | None) -> RequestContext:
+        context = self.ask(0b11, *(values or (b"a", None)))
+        context.execution = finished_execution(body, rows, False)
+        self.keep(context)
+        return context
 
 
 def test_a_miss_is_kept_and_found_by_the_same_request_only() -> None:
     steps = Steps()
-    exchange = steps.run(b"one")
-    assert exchange.ticket is None
-    assert exchange.endings is None
-    request = steps.ask(0b11, b"a", None).request
-    assert request is not None
-    assert (request.body, request.rows, request.finished) == (b"one", 1, True)
-    assert steps.ask(0b11, b"a", b"").ticket is not None
-    assert steps.ask(0b01, b"a").ticket is not None
+    context = steps.run(b"one")
+    assert context.lease is None
+    assert context.endings is None
+    execution = steps.ask(0b11, b"a", None).execution
+    assert execution is not None
+    assert (execution.body, execution.rows, execution.finished) == (b"one", 1, True)
+    assert steps.ask(0b11, b"a", b"").lease is not None
+    assert steps.ask(0b01, b"a").lease is not None
     assert steps.told == ["miss", "hit", "miss", "miss"]
     assert steps.table.find(encode_key(b"p", 0b11, [b"a", None], 0b11), 1.0) is not None
     assert steps.landed == []
@@ -100,7 +100,7 @@ def test_everything_else_is_left_to_others() -> None:
     steps.ask(0b111, b"a", None, b"")
     steps.ask(0b11, b"a" * 100, None)
     assert steps.told == ["miss", "otherwise", "otherwise", "otherwise"]
-    held.request = finished_request(b"x" * 50, 1, False)
+    held.execution = finished_execution(b"x" * 50, 1, False)
     steps.keep(held)
     steps.run(b"", 0, b"no row", None)
     steps.run(b"", 4, b"too many", None)
@@ -121,14 +121,14 @@ def test_whoever_waits_is_told() -> None:
     steps.table.forget(name, 1.0, False)
     held = steps.ask(0b11, b"a", None)
     steps.table.forget(name, 1.0, False)
-    held.request = finished_request(b"old", 1, False)
+    held.execution = finished_execution(b"old", 1, False)
     steps.keep(held)
     assert steps.landed[1:] == [(name, -1)]
     assert steps.table.count == 0
 
 
 def test_a_lifetime_of_nothing_keeps_nothing_and_none_keeps_for_ever() -> None:
-    assert Steps(0.0).run(b"one").ticket is None
+    assert Steps(0.0).run(b"one").lease is None
     assert Steps(0.0).table.count == 0
     steps = Steps(-1.0)
     steps.run(b"one")

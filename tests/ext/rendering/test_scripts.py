@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rowcall.ext.driver.connection import Connection
-from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.ext.driver.execution import Execution, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.ext.rendering.script_results import AffectedRows, NamedRows, key_prefix
@@ -37,7 +37,7 @@ def part(
     return Part(statement, last, False)
 
 
-async def run(server: Database, *requests: Request) -> None:
+async def run(server: Database, *requests: Execution) -> None:
     opened = await psycopg.AsyncConnection.connect(server.conninfo, autocommit=True)
     connection = Connection(opened.pgconn, asyncio.get_running_loop())
     connection.owner = opened
@@ -63,7 +63,7 @@ def test_each_statement_takes_its_own_values_and_types(server: Database) -> None
         ),
         b"}",
     )
-    request = Request(script, [b"1", b"7"])
+    request = Execution(script, [b"1", b"7"])
     finish(run(server, request))
     assert request.succeeded
     assert request.body == b'{"a":[7],"b":["none"],"c":6}'
@@ -81,8 +81,8 @@ def test_a_segment_begins_when_the_one_before_has_succeeded(server: Database) ->
         ),
         b"}",
     )
-    request = Request(script, [b"1"])
-    again = Request(Statement(3, b"select count(*) from note", 0, Renderer(Codecs(), "scalar", False, False, [])), [])
+    request = Execution(script, [b"1"])
+    again = Execution(Statement(3, b"select count(*) from note", 0, Renderer(Codecs(), "scalar", False, False, [])), [])
     finish(run(server, request, again))
     assert request.error is not None
     assert request.error.sqlstate == "23514"
@@ -93,8 +93,8 @@ def test_a_segment_begins_when_the_one_before_has_succeeded(server: Database) ->
 
 def test_a_transaction_that_fails_is_over_when_the_request_is(server: Database) -> None:
     parts = (part("begin", None, values=0), part("select 1/0", None, last=True, values=0))
-    request = Request(Script(4, 0, parts, b"{}"), [])
-    again = Request(Statement(5, b"select 1", 0, Renderer(Codecs(), "scalar", False, False, [])), [])
+    request = Execution(Script(4, 0, parts, b"{}"), [])
+    again = Execution(Statement(5, b"select 1", 0, Renderer(Codecs(), "scalar", False, False, [])), [])
     finish(run(server, request, again))
     assert request.error is not None
     assert not request.committed
@@ -122,16 +122,16 @@ def test_a_statement_of_nothing_but_a_comment_is_a_part_of_its_own(server: Datab
         part("/* nothing */", AffectedRows(key_prefix(b"b", False)), values=0),
         part("select 2", rows("c", is_set=False), last=True, values=0),
     )
-    request = Request(Script(10, 0, parts, b"}"), [])
+    request = Execution(Script(10, 0, parts, b"}"), [])
     finish(run(server, request))
     assert request.succeeded
     assert request.body == b'{"a":1,"b":-1,"c":2}'
 
 
-async def watch(server: Database, script: Script) -> Request:
+async def watch(server: Database, script: Script) -> Execution:
     """Run it while somebody else holds the lock that its last statement waits for, until the first one has ended."""
     async with wire.connected(server) as connection:
-        request = wire.request(script, unlimited=True)
+        request = wire.execution(script, unlimited=True)
         with server.locked(4242):
             assert connection.submit(request)
             await wire.until(lambda: request.seconds > 0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import httptools
 
-from rowcall.ext.base.heads import plain_head
+from rowcall.ext.base.http_heads import plain_head
 
 Plain = tuple[int, list[tuple[str, str]], int, int]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rowcall.core.auth.external.options import Provider
-from rowcall.core.outbound.options import ClientOptions
+from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.auth.external.issuers import Addresses, Issuers
 from rowcall.service.auth.external.profiles import Profile, Profiles
-from rowcall.service.auth.external.talking import RefusedByProviderError, Talker, TalkError
+from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError, RefusedByProviderError
 from tests.harness.upstream import Seen, Upstream, answer
 
 DOCUMENT = "/.well-known/openid-configuration"
@@ -40,9 +40,9 @@ def document(server: Upstream, **changes: object) -> dict[str, object]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def with_talker(work: Callable[[Talker], Awaitable[Any]]) -> Any:
+def with_talker(work: Callable[[ProviderClient], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        talker = Talker(ClientOptions())
+        talker = ProviderClient(ClientOptions())
         try:
             return await work(talker)
         finally:
@@ -87,7 +87,7 @@ def test_what_an_issuer_publishes(server: Upstream) -> None:
 )
 def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, object], said: str) -> None:
     server.on(DOCUMENT, answer(document(server, **changes)))
-    with pytest.raises(TalkError, match=said):
+    with pytest.raises(ProviderError, match=said):
         addresses(server.url)
 
 
@@ -104,7 +104,7 @@ def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, ob
 )
 def test_no_document_at_all(server: Upstream, response: bytes, said: str) -> None:
     server.on(DOCUMENT, response)
-    with pytest.raises(TalkError, match=said):
+    with pytest.raises(ProviderError, match=said):
         addresses(server.url)
 
 
@@ -113,10 +113,10 @@ def test_a_document_that_fails_is_not_asked_for_by_everybody(server: Upstream) -
     server.on(DOCUMENT, answer({}, 500))
     before = len(server.to(DOCUMENT))
 
-    async def twice(talker: Talker) -> None:
+    async def twice(talker: ProviderClient) -> None:
         issuers = Issuers(Provider("Id", "/signin-id", "me", issuer=server.url), talker)
         for result in await asyncio.gather(*(issuers.addresses() for _ in range(5)), return_exceptions=True):
-            assert isinstance(result, TalkError)
+            assert isinstance(result, ProviderError)
 
     with_talker(twice)
     assert len(server.to(DOCUMENT)) == before + 1
@@ -145,7 +145,7 @@ def test_a_profile(server: Upstream) -> None:
 )
 def test_no_token(server: Upstream, response: bytes, said: str) -> None:
     server.on("/token", response)
-    with pytest.raises(TalkError, match=said) as raised:
+    with pytest.raises(ProviderError, match=said) as raised:
         profile(server)
     assert "\n" not in str(raised.value)
     assert "secret" not in str(raised.value)
@@ -172,7 +172,7 @@ def test_a_refresh_token_is_over_only_when_the_provider_says_so(
 ) -> None:
     """A provider that is asked too often, or does not know the client, may renew the sign-in another time."""
     server.on("/token", answer({} if error is None else {"error": error}, status))
-    with pytest.raises(TalkError) as raised:
+    with pytest.raises(ProviderError) as raised:
         profile(server)
     assert isinstance(raised.value, RefusedByProviderError) == over
 
@@ -182,11 +182,11 @@ def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upst
     """Neither with that of the client, nor with the token of a user."""
     away = answer(b"", status, [("Location", f"{elsewhere.url}/")])
     server.on("/token", away)
-    with pytest.raises(TalkError, match=f"answered {status}"):
+    with pytest.raises(ProviderError, match=f"answered {status}"):
         profile(server)
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", away)
-    with pytest.raises(TalkError, match=f"answered {status}"):
+    with pytest.raises(ProviderError, match=f"answered {status}"):
         profile(server)
     assert elsewhere.seen == []
 
@@ -197,7 +197,7 @@ def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upst
 def test_no_profile(server: Upstream, info: str) -> None:
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", answer(info))
-    with pytest.raises(TalkError):
+    with pytest.raises(ProviderError):
         profile(server)
 
 
@@ -211,7 +211,7 @@ def test_a_flood_does_not_reach_the_provider(server: Upstream) -> None:
 
     server.on("/slow", hold)
 
-    async def flood(talker: Talker) -> list[object]:
+    async def flood(talker: ProviderClient) -> list[object]:
         asked = [asyncio.create_task(talker.form(f"{server.url}/slow", {})) for _ in range(70)]
         done, waiting = await asyncio.wait(asked, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION)
         refused = [task.exception() for task in done]

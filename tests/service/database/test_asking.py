@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.service.database.connector import Connector, Target
-from rowcall.service.database.replicas.asking import Asking
+from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.database.replicas.monitoring_connection import MonitoringConnection
 from tests.harness.database import Database
 from tests.harness.tcp_proxy import TcpProxy
 
@@ -20,7 +20,9 @@ def test_a_silent_server_is_asked_for_nothing_more(database: Database) -> None:
     proxy = TcpProxy(int(parameters["port"]))
 
     async def ask() -> None:
-        asking = Asking(Connector(Target({**parameters, "host": "127.0.0.1", "port": str(proxy.port)})))
+        asking = MonitoringConnection(
+            Connector(ConnectionTarget({**parameters, "host": "127.0.0.1", "port": str(proxy.port)}))
+        )
         assert await asking.ask("select 1") == (1,)
         proxy.delay = 3600.0
         with pytest.raises(psycopg.OperationalError, match="no answer within 2 s"):

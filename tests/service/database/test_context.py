@@ -13,19 +13,19 @@ import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import Target
-from rowcall.service.database.context import Command, Context
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
-from rowcall.service.database.lanes.choice import LaneChoice
-from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.pools.pool import PoolOptions
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Command, Preamble
 from rowcall.service.database.statements import statement_for
-from rowcall.service.discovery.session_state import read_world
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.discovery.session_effects import read_dependency_graph
+from rowcall.service.request_context.request_context import RequestContext
 from tests.harness import database as harness
 
 SQL = """
@@ -62,27 +62,34 @@ class Scope:
         self.user = user
 
 
-def settings(exchange: Exchange) -> Sequence[bytes | None]:
-    return b"my.user", exchange.scope.user.encode(), b"my.text", ODD.encode()
+def settings(context: RequestContext) -> Sequence[bytes | None]:
+    return b"my.user", context.scope.user.encode(), b"my.text", ODD.encode()
 
 
-CONTEXT = Context(settings=(settings,))
+CONTEXT = Preamble(settings=(settings,))
 
 
-def call(sql: str = "select * from seen()", context: Context | None = CONTEXT, **options: Any) -> Call:
+def call(sql: str = "select * from seen()", preamble: Preamble | None = CONTEXT, **options: Any) -> Call:
     procedure = sql.startswith("call")
     renderer = None if procedure else Renderer(Codecs(), "scalar", False, False, [])
     return Call(
-        "a call", lambda _mask: (sql, 0), renderer, LaneChoice(5.0), procedure, procedure, context=context, **options
+        "a call",
+        lambda _mask: (sql, 0),
+        renderer,
+        PoolAssignment(5.0),
+        procedure,
+        procedure,
+        preamble=preamble,
+        **options,
     )
 
 
 @asynccontextmanager
 async def opened(server: harness.Database, **target: Any) -> AsyncIterator[Database]:
     """One connection on each lane, so that every request follows another."""
-    lanes = LaneOptions(shared_connections=1, exclusive_connections=1)
+    pools = PoolOptions(pipelined_connections=1, dedicated_connections=1)
     parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
-    database = Database(Target(parameters, **target), DatabaseOptions(lanes))
+    database = Database(ConnectionTarget(parameters, **target), DatabaseOptions(pools))
     await database.start()
     try:
         yield database
@@ -91,19 +98,19 @@ async def opened(server: harness.Database, **target: Any) -> AsyncIterator[Datab
 
 
 async def ask(database: Database, one: Call, user: str = "alice") -> Any:
-    exchange = Exchange(Scope(user), Protocol())
-    begin = database.begin if one.context is None else database.begin_with_context
+    context = RequestContext(Scope(user), Protocol())
+    begin = database.begin if one.preamble is None else database.begin_with_preamble
     for step in (begin, database.settle):
-        waiting = step(one, exchange)
-        if isinstance(waiting, Request):
+        waiting = step(one, context)
+        if isinstance(waiting, Execution):
             if not waiting.finished:
                 done = asyncio.get_running_loop().create_future()
                 waiting.on_done = done.set_result
                 await done
         elif waiting is not None:
             await waiting
-    assert exchange.request
-    return json.loads(exchange.request.body) if exchange.request.body else None
+    assert context.execution
+    return json.loads(context.execution.body) if context.execution.body else None
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
@@ -114,11 +121,11 @@ async def until_shared(database: Database, one: Call) -> None:
     """The first calls are measured alone; then its lane opens, and at last the one for generic plans."""
     async with await database._connector.open_plain() as connection:
         # What the calls of these tests run is read from nothing but what they set.
-        one.session, one.harmless = (await read_world(connection)).of_texts([one.build(0)[0]]), True
+        one.session, one.harmless = (await read_dependency_graph(connection)).of_texts([one.build(0)[0]]), True
     assert not one.session.traces
     for _ in range(2000):
         await ask(database, one)
-        statement = one.wired[1].get(0)
+        statement = one.guarded[1].get(0)
         if one.shared and one.generic and statement is not None and statement.armed:
             return
         await asyncio.sleep(0)
@@ -129,7 +136,7 @@ async def until_shared(database: Database, one: Call) -> None:
 def test_settings_reach_the_routine_and_not_the_next_request(server: harness.Database, target: dict[str, Any]) -> None:
     async def work() -> None:
         async with opened(server, **target) as database:
-            with_context, plain = call(), call(context=None)
+            with_context, plain = call(), call(preamble=None)
             first = await ask(database, with_context)
             second = await ask(database, plain)
             assert first[:2] == ["alice", ODD]
@@ -141,7 +148,7 @@ def test_settings_reach_the_routine_and_not_the_next_request(server: harness.Dat
 def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connection(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
-            with_context, plain = call(), call(context=None)
+            with_context, plain = call(), call(preamble=None)
             await until_shared(database, with_context)
             await until_shared(database, plain)
             users = [f"user {number}" for number in range(30)]
@@ -162,8 +169,8 @@ def test_there_may_be_more_settings_than_a_function_has_arguments(server: harnes
 
     async def work() -> None:
         async with opened(server) as database:
-            context = Context(settings=(lambda _exchange: many,))
-            assert await ask(database, call(sql, context)) == [f"value {number}" for number in range(250)]
+            preamble = Preamble(settings=(lambda _context: many,))
+            assert await ask(database, call(sql, preamble)) == [f"value {number}" for number in range(250)]
 
     run(work)
 
@@ -184,12 +191,12 @@ def test_a_time_limit_and_settings_go_together(server: harness.Database) -> None
 def test_a_setting_that_fails_stops_the_call(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
-            bad = call("insert into written values ('never') returning 1", Context(settings=(wrong,)))
+            bad = call("insert into written values ('never') returning 1", Preamble(settings=(wrong,)))
             with pytest.raises(Problem, match="22023"):
                 await ask(database, bad)
-            assert (await ask(database, call(context=None)))[0] in (None, "")
+            assert (await ask(database, call(preamble=None)))[0] in (None, "")
 
-    def wrong(_exchange: Exchange) -> Sequence[bytes | None]:
+    def wrong(_context: RequestContext) -> Sequence[bytes | None]:
         return b"my.user", b"alice", b"statement_timeout", b"soon"
 
     run(work)
@@ -200,7 +207,7 @@ def test_a_procedure_sees_its_settings_beyond_a_commit_and_the_next_request_does
     async def work() -> None:
         async with opened(server) as database:
             await ask(database, call("call write_twice()"), "carol")
-            assert (await ask(database, call(context=None)))[:2] == ["", ""]
+            assert (await ask(database, call(preamble=None)))[:2] == ["", ""]
 
     run(work)
     assert server.fetch("select * from written where who = 'carol'") == [("carol", "before"), ("carol", "behind")]
@@ -209,26 +216,26 @@ def test_a_procedure_sees_its_settings_beyond_a_commit_and_the_next_request_does
 def test_commands_run_in_order_behind_the_settings_and_before_the_call(server: harness.Database) -> None:
     def said(text: str) -> Command:
         sql = "insert into log values (current_setting('my.user') || $1)"
-        return Command(statement_for(sql, 1), lambda _exchange: [text.encode()])
+        return Command(statement_for(sql, 1), lambda _context: [text.encode()])
 
     async def work() -> None:
         async with opened(server) as database:
-            context = Context((settings,), (said(" a"), said(" b")))
-            logged = call("select json_agg(line) from log where line like 'dora%'", context)
+            preamble = Preamble((settings,), (said(" a"), said(" b")))
+            logged = call("select json_agg(line) from log where line like 'dora%'", preamble)
             assert await ask(database, logged, "dora") == ["dora a", "dora b"]
-            await ask(database, call("call write_once()", context), "zoe")
+            await ask(database, call("call write_once()", preamble), "zoe")
 
     run(work)
     assert server.fetch("select * from written where who = 'zoe'") == [("zoe", "zoe b")]
 
 
 def test_a_call_whose_command_fails_does_not_run(server: harness.Database) -> None:
-    broken = Command(statement_for("select 1 / $1::int", 1), lambda _exchange: [b"0"])
+    broken = Command(statement_for("select 1 / $1::int", 1), lambda _context: [b"0"])
 
     async def work() -> None:
         async with opened(server) as database:
             with pytest.raises(Problem, match="22012"):
-                await ask(database, call("insert into written values ('nobody') returning 1", Context((), (broken,))))
+                await ask(database, call("insert into written values ('nobody') returning 1", Preamble((), (broken,))))
 
     run(work)
     assert server.value("select count(*) from written where who = 'nobody'") == 0

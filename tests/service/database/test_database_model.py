@@ -25,19 +25,19 @@ import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.sqlfile.session_reach import World
+from rowcall.core.sqlfile.session_effects import DependencyGraph
 from rowcall.ext.driver.connection import Connection
-from rowcall.ext.driver.request import Request, RequestState
+from rowcall.ext.driver.execution import Execution, ExecutionState
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
-from rowcall.service.database.lanes.choice import LaneChoice
-from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.discovery.session_state import read_world
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+from rowcall.service.database.pools.pool import PoolOptions
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.discovery.session_effects import read_dependency_graph
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from tests.harness import database as harness
 
 REQUESTS = int(os.environ.get("ROWCALL_MODEL_REQUESTS", "3000"))
@@ -107,7 +107,7 @@ class Kind:
     def is_void(self) -> bool:
         return self.procedure
 
-    def call(self, world: World, oid: int) -> Call:
+    def call(self, world: DependencyGraph, oid: int) -> Call:
         renderer = Renderer(Codecs(), "scalar" if self.scalar else "rows", not self.scalar, not self.scalar, [])
         sql = f"call {self.name}($1::int)" if self.procedure else f"select * from {self.name}($1::int)"
         return Call(
@@ -115,7 +115,7 @@ class Kind:
             build=lambda _mask: (sql, 1),
             renderer=None if self.procedure else renderer,
             # Not many are slower than this, although those that run beside them are busy.
-            pace=LaneChoice(0.05),
+            pace=PoolAssignment(0.05),
             volatile=self.volatile,
             session=(session := world.of_function(oid)),
             harmless=not session.traces and not self.procedure,
@@ -214,25 +214,25 @@ class Model:
 
     async def _request(self, outcome: Outcome, client: Client) -> None:
         call = self.calls[outcome.kind.name]
-        exchange = Exchange(None, client)
-        exchange.mask, exchange.arguments = 1, [b"%d" % outcome.number]
+        context = RequestContext(None, client)
+        context.mask, context.arguments = 1, [b"%d" % outcome.number]
         try:
-            await self._wait(self.database.begin(call, exchange))
-            await self._wait(self.database.settle(call, exchange))
-            request = exchange.request
+            await self._wait(self.database.begin(call, context))
+            await self._wait(self.database.settle(call, context))
+            request = context.execution
             assert request is not None
-            if request.state == RequestState.STREAMING:
+            if request.state == ExecutionState.STREAMING:
                 outcome.answers += await self._read_stream(request, client)
             else:
                 outcome.answers.append(None if outcome.kind.is_void else json.loads(request.body))
         except Problem as problem:
             outcome.answers.append(problem)
-        except ClientGoneError:
+        except ClientDisconnectedError:
             assert client.gone.is_set()
 
-    async def _wait(self, waiting: Awaitable[None] | Request | None) -> None:
+    async def _wait(self, waiting: Awaitable[None] | Execution | None) -> None:
         """What the application does, by a future instead of a callback."""
-        if isinstance(waiting, Request):
+        if isinstance(waiting, Execution):
             if waiting.finished:
                 return
             done = asyncio.get_running_loop().create_future()
@@ -242,11 +242,11 @@ class Model:
         elif waiting is not None:
             await waiting
 
-    def _drop(self, request: Request) -> None:
+    def _drop(self, request: Execution) -> None:
         """Nobody reads what it streams, or judges it."""
         self.database.end_stream(request, gone=True)
 
-    async def _read_stream(self, request: Request, client: Client) -> list[Any]:
+    async def _read_stream(self, request: Execution, client: Client) -> list[Any]:
         """A reader that is slow, and sometimes leaves in the middle."""
         self.streamed += 1
         connection = request.connection
@@ -255,14 +255,14 @@ class Model:
         parts = []
         complete = False
         try:
-            while request.state == RequestState.STREAMING:
+            while request.state == ExecutionState.STREAMING:
                 parts.append(connection.take())
                 request.waiter = waiter = asyncio.get_running_loop().create_future()
                 connection.resume()
                 await asyncio.sleep(self.choice.random() * 0.02)
                 if leaves or client.gone.is_set():
                     return []
-                if request.state == RequestState.STREAMING:
+                if request.state == ExecutionState.STREAMING:
                     await waiter
             complete = True
         finally:
@@ -313,7 +313,7 @@ class Model:
             self.choice.choice(connections).close("cut by the test")
 
     def _connections(self) -> list[Connection]:
-        return [connection for lane in self.database._lanes for connection in lane.connections]
+        return [connection for lane in self.database._pools for connection in lane.connections]
 
     # --- what has to hold -------------------------------------------------------------------------------------------
 
@@ -387,12 +387,12 @@ def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database
     own_database.execute(SQL)
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
     options = DatabaseOptions(
-        lanes=LaneOptions(
-            shared_connections=2,
-            shared_depth=6,
+        pools=PoolOptions(
+            pipelined_connections=2,
+            pipelined_depth=6,
             write_connections=3,
             write_depth=4,
-            exclusive_connections=5,
+            dedicated_connections=5,
             queue_limit=100,
             queue_timeout=5.0,
         ),
@@ -402,10 +402,10 @@ def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database
 
     async def work() -> Model:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: mistakes.append(context))
-        database = Database(Target({**parameters, "application_name": "model"}), options)
+        database = Database(ConnectionTarget({**parameters, "application_name": "model"}), options)
         await database.start()
         async with await psycopg.AsyncConnection.connect(own_database.conninfo, autocommit=True) as connection:
-            world = await read_world(connection)
+            world = await read_dependency_graph(connection)
         oids = dict(own_database.fetch("select proname, oid::bigint from pg_proc where oid >= 16384"))
         calls = {kind.name: kind.call(world, oids[kind.name]) for kind in KINDS}
         model = Model(database, own_database, calls, SEED)
@@ -435,23 +435,23 @@ def test_a_request_whose_client_has_left_has_no_answer_even_where_it_succeeds(ow
     """Its rows have been dropped; the command that should have cancelled it came too late."""
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
     locked = "select $1::int as n from pg_advisory_xact_lock(7)"
-    call = replace(Kind("echo", 1).call(World(), 0), build=lambda _mask: (locked, 1))
-    exchange = Exchange(None, Client())
-    exchange.mask, exchange.arguments = 1, [b"1"]
+    call = replace(Kind("echo", 1).call(DependencyGraph(), 0), build=lambda _mask: (locked, 1))
+    context = RequestContext(None, Client())
+    context.mask, context.arguments = 1, [b"1"]
 
     async def work() -> None:
-        database = Database(Target(parameters), DatabaseOptions())
+        database = Database(ConnectionTarget(parameters), DatabaseOptions())
         await database.start()
         with own_database.locked(7):
-            assert isinstance(database.begin(call, exchange), Request)
+            assert isinstance(database.begin(call, context), Execution)
             while not (busy := [one for one in database._exclusive.connections if one.in_flight]):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             busy[0].abandon()
-        assert exchange.request is not None
-        while not exchange.request.finished:  # noqa: ASYNC110
+        assert context.execution is not None
+        while not context.execution.finished:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        with pytest.raises(ClientGoneError):
-            database.settle(call, exchange)
+        with pytest.raises(ClientDisconnectedError):
+            database.settle(call, context)
         assert not database.watching
         await database.close()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rowcall.service.database.call import MOST_STATEMENTS, Call
-from rowcall.service.database.lanes.choice import LaneChoice
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 
 
 def test_only_so_many_choices_of_parameters_are_remembered() -> None:
-    call = Call("GET /x", lambda mask: (f"select {mask}", 0), None, LaneChoice(0.003), volatile=False)
+    call = Call("GET /x", lambda mask: (f"select {mask}", 0), None, PoolAssignment(0.003), volatile=False)
     first = call.statement(1)
     assert call.statement(1) is first
     for mask in range(1, MOST_STATEMENTS + 50):

@@ -14,18 +14,18 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import Target
+from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
-from rowcall.service.database.lanes.choice import MOST_CONTENTION, LaneChoice
-from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.execution.pool_selection import WAITED
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.runs.placement import WAITED
-from rowcall.service.discovery.session_state import read_world
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.database.pools.pool import PoolOptions
+from rowcall.service.database.pools.pool_assignment import MOST_CONTENTION, PoolAssignment
+from rowcall.service.discovery.session_effects import read_dependency_graph
+from rowcall.service.request_context.request_context import RequestContext
 from tests.harness import database as harness
 
 SQL = """
@@ -69,29 +69,29 @@ class Calls:
         volatile = name != "read"
         # A pace that demotes nobody but for waiting: the machine may be busy.
         return Call(
-            name, lambda _mask: (f"select {name}($1::int)", 1), renderer, LaneChoice(0.25), volatile=volatile,
+            name, lambda _mask: (f"select {name}($1::int)", 1), renderer, PoolAssignment(0.25), volatile=volatile,
             session=session, harmless=True, **options,
         )  # fmt: skip
 
     async def ask(self, call: Call, number: int) -> Any:
-        exchange = Exchange(None, Client())
-        exchange.mask, exchange.arguments = 1, [b"%d" % number]
+        context = RequestContext(None, Client())
+        context.mask, context.arguments = 1, [b"%d" % number]
         for step in (self.database.begin, self.database.settle):
-            waiting = step(call, exchange)
-            if isinstance(waiting, Request):
+            waiting = step(call, context)
+            if isinstance(waiting, Execution):
                 if not waiting.finished:
                     done = asyncio.get_running_loop().create_future()
                     waiting.on_done = done.set_result
                     await done
             elif waiting is not None:
                 await waiting
-        assert exchange.request is not None
-        return exchange.request.body
+        assert context.execution is not None
+        return context.execution.body
 
     async def shared(self, call: Call) -> Call:
         """Once it shares connections."""
         number = -1
-        while not (call.shared and (wired := call.wired[2 if call.volatile else 0].get(1)) and wired.armed == 1):
+        while not (call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.armed == 1):
             await self.ask(call, number)
             number -= 1
             await asyncio.sleep(0)
@@ -104,15 +104,15 @@ class Calls:
 
 
 @asynccontextmanager
-async def opened(server: harness.Database, **lanes: int) -> AsyncIterator[Calls]:
+async def opened(server: harness.Database, **pools: int) -> AsyncIterator[Calls]:
     server.execute(SQL)
     parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
-    options = LaneOptions(shared_connections=1, **{"write_connections": 1, **lanes})
-    database = Database(Target(parameters), DatabaseOptions(options))
+    options = PoolOptions(pipelined_connections=1, **{"write_connections": 1, **pools})
+    database = Database(ConnectionTarget(parameters), DatabaseOptions(options))
     await database.start()
     try:
         async with await psycopg.AsyncConnection.connect(server.conninfo, autocommit=True) as connection:
-            world = await read_world(connection)
+            world = await read_dependency_graph(connection)
         oids = dict(server.fetch("select proname, oid::bigint from pg_proc where oid >= 16384"))
         yield Calls(database, world, oids)
     finally:
@@ -195,7 +195,7 @@ def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Datab
     async def work() -> None:
         async with opened(own_database, write_connections=2) as calls:
             touch = calls.call("touch")
-            while not (touch.shared and (wired := touch.wired[2].get(1)) and wired.armed == 2):
+            while not (touch.shared and (guarded := touch.guarded[2].get(1)) and guarded.armed == 2):
                 await calls.ask(touch, 2)
             before = own_database.value("select sum(n) from pair")
             with own_database.locked(8):
@@ -220,8 +220,8 @@ def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database
             call.pace.fast = call.shared = True
             calls.database._writes.open_missing()
             await until(lambda: calls.database._writes.connections)
-            calls.database._placement.arm(call, 1, calls.database._writes)
-            await until(lambda: (wired := call.wired[2].get(1)) is not None and wired.armed)
+            calls.database._placement.install_guards(call, 1, calls.database._writes)
+            await until(lambda: (guarded := call.guarded[2].get(1)) is not None and guarded.armed)
             assert len(await calls.ask(call, 1)) == 3_000_000
             assert call.large
             assert not call.shared
@@ -235,7 +235,7 @@ def test_a_switch_turns_it_off(own_database: harness.Database, switch: str) -> N
     async def work() -> None:
         async with opened(own_database) as calls:
             if switch == "service":
-                calls.database._placement._options = DatabaseOptions(calls.database._options.lanes, share_writes=False)
+                calls.database._placement._options = DatabaseOptions(calls.database._options.pools, share_writes=False)
             call = calls.call("write", may_share=switch != "endpoint")
             for number in range(40):
                 assert await calls.ask(call, number) == b"%d" % number

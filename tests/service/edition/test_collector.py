@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from rowcall.service.edition.collector import keep, paused
+from rowcall.service.snapshot.garbage_collection import keep, paused
 
 
 def test_the_collector_rests_and_works_again() -> None:

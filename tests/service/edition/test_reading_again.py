@@ -9,9 +9,9 @@ import pytest
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.serve import connections
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from tests.harness.database import Database
 from tests.harness.editions import settings_of
 
@@ -65,8 +65,8 @@ def test_every_change_is_found(shelves: Database) -> None:
     with connections(settings, demo=False) as opened:
         options = worker_options(settings, opened)
 
-        def reader() -> EndpointReader:
-            return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+        def reader() -> SnapshotReader:
+            return SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         asyncio.run(work())
 

@@ -13,12 +13,12 @@ from psycopg.conninfo import make_conninfo
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.serve import connections
-from rowcall.service.edition.edition import Difference, Edition, EditionChange
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.parts import ENDPOINTS, EditionParts, parts_of
-from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.supervisor.channel import PrepareChange
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot, SnapshotChange
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
+from rowcall.service.snapshot.snapshot_transfer import ENDPOINTS, SnapshotParts, parts_of
+from rowcall.service.supervisor.channel import PrepareSnapshotChange
 from tests.harness.database import Database
 from tests.harness.editions import read_edition, settings_of
 
@@ -223,7 +223,7 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
                     told.append(sql)
             found, anew = await again.read(number), await reader().read(number)
             assert_same(found, anew, told)
-            sent = PrepareChange.of(EditionChange.between(former, found)).edition(former)
+            sent = PrepareSnapshotChange.of(SnapshotChange.between(former, found)).snapshot(former)
             assert_same(sent, anew, told)
             assert Difference.between(former, found) == Difference.between(former, anew), told
             former = found
@@ -231,13 +231,13 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
     with connections(settings, demo=False) as opened:
         options = worker_options(settings, opened)
 
-        def reader() -> EndpointReader:
-            return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+        def reader() -> SnapshotReader:
+            return SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         asyncio.run(work())
 
 
-def assert_same(one: Edition, other: Edition, told: list[str]) -> None:
+def assert_same(one: SchemaSnapshot, other: SchemaSnapshot, told: list[str]) -> None:
     said = "\n".join(told[-12:])
     assert [shown(each) for each in one.endpoints] == [shown(each) for each in other.endpoints], said
     assert one == other, said
@@ -258,24 +258,24 @@ def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
         end loop; end $$
         """
     )
-    edition = read_edition(shelves)
-    assert len(edition.endpoints) > 2 * ENDPOINTS
-    parts = list(parts_of(edition))
-    assert len(parts) == -(-len(edition.endpoints) // ENDPOINTS) + 1
-    reader = EditionParts()
+    snapshot = read_edition(shelves)
+    assert len(snapshot.endpoints) > 2 * ENDPOINTS
+    parts = list(parts_of(snapshot))
+    assert len(parts) == -(-len(snapshot.endpoints) // ENDPOINTS) + 1
+    reader = SnapshotParts()
     *others, read = map(reader.take, parts)
     assert others == [None] * len(others)
-    assert read == edition
-    made = [one for one in edition.endpoints if one.routine.name.startswith("g")]
+    assert read == snapshot
+    made = [one for one in snapshot.endpoints if one.routine.name.startswith("g")]
     assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
-    made = [one for one in (read or edition).endpoints if one.routine.name.startswith("g")]
+    made = [one for one in (read or snapshot).endpoints if one.routine.name.startswith("g")]
     assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
-    empty = Edition(3, (), {})
-    assert EditionParts().take(next(parts_of(empty))) == empty
+    empty = SchemaSnapshot(3, (), {})
+    assert SnapshotParts().take(next(parts_of(empty))) == empty
 
 
 def test_a_change_of_another_edition_is_refused() -> None:
-    one, two, three = (Edition(number, (), {}) for number in (1, 2, 3))
-    assert EditionChange.between(one, two).applied(one) == two
+    one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
+    assert SnapshotChange.between(one, two).applied(one) == two
     with pytest.raises(ValueError, match="told as a change of 2, and 1 is held"):
-        EditionChange.between(two, three).applied(one)
+        SnapshotChange.between(two, three).applied(one)

@@ -40,8 +40,8 @@ def test_reading_finds_routines_that_are_replaced_at_the_same_time(own_database:
     replacing.start()
     try:
         for _ in range(READINGS):
-            edition = read_edition(own_database)
-            assert {endpoint.routine.name for endpoint in edition.endpoints} >= set(NAMES)
+            snapshot = read_edition(own_database)
+            assert {endpoint.routine.name for endpoint in snapshot.endpoints} >= set(NAMES)
     finally:
         done.set()
         replacing.join()

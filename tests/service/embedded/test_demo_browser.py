@@ -105,7 +105,7 @@ def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], data
     many = tmp_path / "many.csv"
     many.write_text("box,2,Quay,5,uni\n" * 300)
     few = tmp_path / "few.csv"
-    few.write_text('letter,0.1,"Bell, Yard",1,har\n' * 2)
+    few.write_text('letter,0.1,"WakeupPipe, Yard",1,har\n' * 2)
     page.set_input_files("[name=file]", [many, few])
     page.click("text=Order")
     said = page.locator("#said li")

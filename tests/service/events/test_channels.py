@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.events.channels import ChannelListener
 from tests.ext.wire import run, until
 from tests.harness.database import Database
@@ -15,7 +15,9 @@ from tests.harness.database import Database
 
 def listener(database: Database, heard: list[tuple[str, str]]) -> ChannelListener:
     parameters = {name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()}
-    return ChannelListener(Connector(Target(parameters)), lambda channel, payload: heard.append((channel, payload)))
+    return ChannelListener(
+        Connector(ConnectionTarget(parameters)), lambda channel, payload: heard.append((channel, payload))
+    )
 
 
 def test_nothing_notified_after_watch_is_missed(database: Database) -> None:

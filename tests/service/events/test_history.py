@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from rowcall.core.events.event import Event
 from rowcall.core.events.position import read_position
-from rowcall.service.events.backlog import PIECE, Backlog
 from rowcall.service.events.batches import Batch, pack, unpack
-from rowcall.service.events.history import History
+from rowcall.service.events.replay_buffer import ReplayBuffer
+from rowcall.service.events.send_queue import PIECE, SendQueue
 
 PUBLISHED = st.lists(st.sampled_from("abc"), max_size=60)
 """Who publishes, one event after another."""
@@ -28,7 +28,7 @@ def published(origins: list[str]) -> list[Batch]:
 def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], data: st.DataObject) -> None:
     """Two hosts hear the same publishers in different orders; a client moves from one to the other at any moment."""
     batches = published(origins)
-    here, there = History(1000, 1_000_000), History(1000, 1_000_000)
+    here, there = ReplayBuffer(1000, 1_000_000), ReplayBuffer(1000, 1_000_000)
     seen = data.draw(st.integers(0, len(batches)))
     position: dict[str, int] = {}
     got = []
@@ -45,7 +45,7 @@ def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], dat
 
 @given(PUBLISHED, st.integers(1, 10))
 def test_what_is_no_longer_kept_is_told(origins: list[str], most: int) -> None:
-    history = History(most, 1_000_000)
+    history = ReplayBuffer(most, 1_000_000)
     for batch in published(origins):
         history.add(batch)
     assert len(history.after({})) == min(most, len(origins))
@@ -54,7 +54,7 @@ def test_what_is_no_longer_kept_is_told(origins: list[str], most: int) -> None:
 
 
 def test_the_size_is_bounded_too() -> None:
-    history = History(1000, 100)
+    history = ReplayBuffer(1000, 100)
     for number in range(1, 11):
         history.add(Batch("a", number, [Event("x" * 30)]))
     assert len(history.after({})) == 3
@@ -62,7 +62,7 @@ def test_the_size_is_bounded_too() -> None:
 
 @given(PUBLISHED)
 def test_a_copy_knows_the_same(origins: list[str]) -> None:
-    history, copy = History(20, 1_000_000), History(20, 1_000_000)
+    history, copy = ReplayBuffer(20, 1_000_000), ReplayBuffer(20, 1_000_000)
     for batch in published(origins):
         history.add(batch)
     copy.restore(history.pack())
@@ -84,7 +84,7 @@ def test_batches_travel() -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))
 def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
-    backlog = Backlog(10)
+    backlog = SendQueue(10)
     assert backlog.add(texts, bounded=True)
     pieces = []
     while backlog:
@@ -94,7 +94,7 @@ def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
 
 
 def test_a_full_backlog_drops_the_oldest_and_says_so_but_not_what_has_begun() -> None:
-    backlog = Backlog(2)
+    backlog = SendQueue(2)
     backlog.add([b"a" * (PIECE + 1)], bounded=True)
     assert backlog.take() == b"a" * PIECE
     assert not backlog.add([b"b\n", b"c\n", b"d\n", b"e\n"], bounded=True)

@@ -10,8 +10,8 @@ import pytest
 
 from rowcall.core.limits.policy import Kind, Policy
 from rowcall.service.limits.host_permits import HostPermits
-from rowcall.service.store.bus import Bus
-from rowcall.service.store.environment import LEAST, Environment
+from rowcall.service.shared_state.environment import LEAST, Environment
+from rowcall.service.shared_state.message_bus import MessageBus
 
 WINDOW = Policy("window", Kind.FIXED_WINDOW, 100, 3600.0)
 GATE = Policy("gate", Kind.CONCURRENCY, 5)
@@ -19,10 +19,10 @@ CALLERS = 12_000
 
 
 def test_a_full_store_refuses_nobody_and_is_swept_on(tmp_path: Path) -> None:
-    environment, bus = Environment(tmp_path / "permits", LEAST), Bus(tmp_path)
+    environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 
     async def crowd() -> None:
-        permits = HostPermits(environment, bus, (WINDOW, GATE))
+        permits = HostPermits(environment, message_bus, (WINDOW, GATE))
         for number in range(CALLERS):
             # Far apart from each other, as keys are.
             assert permits.ask(WINDOW, f"{number * 2_654_435_761 % 2**32:x}").allowed
@@ -33,18 +33,18 @@ def test_a_full_store_refuses_nobody_and_is_swept_on(tmp_path: Path) -> None:
         permits.close()
 
     asyncio.run(crowd())
-    bus.close()
+    message_bus.close()
     environment.close()
 
 
 def test_the_sweep_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment, bus = Environment(tmp_path / "permits", LEAST), Bus(tmp_path)
+    environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 
     def fail(*_args: object, **_options: object) -> bool:
         raise lmdb.MapFullError
 
     async def sweep() -> None:
-        permits = HostPermits(environment, bus, (WINDOW,))
+        permits = HostPermits(environment, message_bus, (WINDOW,))
         before = permits._sweeping
         monkeypatch.setattr(environment, "write", fail)
         permits._sweep()
@@ -55,5 +55,5 @@ def test_the_sweep_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.Mo
         permits.close()
 
     asyncio.run(sweep())
-    bus.close()
+    message_bus.close()
     environment.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
-from rowcall.service.options.server.http import doubts, http_options, listener_plans
+from rowcall.service.options.server.http import configuration_warnings, http_options, listener_plans
 from rowcall.service.startup_error import StartupError
 from tests.harness.command import rowcall
 
@@ -16,7 +16,7 @@ ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")
 
 
 def said(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
-    return list(doubts(assemble(load_files([]), overrides, {}).settings, https_port))
+    return list(configuration_warnings(assemble(load_files([]), overrides, {}).settings, https_port))
 
 
 def test_addresses_that_endpoints_replace_are_told() -> None:

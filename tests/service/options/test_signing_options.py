@@ -9,7 +9,7 @@ import pytest
 from rowcall.core.config import assemble, load_files
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.capabilities.static_files import static_file_options
-from rowcall.service.options.signing.doubts import doubts
+from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.startup_error import StartupError
 from tests.http.members import SECRET
 
@@ -24,7 +24,7 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
     """What the start says."""
     loaded = assemble(load_files([]), tuple(settings.items()), {}).settings
     auth, static = auth_options(loaded), static_file_options(loaded)
-    return [*caplog.messages, *doubts(loaded, auth, static)]
+    return [*caplog.messages, *configuration_warnings(loaded, auth, static)]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.protection.key_ring import SECRET, Key, KeyRing, element_text, plain_secret
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.protection.key_encryption import Unencrypted
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
 from rowcall.service.protection.key_storage import Folder, Storage, Table
@@ -54,7 +54,7 @@ def test_hosts_that_start_at_once_make_one_key(tmp_path: Path) -> None:
 
 def test_nor_does_the_database_get_several(database: Database) -> None:
     database.execute(STORAGE)
-    target = Target({name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()})
+    target = ConnectionTarget({name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()})
 
     async def run() -> list[set[bytes]]:
         tables = [Table(Connector(target), "select data from protection_key", "call store_key($1, $2)")] * HOSTS

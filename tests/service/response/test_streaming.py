@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rowcall.service.exchange.exchange import ClientGoneError
+from rowcall.service.request_context.request_context import ClientDisconnectedError
 from rowcall.service.response import streaming
 from rowcall.service.response.streaming import PipeBody
 
@@ -47,7 +47,7 @@ def body_for(protocol: Any, patience: float) -> PipeBody:
 def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
     async def send() -> None:
         body = body_for(Left(), patience=3600)
-        with pytest.raises(ClientGoneError, match="has closed the connection"):
+        with pytest.raises(ClientDisconnectedError, match="has closed the connection"):
             await body.write(MORE_THAN_A_PIPE)
         await body.close()
         short = body_for(Left(), patience=3600)
@@ -61,7 +61,7 @@ def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
     async def send() -> None:
         reader = Idle()
         body = body_for(reader, patience=0.5)
-        with pytest.raises(ClientGoneError, match=r"has not read for 0\.5 s"):
+        with pytest.raises(ClientDisconnectedError, match=r"has not read for 0\.5 s"):
             await body.write(MORE_THAN_A_PIPE)
         os.close(reader.reading)
         await body.close()

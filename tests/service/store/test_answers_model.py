@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from rowcall.core.cache.entry import Entry
-from rowcall.service.store.flights import Ticket
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.memory_answers import MemoryAnswers
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.memory_cache import MemoryCache
+from rowcall.service.shared_state.single_flight import CacheLease
 from tests.harness.effort import examples
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d" * 600])
@@ -27,9 +27,9 @@ TAGS = {b"a": ("even", "all"), b"b": ("odd", "all"), b"c": ("even", "all"), b"d"
 class Computing:
     """A ticket that is out. holds: others wait for it. counts: what it gives may be kept."""
 
-    def __init__(self, key: bytes, ticket: Ticket, value: bytes) -> None:
+    def __init__(self, key: bytes, lease: CacheLease, value: bytes) -> None:
         self.key = key
-        self.ticket = ticket
+        self.lease = lease
         self.value = value
         self.holds = True
         self.counts = True
@@ -40,8 +40,8 @@ class Answers(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
-        self.host = HostStore(self.folder)
-        self.answers: MemoryAnswers = self.run(self._made)
+        self.host = HostState(self.folder)
+        self.answers: MemoryCache = self.run(self._made)
         self.numbers = itertools.count(1)
         self.kept: dict[bytes, bytes] = {}
         self.computing: list[Computing] = []
@@ -49,8 +49,8 @@ class Answers(RuleBasedStateMachine):
     def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         return self.loop.run_until_complete(work())
 
-    async def _made(self) -> MemoryAnswers:
-        return MemoryAnswers(self.host.answers("answers", 8_388_608), self.host.bus)
+    async def _made(self) -> MemoryCache:
+        return MemoryCache(self.host.answers("answers", 8_388_608), self.host.message_bus)
 
     @rule(key=KEYS)
     def ask(self, key: bytes) -> None:
@@ -70,11 +70,11 @@ class Answers(RuleBasedStateMachine):
 
     @precondition(lambda self: self.computing)
     @rule(data=st.data())
-    def land(self, data: st.DataObject) -> None:
+    def complete(self, data: st.DataObject) -> None:
         one = self._taken(data)
 
         async def landed() -> None:
-            one.ticket.keep(Entry(one.value, 1, tags=TAGS[one.key]), None)
+            one.lease.keep(Entry(one.value, 1, tags=TAGS[one.key]), None)
 
         self.run(landed)
         if one.counts:
@@ -86,7 +86,7 @@ class Answers(RuleBasedStateMachine):
         one = self._taken(data)
 
         async def failed() -> None:
-            one.ticket.give_up(None)
+            one.lease.give_up(None)
 
         self.run(failed)
 
@@ -105,9 +105,9 @@ class Answers(RuleBasedStateMachine):
                 one.holds = one.counts = False
 
     @rule(tag=st.sampled_from(["even", "odd", "all", "none"]))
-    def forget_tag(self, tag: str) -> None:
+    def invalidate_tag(self, tag: str) -> None:
         async def forgotten() -> int:
-            return self.answers.forget_tag(tag)
+            return self.answers.invalidate_tag(tag)
 
         gone = [key for key in self.kept if tag in TAGS[key]]
         assert self.run(forgotten) == len(gone)

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.service.store import bus as bus_module
-from rowcall.service.store.bus import Bus
-from rowcall.service.store.environment import Environment
-from rowcall.service.store.flights import Ticket
-from rowcall.service.store.folder import PREFIX, StoreFolder
-from rowcall.service.store.host import HostStore
-from rowcall.service.store.memory_answers import MemoryAnswers
+from rowcall.service.shared_state import message_bus as bus_module
+from rowcall.service.shared_state.environment import Environment
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.memory_cache import MemoryCache
+from rowcall.service.shared_state.message_bus import MessageBus
+from rowcall.service.shared_state.single_flight import CacheLease
+from rowcall.service.shared_state.state_folder import PREFIX, StateFolder
 
 MB = 1_048_576
 
 WRITER = """
 import sys
 from pathlib import Path
-from rowcall.service.store.environment import Environment
+from rowcall.service.shared_state.environment import Environment
 environment = Environment(Path(sys.argv[1]), 1048576)
 with environment.write() as transaction:
     transaction.put(b"whole", b"1")
@@ -38,10 +38,10 @@ with environment.write() as transaction:
 SPEAKER = """
 import sys
 from pathlib import Path
-from rowcall.service.store.bus import Bus
-bus = Bus(Path(sys.argv[1]))
+from rowcall.service.shared_state.message_bus import MessageBus
+message_bus = MessageBus(Path(sys.argv[1]))
 for number in range(int(sys.argv[2])):
-    bus.publish("numbers", str(number).encode())
+    message_bus.publish("numbers", str(number).encode())
 """
 
 
@@ -69,17 +69,17 @@ async def _until(heard: list[int], count: int) -> None:
 
 def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) -> None:
     async def listen() -> list[int]:
-        bus = Bus(tmp_path)
+        message_bus = MessageBus(tmp_path)
         heard: list[int] = []
-        bus.subscribe("numbers", lambda message: heard.append(int(message)))
-        bus.subscribe("others", lambda _message: pytest.fail("another topic"))
+        message_bus.subscribe("numbers", lambda message: heard.append(int(message)))
+        message_bus.subscribe("others", lambda _message: pytest.fail("another topic"))
         speakers = [
             await asyncio.create_subprocess_exec(sys.executable, "-c", SPEAKER, str(tmp_path), "500") for _ in range(2)
         ]
         await _until(heard, 1000)
         for speaker in speakers:
             await speaker.wait()
-        bus.close()
+        message_bus.close()
         return heard
 
     heard = asyncio.run(listen())
@@ -95,14 +95,14 @@ def test_who_has_been_away_for_too_long_is_told(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(bus_module, "KEPT", 10)
 
     async def listen() -> tuple[list[int], int]:
-        bus = Bus(tmp_path)
+        message_bus = MessageBus(tmp_path)
         heard: list[int] = []
         missed: list[int] = []
-        bus.subscribe("numbers", lambda message: heard.append(int(message)), lambda: missed.append(1))
+        message_bus.subscribe("numbers", lambda message: heard.append(int(message)), lambda: missed.append(1))
         for number in range(50):
-            bus.publish("numbers", str(number).encode())
+            message_bus.publish("numbers", str(number).encode())
         await _until(heard, 10)
-        bus.close()
+        message_bus.close()
         return heard, len(missed)
 
     heard, missed = asyncio.run(listen())
@@ -110,13 +110,13 @@ def test_who_has_been_away_for_too_long_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowcall.service.store.folder._SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
     abandoned = tmp_path / f"{PREFIX}x"
     abandoned.mkdir()
     (abandoned / "owner").touch()
     begun = tmp_path / f"{PREFIX}y"
     begun.mkdir()
-    first, second = StoreFolder(), StoreFolder()
+    first, second = StateFolder(), StateFolder()
     assert {path.name for path in tmp_path.iterdir()} == {begun.name, first.path.name, second.path.name}
     first.remove()
     assert not first.path.exists()
@@ -126,18 +126,18 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
 
 def test_nobody_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another service starts at each moment at which this one makes its folder."""
-    monkeypatch.setattr("rowcall.service.store.folder._SHARED_MEMORY", tmp_path)
-    others: list[StoreFolder] = []
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
+    others: list[StateFolder] = []
     lock = fcntl.flock
 
     def start_another_first(descriptor: int, operation: int) -> None:
-        monkeypatch.setattr("rowcall.service.store.folder.fcntl.flock", lock)
-        others.append(StoreFolder())
+        monkeypatch.setattr("rowcall.service.shared_state.state_folder.fcntl.flock", lock)
+        others.append(StateFolder())
         lock(descriptor, operation)
 
-    monkeypatch.setattr("rowcall.service.store.folder.fcntl.flock", start_another_first)
-    first = StoreFolder()
-    others.append(StoreFolder())
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder.fcntl.flock", start_another_first)
+    first = StateFolder()
+    others.append(StateFolder())
     assert {first.path, *(other.path for other in others)} == set(tmp_path.iterdir())
     assert (first.path / "owner").exists()
     for folder in (first, *others):
@@ -149,14 +149,14 @@ def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path
     """100,000 answers of 1 kB where 32 MB may be used."""
 
     async def fill() -> tuple[int, int, int]:
-        host = HostStore(tmp_path)
+        host = HostState(tmp_path)
         size = 32 * MB
-        answers = MemoryAnswers(host.answers("answers", size), host.bus)
+        answers = MemoryCache(host.answers("answers", size), host.message_bus)
         body = b"x" * 1024
         for number in range(100_000):
-            ticket = answers.begin(b"key %d" % number, 1.0)
-            assert not isinstance(ticket, Entry)
-            _as_ticket(ticket).keep(Entry(body, 1), None if number % 2 else 3600.0)
+            lease = answers.begin(b"key %d" % number, 1.0)
+            assert not isinstance(lease, Entry)
+            _as_ticket(lease).keep(Entry(body, 1), None if number % 2 else 3600.0)
         taken = host.answers("answers", size).used
         file = (tmp_path / "answers" / "memory").stat().st_blocks * 512
         latest = sum(answers.get(b"key %d" % number) is not None for number in range(99_000, 100_000))
@@ -169,14 +169,14 @@ def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path
     assert latest == 1000
 
 
-def _as_ticket(found: object) -> Ticket:
+def _as_ticket(found: object) -> CacheLease:
     return found  # type: ignore[return-value]
 
 
 def test_answers_of_very_different_sizes_never_fill_it(tmp_path: Path) -> None:
     async def fill() -> int:
-        host = HostStore(tmp_path)
-        answers = MemoryAnswers(host.answers("answers", 4 * MB), host.bus)
+        host = HostState(tmp_path)
+        answers = MemoryCache(host.answers("answers", 4 * MB), host.message_bus)
         for number in range(2_000):
             found = answers.begin(b"key %d" % number, 1.0)
             if hasattr(found, "keep"):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rowcall.core.cache.options import CacheOptions, Place
-from rowcall.service.store.answers import AnswerStores
-from rowcall.service.store.bus import Bus
-from rowcall.service.store.host import HostStore
+from rowcall.service.shared_state.cache_backends import CacheBackends
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.message_bus import MessageBus
 from tests.harness.redis_server import RedisServer
 
 
@@ -19,21 +19,21 @@ def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Pat
     async def hear() -> None:
         # What the first worker of this host has said.
         (tmp_path / "answers-in").write_text("redis")
-        host = HostStore(tmp_path)
+        host = HostState(tmp_path)
         place = f"{redis.place},connectRetry=1"
-        stores = AnswerStores(replace(CacheOptions(), enabled=True, place=Place.REDIS, redis=place), host)
+        stores = CacheBackends(replace(CacheOptions(), enabled=True, place=Place.REDIS, redis=place), host)
         stores.open()
         stores.of(Place.REDIS)
         await stores._absent.wait()
         behind = asyncio.Event()
-        host.bus.subscribe("behind", lambda _message: behind.set())
-        host.tell_forgotten("orders")
-        host.bus.publish("behind", b"")
+        host.message_bus.subscribe("behind", lambda _message: behind.set())
+        host.announce_invalidation("orders")
+        host.message_bus.publish("behind", b"")
         await behind.wait()
-        (forgetting,) = stores._forgetting
-        assert not forgetting.done()
+        (invalidating,) = stores._forgetting
+        assert not invalidating.done()
         await asyncio.to_thread(redis.start)
-        await forgetting
+        await invalidating
         await stores.close()
         host.close()
 
@@ -41,7 +41,7 @@ def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Pat
 
 
 def test_a_message_that_one_cannot_take_keeps_nobody_from_the_others(tmp_path: Path) -> None:
-    bus = Bus(tmp_path)
+    message_bus = MessageBus(tmp_path)
     taken: list[bytes] = []
 
     async def listen() -> None:
@@ -53,11 +53,11 @@ def test_a_message_that_one_cannot_take_keeps_nobody_from_the_others(tmp_path: P
                 raise ValueError
             came.set()
 
-        bus.subscribe("numbers", take)
-        bus.publish("numbers", b"1")
-        bus.publish("numbers", b"2")
+        message_bus.subscribe("numbers", take)
+        message_bus.publish("numbers", b"1")
+        message_bus.publish("numbers", b"2")
         await asyncio.wait_for(came.wait(), 60)
-        bus.close()
+        message_bus.close()
 
     asyncio.run(listen())
     assert taken == [b"1", b"2"]

@@ -11,9 +11,9 @@ import pytest
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.redis_address import parse_redis
 from rowcall.core.errors.problems import Problem
-from rowcall.service.store.flights import AGAIN, Waiters
-from rowcall.service.store.redis_answers import RedisAnswers, RedisTicket, stored_name
-from rowcall.service.store.redis_link import GoneError, RedisLink
+from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
+from rowcall.service.shared_state.redis_link import GoneError, RedisLink
+from rowcall.service.shared_state.single_flight import RETRY_LOOKUP, SingleFlightWaiters
 from tests.ext.wire import run, until
 from tests.harness.redis_server import RedisServer
 
@@ -28,7 +28,7 @@ def _nothing_kept(redis: RedisServer) -> None:
 
 
 @contextlib.asynccontextmanager
-async def answers(redis: RedisServer, kind: type[RedisAnswers] = RedisAnswers) -> AsyncIterator[RedisAnswers]:
+async def answers(redis: RedisServer, kind: type[RedisCache] = RedisCache) -> AsyncIterator[RedisCache]:
     link = RedisLink(parse_redis(redis.place))
     await link.connect()
     try:
@@ -37,23 +37,23 @@ async def answers(redis: RedisServer, kind: type[RedisAnswers] = RedisAnswers) -
         await link.close()
 
 
-async def begun(made: RedisAnswers) -> RedisTicket:
-    ticket = await made.begin(KEY, 1.0)
-    assert isinstance(ticket, RedisTicket)
-    await ticket.announce((TAG,), None)
-    return ticket
+async def begun(made: RedisCache) -> RedisLease:
+    lease = await made.begin(KEY, 1.0)
+    assert isinstance(lease, RedisLease)
+    await lease.announce((TAG,), None)
+    return lease
 
 
-async def landed(made: RedisAnswers, ticket: RedisTicket) -> bool:
-    return await made.land(stored_name(KEY), ticket.number, Entry(b"old", 1))
+async def landed(made: RedisCache, lease: RedisLease) -> bool:
+    return await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1))
 
 
-class Cut(RedisAnswers):
+class Cut(RedisCache):
     """Loses Redis after `left` answers have been forgotten; somebody else asks behind each of them."""
 
     left = 0
-    other: RedisAnswers
-    tickets: list[RedisTicket]
+    other: RedisCache
+    tickets: list[RedisLease]
 
     async def _forget(self, name: bytes) -> bool:
         if not self.left:
@@ -72,12 +72,12 @@ def test_a_tag_whose_forgetting_was_cut_off_is_forgotten_by_the_next(redis: Redi
             cut.left, cut.other, cut.tickets = left, made, []
             assert await landed(made, await begun(made))
             with contextlib.suppress(Problem):
-                await cut.forget_tag(TAG)
-            for ticket in cut.tickets:
-                await landed(made, ticket)
-            assert await made.forget_tag(TAG) == 1
+                await cut.invalidate_tag(TAG)
+            for lease in cut.tickets:
+                await landed(made, lease)
+            assert await made.invalidate_tag(TAG) == 1
             again = await made.begin(KEY, 1.0)
-            assert isinstance(again, RedisTicket)
+            assert isinstance(again, RedisLease)
             again.give_up(None)
 
     run(work())
@@ -87,7 +87,7 @@ def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) 
     async def work() -> None:
         async with answers(redis) as made:
             assert await landed(made, await begun(made))
-            assert await made.forget_tag(TAG) == 1
+            assert await made.invalidate_tag(TAG) == 1
             kept = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
             assert [name for name in kept if not name.endswith(b":turns")] == []
 
@@ -98,13 +98,13 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
     """The end of another one may be heard of late, when its answer has been forgotten and begun anew."""
 
     async def work() -> None:
-        waiters = Waiters()
+        waiters = SingleFlightWaiters()
         first, second, unknown = (waiters.join(KEY) for _ in range(3))
         waiters.awaits(KEY, first, b"1")
         waiters.awaits(KEY, second, b"2")
         old = Entry(b"old", 1)
         waiters.tell(KEY, old, b"1")
-        assert [future.result() for future in (first, second, unknown)] == [old, AGAIN, AGAIN]
+        assert [future.result() for future in (first, second, unknown)] == [old, RETRY_LOOKUP, RETRY_LOOKUP]
 
     run(work())
 
@@ -112,14 +112,14 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
 def test_whoever_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
-            ticket = await begun(made)
+            lease = await begun(made)
             waiting = asyncio.create_task(made.begin(KEY, 30.0))
             await until(lambda: made.awaited)
             waiting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await waiting
             assert not made.awaited
-            ticket.give_up(None)
+            lease.give_up(None)
 
     run(work())
 
@@ -129,18 +129,18 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
         async with answers(redis) as made:
             other = b"GET /others"
             for key in (KEY, other):
-                ticket = await made.begin(key, 10)
-                assert isinstance(ticket, RedisTicket)
-                assert await made.land(stored_name(key), ticket.number, Entry(key, 1))
+                lease = await made.begin(key, 10)
+                assert isinstance(lease, RedisLease)
+                assert await made.complete(stored_name(key), lease.number, Entry(key, 1))
             names = [b"rowcall:{%b}:a" % stored_name(key) for key in (KEY, other)]
             with redis.client() as client:
                 good = client.get(names[0])
                 assert isinstance(good, bytes)
                 for foreign in (client.get(names[1]), good[:-1] + b"x", good[:20], b"", b"x" * 200):
                     client.set(names[0], foreign or b"")
-                    ticket = await made.begin(KEY, 10)
-                    assert isinstance(ticket, RedisTicket), "computed anew"
-                    assert await made.land(stored_name(KEY), ticket.number, Entry(KEY, 1))
+                    lease = await made.begin(KEY, 10)
+                    assert isinstance(lease, RedisLease), "computed anew"
+                    assert await made.complete(stored_name(KEY), lease.number, Entry(KEY, 1))
             found = await made.begin(KEY, 10)
             assert isinstance(found, Entry)
             assert found.body == KEY
@@ -152,9 +152,9 @@ def test_a_surplus_reply_gives_nobody_the_reply_to_another_command(redis: RedisS
     async def work() -> None:
         async with answers(redis) as made:
             for key in (KEY, b"GET /others"):
-                ticket = await made.begin(key, 10)
-                assert isinstance(ticket, RedisTicket)
-                assert await made.land(stored_name(key), ticket.number, Entry(key, 1))
+                lease = await made.begin(key, 10)
+                assert isinstance(lease, RedisLease)
+                assert await made.complete(stored_name(key), lease.number, Entry(key, 1))
 
             async def another_reply(*_arguments: object) -> list[object]:
                 return [b"the mark of another call", 1]

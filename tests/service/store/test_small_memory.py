@@ -16,17 +16,17 @@ from pathlib import Path
 
 import lmdb
 
-from rowcall.service.store.environment import Environment
+from rowcall.service.shared_state.environment import Environment
 
 logging.basicConfig(format="%(message)s")
 memory = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", str(memory)], check=True)
 (memory / "store").mkdir()
 first = Environment(memory / "store" / "answers", 268_435_456)
-second = Environment(memory / "store" / "bus", 67_108_864)
+second = Environment(memory / "store" / "message_bus", 67_108_864)
 again = Environment(memory / "store" / "answers2", 1_000_000)
 other = subprocess.run(
-    [sys.executable, "-c", "import sys; from pathlib import Path; from rowcall.service.store.environment import "
+    [sys.executable, "-c", "import sys; from pathlib import Path; from rowcall.service.shared_state.environment import "
      "Environment; print(Environment(Path(sys.argv[1]), 268_435_456).size)", str(memory / "store" / "answers")],
     capture_output=True, text=True, check=True,
 )
@@ -44,11 +44,11 @@ for environment in (first, second, again):
 CHOOSING = """
 import logging, subprocess, sys
 
-from rowcall.service.store.folder import StoreFolder
+from rowcall.service.shared_state.state_folder import StateFolder
 
 logging.basicConfig(format="%(message)s")
 subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", "/dev/shm"], check=True)
-folder = StoreFolder()
+folder = StateFolder()
 print(folder.path.parent)
 folder.remove()
 """
@@ -59,14 +59,14 @@ import logging, subprocess, sys
 from pathlib import Path
 
 from rowcall.core.cache.entry import Entry
-from rowcall.service.store.host import HostStore
+from rowcall.service.shared_state.host_state import HostState
 
 logging.basicConfig(format="%(message)s")
 memory = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", str(memory)], check=True)
 (memory / "store").mkdir()
-first = HostStore(memory / "store").answers("answers", 268_435_456)
-again = HostStore(memory / "store").answers("answers", 268_435_456)
+first = HostState(memory / "store").answers("answers", 268_435_456)
+again = HostState(memory / "store").answers("answers", 268_435_456)
 assert again.size == first.size < 268_435_456
 for number in range(20_000):
     first.put(b"%d" % number, Entry(bytes(1_000), 1), 1.0, 1.0)

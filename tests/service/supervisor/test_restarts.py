@@ -30,7 +30,7 @@ def test_a_rule_is_told_once() -> None:
     told = []
     for _ in range(3 * MANY):
         deaths.pause_after(0.1)
-        told.append(deaths.look_like_a_rule)
+        told.append(deaths.look_systematic)
     assert told == [False] * (MANY - 1) + [True] + [False] * (2 * MANY)
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.outbound.address import Origin
-from rowcall.service.store.environment import LEAST, Environment
-from rowcall.service.upstream.circuits import Circuits, OpenCircuitError
+from rowcall.core.outgoing.address import Origin
+from rowcall.service.http_client.circuit_breakers import CircuitBreakers, CircuitOpenError
+from rowcall.service.shared_state.environment import LEAST, Environment
 
 
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
 def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, seconds: float) -> None:
     environment = Environment(tmp_path / "circuits", LEAST)
-    circuits = Circuits(environment, 1, seconds)
+    circuits = CircuitBreakers(environment, 1, seconds)
     first = Origin("http", "first.example", 80)
     circuits.failed(first)
     for number in range(20_000):
@@ -23,7 +23,7 @@ def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, sec
         if number % 7 == 0:
             circuits.succeeded(origin)
     if seconds:
-        with pytest.raises(OpenCircuitError):
+        with pytest.raises(CircuitOpenError):
             circuits.check(first)
     else:
         circuits.check(first)

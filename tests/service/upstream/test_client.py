@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.outbound.address import read_address
-from rowcall.core.outbound.guard import Guard, RefusedError
-from rowcall.core.outbound.options import ClientOptions
-from rowcall.service.upstream.client import Client
-from rowcall.service.upstream.errors import NotReachedError, OutboundError, TooLargeError
-from rowcall.service.upstream.messages import OutgoingRequest
+from rowcall.core.outgoing.address import read_address
+from rowcall.core.outgoing.guard import Guard, RefusedError
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.client import Client
+from rowcall.service.http_client.errors import NotReachedError, OutboundError, TooLargeError
+from rowcall.service.http_client.messages import OutgoingRequest
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.upstream_http2 import Http2Upstream, _Peer
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from rowcall.service.command.serve import connections
-from rowcall.service.edition.edition import Edition
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.request.self_calls import SelfCalls
+from rowcall.service.request.subrequests import Subrequests
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.worker.application import Application
 from tests.harness.database import Database
 from tests.harness.editions import read_edition, settings_of
@@ -31,17 +31,17 @@ def test_nothing_of_a_former_edition_is_left_after_reloads(database: Database, t
     settings = settings_of(database, SETTINGS)
     with connections(settings, demo=False) as opened:
         options = replace(worker_options(settings, opened), store=str(tmp_path))
-    edition = read_edition(database, SETTINGS)
-    assert asyncio.run(_left(options, edition)) == [(False, False), (False, False), (True, True)]
+    snapshot = read_edition(database, SETTINGS)
+    assert asyncio.run(_left(options, snapshot)) == [(False, False), (False, False), (True, True)]
 
 
-async def _left(options: WorkerOptions, edition: Edition) -> list[tuple[bool, bool]]:
+async def _left(options: WorkerOptions, snapshot: SchemaSnapshot) -> list[tuple[bool, bool]]:
     """After each of three editions has been served and called: whether its table and its inner calls are there."""
     application = Application(options)
     made = []
     for number in range(1, 4):
-        application.prepare(replace(edition, number=number))
-        application.swap(number)
+        application.prepare(replace(snapshot, number=number))
+        application.activate_snapshot(number)
         made.append(_used(application))
     left = [(table() is not None, calls() is not None) for table, calls in made]
     await application.close()
@@ -52,8 +52,8 @@ def _used(application: Application) -> tuple[Callable[[], object], Callable[[], 
     """With the steps of all that is served."""
     table = application._table
     assert table.streams
-    assert table.inside is not None
-    calls: SelfCalls = table.steps._services.inside.__self__  # type: ignore[attr-defined]
-    for steps, router in ((table.steps, table.router), (calls._steps, table.inside.router)):
+    assert table.internal_routing is not None
+    calls: Subrequests = table.steps._services.send_subrequest.__self__  # type: ignore[attr-defined]
+    for steps, router in ((table.steps, table.router), (calls._steps, table.internal_routing.router)):
         assert all(steps[id(route)] for route in router.routes)
     return weakref.ref(table), weakref.ref(calls)

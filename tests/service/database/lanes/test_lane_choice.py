@@ -5,40 +5,47 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.lanes.choice import FIRST_LOOK, FORGIVEN, MOST_CONTENTION, WINDOW, Contention, LaneChoice
+from rowcall.service.database.pools.pool_assignment import (
+    FIRST_LOOK,
+    FORGIVEN,
+    MOST_CONTENTION,
+    WINDOW,
+    Contention,
+    PoolAssignment,
+)
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05
 
 
-def feed(pace: LaneChoice, seconds: float, calls: int) -> list[bool]:
+def feed(pace: PoolAssignment, seconds: float, calls: int) -> list[bool]:
     return [pace.record(seconds) for _ in range(calls)]
 
 
-def promoted() -> LaneChoice:
-    pace = LaneChoice(THRESHOLD)
+def promoted() -> PoolAssignment:
+    pace = PoolAssignment(THRESHOLD)
     feed(pace, FAST, FIRST_LOOK)
     assert pace.fast
     return pace
 
 
 def test_nobody_starts_fast() -> None:
-    assert not LaneChoice(THRESHOLD).fast
+    assert not PoolAssignment(THRESHOLD).fast
 
 
 def test_a_few_fast_calls_promote_exactly_once() -> None:
-    pace = LaneChoice(THRESHOLD)
+    pace = PoolAssignment(THRESHOLD)
     assert feed(pace, FAST, FIRST_LOOK) == [False] * (FIRST_LOOK - 1) + [True]
     assert feed(pace, FAST, 10 * WINDOW) == [False] * (10 * WINDOW)
 
 
 def test_slow_calls_never_promote() -> None:
-    pace = LaneChoice(THRESHOLD)
+    pace = PoolAssignment(THRESHOLD)
     assert not any(feed(pace, SLOW, 10 * WINDOW))
 
 
 def test_half_slow_is_slow() -> None:
-    pace = LaneChoice(THRESHOLD)
+    pace = PoolAssignment(THRESHOLD)
     for _ in range(10 * WINDOW):
         pace.record(FAST)
         pace.record(SLOW)
@@ -105,7 +112,7 @@ def test_waiting_for_a_processor_is_taken_off_within_bounds() -> None:
 
 @given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))
 def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
-    pace = LaneChoice(THRESHOLD)
+    pace = PoolAssignment(THRESHOLD)
     for seconds in times:
         before = pace.fast
         assert pace.record(seconds) == (pace.fast != before)
@@ -113,7 +120,7 @@ def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
 
 def test_rare_very_slow_calls_demote_a_routine_for_good() -> None:
     """1 % of the calls take 300 ms: those behind them would wait 100 ms on average."""
-    choice = LaneChoice(0.005)
+    choice = PoolAssignment(0.005)
     fast = 0
     for number in range(10_000):
         choice.record(0.3 if number % 100 == 99 else 0.001)
@@ -122,7 +129,7 @@ def test_rare_very_slow_calls_demote_a_routine_for_good() -> None:
 
 
 def test_moderate_outliers_of_a_clock_do_not_demote_a_routine() -> None:
-    choice = LaneChoice(0.005)
+    choice = PoolAssignment(0.005)
     for number in range(10_000):
         choice.record(0.02 if number % 1000 == 999 else 0.0003)
         assert choice.fast or number < 10

@@ -15,34 +15,34 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request, RequestState
+from rowcall.ext.driver.execution import Execution, ExecutionState
 from rowcall.service.background import Background
-from rowcall.service.database.connector import Connector, Target
-from rowcall.service.database.lanes.exclusive import ExclusiveLane
-from rowcall.service.database.lanes.lane import LaneOptions
-from rowcall.service.database.lanes.shared import SharedLane
+from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.pipelined import PipelinedPool
+from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
-from rowcall.service.exchange.exchange import Exchange
-from tests.ext.wire import outcome, request, run, until
+from rowcall.service.request_context.request_context import RequestContext
+from tests.ext.wire import execution, outcome, run, until
 from tests.harness.database import Database
 
-OPTIONS = LaneOptions(
-    shared_connections=2, shared_depth=3, exclusive_connections=2, queue_limit=4, queue_timeout=0.3
+OPTIONS = PoolOptions(
+    pipelined_connections=2, pipelined_depth=3, dedicated_connections=2, queue_limit=4, queue_timeout=0.3
 )  # fmt: skip
 STUCK = "select pg_advisory_xact_lock_shared(7)"
 
 
 def connector(database: Database) -> Connector:
     parameters = {name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()}
-    return Connector(Target(parameters))
+    return Connector(ConnectionTarget(parameters))
 
 
 @asynccontextmanager
-async def shared(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[SharedLane]:
-    lane = SharedLane("shared", connector(database), options, slow=60.0)
+async def shared(database: Database, options: PoolOptions = OPTIONS) -> AsyncIterator[PipelinedPool]:
+    lane = PipelinedPool("shared", connector(database), options, slow=60.0)
     lane.open_missing()
-    await until(lambda: len(lane.connections) == options.shared_connections)
+    await until(lambda: len(lane.connections) == options.pipelined_connections)
     try:
         yield lane
     finally:
@@ -50,15 +50,15 @@ async def shared(database: Database, options: LaneOptions = OPTIONS) -> AsyncIte
 
 
 @asynccontextmanager
-async def exclusive(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[ExclusiveLane]:
-    lane = ExclusiveLane(connector(database), options)
+async def exclusive(database: Database, options: PoolOptions = OPTIONS) -> AsyncIterator[DedicatedPool]:
+    lane = DedicatedPool(connector(database), options)
     try:
         yield lane
     finally:
         close(lane)
 
 
-def close(lane: SharedLane | ExclusiveLane) -> None:
+def close(lane: PipelinedPool | DedicatedPool) -> None:
     lane.close()
     for connection in list(lane.connections):
         connection.close("the test has ended")
@@ -68,12 +68,12 @@ def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: D
     async def work() -> None:
         async with shared(database) as lane:
             with database.locked(7):
-                requests = [request(STUCK) for _ in range(2 * 3 + 4)]
+                requests = [execution(STUCK) for _ in range(2 * 3 + 4)]
                 for one in requests:
                     lane.submit(one)
                 assert [connection.in_flight for connection in lane.connections] == [3, 3]
                 with pytest.raises(Problem) as refusal:
-                    lane.submit(request(STUCK))
+                    lane.submit(execution(STUCK))
                 assert refusal.value.status == 503
                 assert ("retry-after", "1") in refusal.value.headers
             for one in requests:
@@ -86,7 +86,7 @@ def test_requests_spread_over_the_connections(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as lane:
             with database.locked(7):
-                requests = [request(STUCK) for _ in range(4)]
+                requests = [execution(STUCK) for _ in range(4)]
                 for one in requests:
                     lane.submit(one)
                 assert [connection.in_flight for connection in lane.connections] == [2, 2]
@@ -100,8 +100,8 @@ def test_whoever_waits_too_long_is_told_and_never_run(database: Database) -> Non
     async def work() -> None:
         async with shared(database) as lane:
             with database.locked(7):
-                running = [request(STUCK) for _ in range(6)]
-                late = request(STUCK)
+                running = [execution(STUCK) for _ in range(6)]
+                late = execution(STUCK)
                 for one in [*running, late]:
                     lane.submit(one)
                 lane.sweep(asyncio.get_running_loop().time() + 1)
@@ -117,10 +117,10 @@ def test_whoever_waits_too_long_is_told_and_never_run(database: Database) -> Non
 
 def test_waiting_requests_run_in_their_order(database: Database) -> None:
     async def work() -> None:
-        options = replace(OPTIONS, shared_connections=1, shared_depth=1, queue_limit=100)
+        options = replace(OPTIONS, pipelined_connections=1, pipelined_depth=1, queue_limit=100)
         finished: list[str | None] = []
         async with shared(database, options) as lane:
-            requests = [request(f"select {n} as n", label=str(n)) for n in range(50)]
+            requests = [execution(f"select {n} as n", label=str(n)) for n in range(50)]
             for one in requests:
                 one.on_done = lambda done: finished.append(done.label)
                 lane.submit(one)
@@ -133,12 +133,12 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
 
 def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(database: Database) -> None:
     async def work() -> None:
-        options = replace(OPTIONS, shared_connections=1, shared_depth=1)
+        options = replace(OPTIONS, pipelined_connections=1, pipelined_depth=1)
         async with shared(database, options) as lane:
             first, bad, last = (
-                request("select 1 as n"),
-                request("select $1::text as n", "a\0b"),
-                request("select 3 as n"),
+                execution("select 1 as n"),
+                execution("select $1::text as n", "a\0b"),
+                execution("select 3 as n"),
             )
             for one in (first, bad, last):
                 lane.submit(one)
@@ -205,7 +205,7 @@ def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database:
 def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Database) -> None:
     async def work() -> None:
         told: asyncio.Queue[object] = asyncio.Queue()
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
             assert lane.take_turn(told.put_nowait, told.put_nowait) is None
             first = await told.get()
             assert isinstance(first, Connection)
@@ -232,7 +232,7 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
         def ready(connection: Connection) -> None:
             raise AssertionError("there was no connection")
 
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1, queue_limit=2)) as lane:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_limit=2)) as lane:
             await lane.acquire()
             lane.take_turn(ready, told.put_nowait, 0.1)
             lane.take_turn(ready, told.put_nowait)
@@ -258,7 +258,7 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
 @pytest.mark.parametrize("handed_over", [False, True], ids=["still waiting", "already handed over"])
 def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: bool) -> None:
     async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
             held = await lane.acquire()
             waiting = asyncio.create_task(lane.acquire())
             await asyncio.sleep(0)
@@ -276,9 +276,9 @@ def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: b
 
 def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
             connection = await lane.acquire()
-            dirty = request(
+            dirty = execution(
                 "select pg_advisory_lock(99), set_config('work_mem', '1MB', false), set_config('my.x', 'y', false)"
             )
             connection.submit(dirty)
@@ -286,7 +286,7 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
             await outcome(dirty)
             again = await lane.acquire()
             assert again is connection
-            look = request(
+            look = execution(
                 "select current_setting('work_mem') = '1MB' as m, current_setting('my.x', true) as x,"
                 " (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') as locks"
             )
@@ -302,11 +302,11 @@ def test_a_cancelled_connection_returns_to_the_pool_once(database: Database) -> 
         async with exclusive(database) as lane:
             connection = await lane.acquire()
             with database.locked(7):
-                stuck = request(STUCK)
+                stuck = execution(STUCK)
                 stuck.on_done = lambda _request: lane.release(connection)
                 connection.submit(stuck)
                 # The server sends its error at once and says that it is ready later, maybe in a packet of its own.
-                while stuck.state != RequestState.DONE:
+                while stuck.state != ExecutionState.DONE:
                     await lane.cancel(connection, stuck)
                     await asyncio.sleep(0)
             assert stuck.error
@@ -332,7 +332,7 @@ class Late(Connector):
         await self.returns.wait()
 
 
-Ending = Callable[[Late, SharedLane, Connection, Request], Awaitable[None]]
+Ending = Callable[[Late, PipelinedPool, Connection, Execution], Awaitable[None]]
 
 
 class Left:
@@ -342,7 +342,7 @@ class Left:
         pass
 
 
-async def _cut_off(late: Late, lane: SharedLane, connection: Connection, stuck: Request) -> None:
+async def _cut_off(late: Late, lane: PipelinedPool, connection: Connection, stuck: Execution) -> None:
     cancelling = asyncio.create_task(lane.cancel(connection, stuck))
     await late.sent.wait()
     cancelling.cancel()
@@ -351,11 +351,11 @@ async def _cut_off(late: Late, lane: SharedLane, connection: Connection, stuck: 
     assert connection.state != ConnectionState.CANCELLING
 
 
-async def _left(late: Late, lane: SharedLane, connection: Connection, stuck: Request) -> None:
+async def _left(late: Late, lane: PipelinedPool, connection: Connection, stuck: Execution) -> None:
     """The watchdog listens no longer once the head is finished."""
-    stuck.owner = Exchange(None, Left())
+    stuck.owner = RequestContext(None, Left())
     background = Background()
-    watchdog = Watchdog(late, ExclusiveLane(late, OPTIONS), [lane], background)
+    watchdog = Watchdog(late, DedicatedPool(late, OPTIONS), [lane], background)
     watchdog.start()
     await late.sent.wait()
     await until(lambda: stuck.finished)
@@ -369,15 +369,15 @@ async def _left(late: Late, lane: SharedLane, connection: Connection, stuck: Req
 def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database, ends: Ending) -> None:
     async def work() -> None:
         late = Late(database)
-        lane = SharedLane("shared", late, replace(OPTIONS, shared_connections=1), slow=60.0)
+        lane = PipelinedPool("shared", late, replace(OPTIONS, pipelined_connections=1), slow=60.0)
         lane.open_missing()
         await until(lambda: lane.connections)
         (connection,) = lane.connections
         with database.locked(7):
-            stuck = request(STUCK)
+            stuck = execution(STUCK)
             lane.submit(stuck)
             await ends(late, lane, connection, stuck)
-        following = request("select 1 as n")
+        following = execution("select 1 as n")
         lane.submit(following)
         assert json.loads((await outcome(following)).body) == [{"n": 1}]
         close(lane)
@@ -411,6 +411,6 @@ def test_a_closed_lane_refuses_at_once(database: Database) -> None:
 def test_opening_fails_with_an_error_of_psycopg(database: Database) -> None:
     async def work() -> None:
         with pytest.raises(psycopg.Error):
-            await Connector(Target({"host": "127.0.0.1", "port": "1"})).open()
+            await Connector(ConnectionTarget({"host": "127.0.0.1", "port": "1"})).open()
 
     run(work())

@@ -1,0 +1,47 @@
+"""What is wrong inside one value: gathered while the value is read, told once it is known where the value stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown, type_word
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidValue:
+    """One place in a value that cannot be used."""
+
+    place: str
+    """Below the value: `[2].trackId`; empty for the value itself."""
+    reason: str
+    type_text: str | None = None
+    """What was expected there. None: the place is no attribute of the type."""
+
+    def below(self, step: str) -> InvalidValue:
+        return replace(self, place=f"{step}{self.place}")
+
+    def explained(self, remedy: str) -> InvalidValue:
+        return replace(self, reason=f"{self.reason}; {remedy}")
+
+    def fault(self, parameter: str, path: str) -> Fault:
+        """path: where the value as a whole stands."""
+        place = f"{path}{self.place}"
+        if self.type_text is None:
+            return Fault(parameter, place, f"unknown parameter {shown(place)}", invalid_value=False)
+        return Fault(parameter, place, f"parameter '{place}' ({type_word(self.type_text)}): {self.reason}")
+
+
+class InvalidValueError(ValueError):
+    """A value cannot be used. Costs nothing until something is wrong: the places are put together on the way out."""
+
+    def __init__(self, spots: Iterable[InvalidValue]) -> None:
+        self.spots = tuple(spots)[:MOST_FAULTS]
+        super().__init__("; ".join(f"{spot.place} {spot.reason}".strip() for spot in self.spots))
+
+    def below(self, step: str) -> list[InvalidValue]:
+        return [spot.below(step) for spot in self.spots]
+
+
+def invalid_value(reason: str, type_text: str) -> InvalidValueError:
+    return InvalidValueError((InvalidValue("", reason, type_text),))

@@ -1,0 +1,54 @@
+"""Procedures that may commit, whose caller's role or tenant would end in their middle: known before anybody calls them.
+
+`service.handler.step_order.refuse_to_lose` keeps the same promise for each request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.auth.commands import numbered
+from rowcall.core.catalogue.catalog import Routine, RoutineKind
+from rowcall.core.endpoint.before_routine import BeforeCommand, for_the_session
+from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.sqlfile.source import FileSource
+
+
+@dataclass(frozen=True, slots=True)
+class CallSurroundings:
+    """What the configuration sets in front of every call. pooled: behind a transaction pooler nothing lasts longer than
+    a transaction. unlasting: a command among it of which nobody can tell what would have to last.
+    """
+
+    sets: bool = False
+    unlasting: bool = False
+    pooled: bool = False
+
+    @classmethod
+    def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
+        """others: settings besides the commands."""
+        unlasting = any(for_the_session(numbered(command.sql, {})[0]) is None for command in commands)
+        return cls(bool(commands) or others, unlasting, pooled)
+
+
+def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diagnostic]:
+    options = endpoint.options
+    sets = around.sets or options.user_context or options.request_headers is HeadersMode.CONTEXT
+    if not sets or not _may_commit(endpoint.routine) or not (around.pooled or around.unlasting):
+        return
+    why = (
+        "behind a transaction pooler what is set in front of it would end there"
+        if around.pooled
+        else "what one of Service:BeforeRoutineCommands sets would end there: write it as SET or select set_config(…)"
+    )
+    message = f"{endpoint.name} is left out, as it may commit, and {why}"
+    yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
+
+
+def _may_commit(routine: Routine) -> bool:
+    source = routine.source
+    if isinstance(source, FileSource):
+        return not source.several and not source.statements[0].execution.fresh
+    return routine.kind is RoutineKind.PROCEDURE and routine.may_commit

@@ -1,0 +1,125 @@
+"""Endpoints as their answers are sent, where options have a say in it. Everything that describes the service sees the
+same: what is written here is what the service sends.
+
+With `Service:JsonNumbers` set to `Safe`, `bigint` and `numeric` travel as texts: clients that read numbers as IEEE
+doubles lose what is beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites
+are texts as well (rendering-20, rendering-21).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from rowcall.core.catalogue.casting import base_of
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPart, ResultShape, ValueKind
+from rowcall.core.endpoint.result_types import cast_type
+
+Types = Mapping[int, TypeInfo]
+TypesOf = Callable[[Endpoint], Types]
+
+OIDS = (20, 1700)
+"""int8 and numeric."""
+_WIDE = re.compile(r"(?:bigint|int8|numeric|decimal)(?:\([^()]*\))?(?P<array>(?:\[\])*)")
+_WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
+
+
+def as_wire_types(
+    endpoints: Sequence[Endpoint], types_of: TypesOf, *, safe_numbers: bool, resolve_nested: bool
+) -> tuple[Sequence[Endpoint], TypesOf]:
+    """The endpoints, and the types of the database that one of them runs on."""
+    if not resolve_nested:
+        endpoints = [replace(one, shape=_unresolved(one.shape, types_of(one))) for one in endpoints]
+        types_of = _told(types_of, _without_composites)
+    if safe_numbers:
+        endpoints = [_endpoint(one) for one in endpoints]
+        types_of = _told(types_of, lambda info, _: _type(info))
+    return endpoints, types_of
+
+
+def _told(types_of: TypesOf, change: Callable[[TypeInfo, Types], TypeInfo]) -> TypesOf:
+    known: dict[int, Types] = {}
+
+    def told_types(endpoint: Endpoint) -> Types:
+        types = types_of(endpoint)
+        found = known.get(id(types))
+        if found is None:
+            found = known[id(types)] = {oid: change(info, types) for oid, info in types.items()}
+        return found
+
+    return told_types
+
+
+# --- composites within composites --------------------------------------------------------------------------------
+
+_TEXT, _TEXTS = 25, 1009
+_TEXT_NAMES = {_TEXT: "text", _TEXTS: "text[]"}
+
+
+def _as_text(oid: int, types: Types) -> int:
+    """The type as which it is told within a composite, 0 for its own."""
+    info = base_of(oid, types)
+    if info is None:
+        return 0
+    if info.kind is TypeKind.COMPOSITE:
+        return _TEXT
+    element = base_of(info.element, types) if info.kind is TypeKind.ARRAY else None
+    return _TEXTS if element is not None and element.kind is TypeKind.COMPOSITE else 0
+
+
+def _without_composites(info: TypeInfo, types: Types) -> TypeInfo:
+    return replace(
+        info,
+        attributes=tuple(
+            replace(one, type_oid=text, type_name=_TEXT_NAMES[text]) if (text := _as_text(one.type_oid, types)) else one
+            for one in info.attributes
+        ),
+    )
+
+
+def _unresolved(shape: ResultShape, types: Types) -> ResultShape:
+    columns = []
+    for one in shape.columns:
+        # What we select is cast, what is taken out of a text is within it.
+        text = cast_type(one.expression) if one.position is None else _as_text(one.column.type_oid, types)
+        told = replace(one.column, type_oid=text, type_name=_TEXT_NAMES[text]) if text else one.column
+        columns.append(replace(one, column=told))
+    parts = tuple(ResultPart(one.key, _unresolved(one.shape, types), one.single) for one in shape.parts)
+    return replace(shape, columns=tuple(columns), parts=parts)
+
+
+# --- large numbers -----------------------------------------------------------------------------------------------
+
+
+def _name(type_name: str) -> str:
+    match = _WIDE.fullmatch(type_name)
+    return type_name if match is None else f"text{match['array']}"
+
+
+def _type(info: TypeInfo) -> TypeInfo:
+    attributes = tuple(replace(one, type_name=_name(one.type_name)) for one in info.attributes)
+    return replace(info, display=_name(info.display), attributes=attributes)
+
+
+def _endpoint(endpoint: Endpoint) -> Endpoint:
+    routine = endpoint.routine
+    return replace(
+        endpoint,
+        routine=replace(routine, return_type_name=_name(routine.return_type_name)),
+        parameters=tuple(_parameter(one) for one in endpoint.parameters),
+        shape=_shape(endpoint.shape),
+    )
+
+
+def _parameter(parameter: EndpointParameter) -> EndpointParameter:
+    return replace(parameter, kind=ValueKind.TEXT) if parameter.kind in _WIDE_KINDS else parameter
+
+
+def _shape(shape: ResultShape) -> ResultShape:
+    columns = tuple(
+        replace(one, column=replace(one.column, type_name=_name(one.column.type_name))) for one in shape.columns
+    )
+    parts = tuple(ResultPart(one.key, _shape(one.shape), one.single) for one in shape.parts)
+    return replace(shape, columns=columns, parts=parts)

@@ -1,0 +1,115 @@
+"""Status and headers that SQL chooses for an answer: by columns of the result, or by settings of the transaction.
+
+Columns become settings while the rows are read, so that both ways end in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from rowcall.core.catalogue.catalog import Routine
+from rowcall.core.endpoint.endpoint import Endpoint, Options, ResultPath, ResultShape
+from rowcall.core.endpoint.result_shape import VOID
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.text.naming import quote_identifier
+
+STATUS = "response.status"
+HEADERS = "response.headers"
+
+MARK = b"\x01"
+"""Between the body and what was chosen: no JSON holds it, and of what is no JSON the last two count."""
+
+READ = (
+    f"select e'\\x01' || coalesce(current_setting('{STATUS}', true), '')"
+    f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '')"
+)
+
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+
+
+class ResponseSettingError(ValueError):
+    """What SQL has chosen cannot be sent."""
+
+
+def status_set_by_sql(text: str) -> int | None:
+    """None: nothing was chosen."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and 200 <= int(text) <= 599):
+        raise ResponseSettingError(f"{STATUS} is no status from 200 to 599")
+    return int(text)
+
+
+def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
+    """`{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or a list of such objects; names in lower case."""
+    if not text:
+        return []
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise ResponseSettingError(f"{HEADERS} is not valid JSON") from None
+    return [header for one in (given if isinstance(given, list) else [given]) for header in _headers(one)]
+
+
+def _headers(given: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(given, Mapping):
+        raise ResponseSettingError(f"{HEADERS} is neither an object nor a list of objects")
+    for name, value in given.items():
+        if not _NAME.fullmatch(name) or name.lower() in _FRAMING:
+            raise ResponseSettingError(f"{HEADERS}: {name[:60]!r} is no header that an answer can set")
+        for text in value if isinstance(value, list) else [value]:
+            if text is None:
+                continue
+            plain = text if isinstance(text, str) else orjson.dumps(text).decode()
+            if _CONTROL.search(plain) or not plain.isascii():
+                raise ResponseSettingError(f"{HEADERS}: the value of {name[:60]!r} holds what no header can")
+            yield name.lower(), plain
+
+
+def without_response_columns(shape: ResultShape, routine: Routine, options: Options) -> ResultShape:
+    """The result as it is answered: columns that are status or headers are no part of it."""
+    wanted = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
+    if not wanted or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
+        return shape
+    kept = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in wanted]
+    if not kept:
+        return VOID
+    wire = None if shape.wire is None else tuple(shape.wire[index] for index in kept)
+    return replace(shape, columns=tuple(shape.columns[index] for index in kept), wire=wire)
+
+
+def conditions(endpoint: Endpoint) -> str:
+    """Behind `from f(…)`: makes settings of the columns, row by row, and keeps every row."""
+    parts = [
+        f"({name} is null or set_config('{setting}', {name}::text, true) is not null)"
+        for setting, name in _columns(endpoint)
+    ]
+    return f" where {' and '.join(parts)}" if parts else ""
+
+
+def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
+    names = {column.name.lower(): column.name for column in endpoint.routine.columns}
+    for setting, wanted in ((STATUS, endpoint.options.status_column), (HEADERS, endpoint.options.headers_column)):
+        if wanted is not None and wanted.lower() in names:
+            yield setting, quote_identifier(names[wanted.lower()])
+
+
+def response_set_diagnostics(routine: Routine, options: Options, whole: ResultShape) -> Iterator[Diagnostic]:
+    """whole: the result with all its columns."""
+    if options.status_column is None and options.headers_column is None:
+        return
+    known = {column.column.name.lower() for column in whole.columns}
+    for wanted in (options.status_column, options.headers_column):
+        if wanted is not None and routine.source is not None:
+            message = f"{wanted}: columns choose for functions only; write set_config('{STATUS}', …, true)"
+            yield Diagnostic(routine.identity, None, message)
+        elif wanted is not None and wanted.lower() not in known:
+            message = f"the result has no column {wanted}, which would choose status or headers"
+            yield Diagnostic(routine.identity, None, message)

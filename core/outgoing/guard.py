@@ -1,0 +1,146 @@
+"""Which hosts and addresses requests may go to that no comment and no configuration names (SSRF).
+
+A host that stands in the comment or in the configuration is the operator's own word and is taken as it is. One that
+comes from a value of a request, or from a redirect, is held against lists; without any list it may be any host on the
+public internet. Addresses are judged once more when a name has been resolved: a name says nothing about where it leads.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rowcall.core.data.record import Record
+from rowcall.core.outgoing.address import Origin, literal_ip
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_DENIED_IPV4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8",  # this host (RFC 1122)
+            "10.0.0.0/8",  # private (RFC 1918)
+            "100.64.0.0/10",  # carrier-grade NAT (RFC 6598); metadata of Alibaba Cloud
+            "127.0.0.0/8",  # loopback
+            "168.63.129.16/32",  # services of Azure inside a virtual machine
+            "169.254.0.0/16",  # link-local; metadata of most clouds
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments (RFC 6890); metadata of Oracle Cloud
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4 (RFC 7526)
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, broadcast
+        ),
+    )
+)
+"""Not the tables of Python's `ipaddress`: they differ between versions, and know nothing of what clouds do."""
+
+_GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
+"""All that has been given out to networks. Everything else is denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8 …"""
+_DENIED_IPV6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        (
+            "2001::/23",  # protocol assignments: Teredo, ORCHID, benchmarks
+            "2001:db8::/32",  # documentation
+            "3fff::/20",  # documentation (RFC 9637)
+        ),
+    )
+)
+
+_EMBEDDING = tuple(
+    (ipaddress.IPv6Network(network), shift)
+    for network, shift in (
+        ("::ffff:0:0/96", 0),  # IPv4-mapped
+        ("::ffff:0:0:0/96", 0),  # IPv4-translated (RFC 2765)
+        ("64:ff9b::/96", 0),  # NAT64 (RFC 6052)
+        ("2002::/16", 80),  # 6to4
+    )
+)
+"""Networks whose addresses stand for one of IPv4, and the number of bits behind it."""
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+"""Bits 64 to 95 of an address that ends with one of IPv4 (RFC 5214)."""
+
+
+class RefusedError(Exception):
+    """A request that must not go out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard(Record):
+    """hosts: names that may be called, `*.example.com` and `host:port` too; empty: any.
+    networks: addresses that may be called although they are not public, `10.1.0.0/16`."""
+
+    hosts: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ("http", "https")
+
+    def check_origin(self, origin: Origin) -> None:
+        """Before anything is resolved. Raises `RefusedError`."""
+        if origin.scheme not in self.schemes:
+            raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
+        address = literal_ip(origin.host)
+        if address is not None:
+            if self._names(origin):
+                return
+            self.check_address(origin, address)
+            if self.hosts and not self._lists(address):
+                raise RefusedError(f"{origin.host} is not among the allowed hosts")
+        elif self.hosts and not self._fits(origin):
+            raise RefusedError(f"{origin.host} is not among the allowed hosts")
+
+    def check_address(self, origin: Origin, address: IpAddress) -> None:
+        """One that the host has. Raises `RefusedError` where it is not public and neither it nor its host is listed."""
+        real = embedded(address)
+        if is_public(real) or self._lists(real) or self._names(origin):
+            return
+        raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
+
+    def _names(self, origin: Origin) -> bool:
+        """In full: a pattern does not open private networks."""
+        return origin.host in _lowered(self.hosts) or f"{origin.host}:{origin.port}" in _lowered(self.hosts)
+
+    def _fits(self, origin: Origin) -> bool:
+        host = origin.host.rstrip(".")
+        suffixes = (name[1:] for name in _lowered(self.hosts) if name.startswith("*."))
+        return self._names(origin) or "*" in self.hosts or any(host.endswith(suffix) for suffix in suffixes)
+
+    def _lists(self, address: IpAddress) -> bool:
+        return any(address in network for network in _networks(self.networks))
+
+
+def embedded(address: IpAddress) -> IpAddress:
+    """The IPv4 address that an IPv6 one stands for: mapped, translated, compatible, 6to4, NAT64, ISATAP."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    number = int(address)
+    for network, shift in _EMBEDDING:
+        if address in network:
+            return ipaddress.IPv4Address(number >> shift & 0xFFFF_FFFF)
+    compatible = address in _COMPATIBLE and number > 0xFFFF
+    if compatible or number >> 32 & 0xFFFF_FFFF in _ISATAP:
+        return ipaddress.IPv4Address(number & 0xFFFF_FFFF)
+    return address
+
+
+def is_public(address: IpAddress) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _DENIED_IPV4)
+    return address in _GLOBAL_IPV6 and not any(address in network for network in _DENIED_IPV6)
+
+
+@lru_cache(maxsize=16)
+def _lowered(hosts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(host.lower().strip("[]") for host in hosts)
+
+
+@lru_cache(maxsize=16)
+def _networks(texts: tuple[str, ...]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(ipaddress.ip_network(text.strip(), strict=False) for text in texts)

@@ -1,0 +1,223 @@
+"""The comment of a composite type that describes an outgoing request (outbound-4 to outbound-7): text → one record.
+
+    timeout 2s
+    @retry_delay 200ms, 1s on 429, 503
+    GET https://geo.example.net/v1/{_ip}
+    X-Key: {GEO_KEY}
+
+    body to the end
+
+Nothing is sent here, and placeholders stay as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.data.record import Record
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.outgoing.address import BadUrlError, names_its_host, read_address
+from rowcall.core.outgoing.forwarding import OF_CONNECTION
+from rowcall.core.text.interval import parse_interval
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
+IDEMPOTENT = ("GET", "PUT", "DELETE", "QUERY")
+"""Sent twice they do no more than once (RFC 9110, 9.2.2)."""
+FALLBACK_SECONDS = 30.0
+"""Where a directive has no duration that could be read."""
+
+_DIRECTIVE = re.compile(
+    r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
+)
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_UNSENT = re.compile(r"content-(?!type).*|allow|expires|last-modified", re.IGNORECASE)
+_BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDefinition(Record):
+    method: str
+    url: str
+    """Absolute, or with a leading `/` an endpoint of this service."""
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str | None = None
+    """Of the body; None without one."""
+    body: str | None = None
+    timeout: float | None = None
+    """Seconds; None: no limit."""
+    retry_delays: tuple[float, ...] = ()
+    """Seconds before each further attempt."""
+    retry_codes: tuple[int, ...] = ()
+    """Empty: every status that is no success is worth another attempt."""
+    cached: bool = False
+    cache_seconds: float | None = None
+    """None: until the service stops."""
+    hedge: float | None = None
+    """Seconds without an answer after which the same request is sent a second time. None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of one comment."""
+
+    definition: RequestDefinition | None
+    """None: it describes no request."""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    timeout: float | None = None
+    retry_delays: tuple[float, ...] = ()
+    retry_codes: tuple[int, ...] = ()
+    cached: bool = False
+    cache_seconds: float | None = None
+    hedge: float | None = None
+    headers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_definition(comment: str) -> Reading:
+    """Never raises, whatever the comment says."""
+    lines = _BEHIND_LINE.split(comment)
+    draft = _Draft()
+    start = _request_line(lines, draft)
+    if start is None:
+        return Reading(None, ("it has no request line such as GET https://example.net/",))
+    method, _, target = lines[start].strip().partition(" ")
+    url = target.strip().partition(" ")[0]
+    if method.upper() not in METHODS:
+        return Reading(None, (f"'{method}' is none of {', '.join(METHODS)}",))
+    if not url:
+        return Reading(None, (f"{method} has no URL",))
+    if not url.startswith("/") and names_its_host(url):
+        try:
+            read_address(url)
+        except BadUrlError as error:
+            draft.problems.append(f"{url} cannot be called: {error}")
+    body = _read_head(lines, start + 1, draft)
+    return Reading(_definition(method.upper(), url, body, draft), tuple(draft.problems))
+
+
+def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
+    """What is wrong with the comments of composite types that describe requests."""
+    for info in types:
+        if info.kind is TypeKind.COMPOSITE and info.comment:
+            reading = read_definition(info.comment)
+            yield from (Diagnostic(f"type {info.display}", None, problem) for problem in reading.problems)
+
+
+def _request_line(lines: list[str], draft: _Draft) -> int | None:
+    """Directives, remarks and empty lines may stand in front of it."""
+    for index, line in enumerate(lines):
+        text = line.strip()
+        if not text or _is_directive(text, draft) or text.startswith("#"):
+            continue
+        return index
+    return None
+
+
+def _read_head(lines: list[str], start: int, draft: _Draft) -> str | None:
+    """Headers and directives up to an empty line; what follows is the body, as it is written."""
+    for index in range(start, len(lines)):
+        text = lines[index].strip()
+        if not text:
+            body = "".join(lines[index + 1 :])
+            return body if body.strip() else None
+        if not _is_directive(text, draft) and not text.startswith("#"):
+            _read_header(text, draft)
+    return None
+
+
+def _read_header(text: str, draft: _Draft) -> None:
+    name, colon, value = text.partition(":")
+    name = name.strip()
+    if not colon or not _NAME.fullmatch(name):
+        draft.problems.append(f"'{text}' is no header and is left out; an empty line stands in front of a body")
+    elif _UNSENT.fullmatch(name) or name.lower() in OF_CONNECTION:
+        draft.problems.append(f"the header {name} is not sent: the service itself says what a request needs of it")
+    else:
+        draft.headers[name.lower()] = (name, value.strip())
+
+
+def _definition(method: str, url: str, body: str | None, draft: _Draft) -> RequestDefinition:
+    declared = draft.headers.get("content-type")
+    content_type = "application/json" if declared is None else declared[1]
+    if draft.cached and method != "GET":
+        draft.problems.append(f"only answers to GET are kept, not those to {method}")
+        draft.cached, draft.cache_seconds = False, None
+    if draft.hedge is not None and method not in IDEMPOTENT:
+        draft.problems.append(f"{method} is not hedged: what is sent twice may take effect twice")
+        draft.hedge = None
+    return RequestDefinition(
+        method,
+        url,
+        headers=tuple(pair for name, pair in draft.headers.items() if name != "content-type"),
+        content_type=None if body is None else content_type,
+        body=body,
+        timeout=draft.timeout,
+        retry_delays=draft.retry_delays,
+        retry_codes=draft.retry_codes,
+        cached=draft.cached,
+        cache_seconds=draft.cache_seconds,
+        hedge=draft.hedge,
+    )
+
+
+def _is_directive(line: str, draft: _Draft) -> bool:
+    match = _DIRECTIVE.fullmatch(line)
+    if match is None:
+        return False
+    _READERS[match["word"].lower()](match["value"].strip(), draft)
+    return True
+
+
+def _read_timeout(value: str, draft: _Draft) -> None:
+    draft.timeout = _seconds(value, draft)
+
+
+def _read_retry_delay(value: str, draft: _Draft) -> None:
+    delays, _, codes = re.sub(r"\bon\b", "\0", value, count=1, flags=re.IGNORECASE).partition("\0")
+    draft.retry_delays = tuple(_seconds(delay, draft) for delay in _listed(delays))
+    draft.retry_codes = tuple(code for text in _listed(codes) if (code := _status(text, draft)) is not None)
+
+
+def _read_cache(value: str, draft: _Draft) -> None:
+    draft.cached = True
+    draft.cache_seconds = parse_interval(value) if value else None
+    if not value:
+        draft.problems.append("cache has no duration: answers are kept until the service stops")
+    elif draft.cache_seconds is None:
+        draft.problems.append(f"'{value}' is not an interval; nothing is kept")
+        draft.cached = False
+
+
+def _read_hedge(value: str, draft: _Draft) -> None:
+    draft.hedge = parse_interval(value)
+    if draft.hedge is None:
+        draft.problems.append(f"'{value}' is not an interval; the request is sent once")
+
+
+_READERS = {"timeout": _read_timeout, "retry_delay": _read_retry_delay, "cache": _read_cache, "hedge": _read_hedge}
+
+
+def _listed(text: str) -> Iterator[str]:
+    return (part.strip() for part in text.split(",") if part.strip())
+
+
+def _seconds(text: str, draft: _Draft) -> float:
+    seconds = parse_interval(text)
+    if seconds is None:
+        draft.problems.append(f"'{text}' is not an interval; {FALLBACK_SECONDS:g} s are taken")
+        return FALLBACK_SECONDS
+    return seconds
+
+
+def _status(text: str, draft: _Draft) -> int | None:
+    if text.isascii() and text.isdecimal() and 100 <= int(text[:4]) <= 999:
+        return int(text)
+    draft.problems.append(f"'{text}' is no status code")
+    return None

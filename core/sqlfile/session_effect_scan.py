@@ -1,0 +1,182 @@
+"""SQL or PL/pgSQL text → what it may leave in its session, and what it names: judged by its words alone.
+
+Every doubt counts as leaving something. Names are taken without their schema and whatever they stand for: a column
+that is called like a function counts as a call of it. So a verdict of "nothing" can be trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.session_effects import SessionEffect
+from rowcall.core.text.sql_lexer import Kind, tokens
+
+_LOCKS = frozenset(
+    {"pg_advisory_lock", "pg_advisory_lock_shared", "pg_try_advisory_lock", "pg_try_advisory_lock_shared"}
+)
+_SEQUENCE_READERS = frozenset({"currval", "lastval"})
+_TEMPORARY = frozenset({"temp", "temporary"})
+# Of PostgreSQL's own: those that run SQL given as text, and those that change the session in other ways.
+_OPAQUE = frozenset(
+    {
+        "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml", "cursor_to_xmlschema",
+        "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml", "schema_to_xmlschema",
+        "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xmlschema", "database_to_xml_and_xmlschema",
+        "ts_stat", "ts_rewrite", "pg_backup_start", "pg_start_backup", "execute", "discard", "load", "dblink",
+    }
+)  # fmt: skip
+_OPAQUE_BEGINNINGS = ("pg_replication_", "pg_create_", "pg_copy_", "binary_upgrade_", "pg_restore_", "set_config_by_")
+_WORDS = {
+    **dict.fromkeys(_LOCKS, SessionEffect.LOCKS),
+    **dict.fromkeys(_OPAQUE, SessionEffect.ANYTHING),
+    **dict.fromkeys(_TEMPORARY, SessionEffect.TEMPORARY),
+    "listen": SessionEffect.CHANNELS,
+    "hold": SessionEffect.CURSORS,
+    "prepare": SessionEffect.STATEMENTS,
+    "deallocate": SessionEffect.STATEMENTS,
+    "setseed": SessionEffect.SEED,
+}
+_COMMANDS = frozenset(
+    {
+        "alter", "cluster", "comment", "drop", "grant", "import", "reassign", "refresh", "reindex", "repack", "revoke",
+        "security", "vacuum", "create",
+    }
+)  # fmt: skip
+"""First words of commands that change the catalogue, where event triggers may run, or that run what they find there."""
+_WRITES = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
+_OPENERS = frozenset({"begin", "then", "else", "loop", "do", "atomic"})
+"""Words behind which a statement may begin."""
+_LOCAL = frozenset({"true", "'true'", "'t'", "'on'", "'yes'", "'1'"})
+_QUOTES = re.compile(r'""')
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    traces: frozenset[SessionEffect] = frozenset()
+    reads_sequences: bool = False
+    writes: bool = False
+    """It may change a table."""
+    names: frozenset[str] = field(default_factory=frozenset)
+    """Identifiers, unquoted ones in lower case."""
+
+
+def scan(text: str) -> Scan:
+    """One pass over the text."""
+    found = _significant(text)
+    traces: set[SessionEffect] = set()
+    names: set[str] = set()
+    reads = False
+    behind = True
+    for index, (kind, word) in enumerate(found):
+        if kind in (Kind.WORD, Kind.QUOTED_NAME):
+            names.add(word)
+            trace = _WORDS.get(word)
+            if trace is not None:
+                traces.add(trace)
+            elif word in _SEQUENCE_READERS:
+                reads = True
+            elif word == "set_config":
+                if not _is_local(found, index):
+                    traces.add(SessionEffect.SETTINGS)
+            elif word.startswith("pg_temp"):
+                traces.add(SessionEffect.TEMPORARY)
+            elif word.startswith(_OPAQUE_BEGINNINGS):
+                traces.add(SessionEffect.ANYTHING)
+            if behind and kind is Kind.WORD:
+                traces.update(_of_statement(found, index))
+            behind = word in _OPENERS and kind is Kind.WORD
+        else:
+            if word == "\0":
+                traces.add(SessionEffect.ANYTHING)
+            behind = kind is Kind.SEMICOLON or word.endswith(">>")
+    if "pg_settings" in names and "update" in names:
+        traces.add(SessionEffect.SETTINGS)
+    opaque = SessionEffect.ANYTHING in traces
+    return Scan(frozenset(traces), reads or opaque, opaque or not names.isdisjoint(_WRITES), frozenset(names))
+
+
+def _significant(text: str) -> list[tuple[Kind, str]]:
+    """Tokens that mean something. What this cannot read for sure is told as `"\\0"`."""
+    found: list[tuple[Kind, str]] = []
+    for kind, start, end in tokens(text):
+        if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):
+            continue
+        word = text[start:end]
+        if kind is Kind.WORD:
+            word = word.lower()
+        elif kind is Kind.QUOTED_NAME:
+            if word[0] in "uU":
+                kind, word = Kind.OTHER, "\0"
+            else:
+                word = _QUOTES.sub('"', word[1:-1])
+        elif kind is Kind.NAMED:
+            # In a slice, `a[1:n]`, this is a name behind a colon.
+            kind, word = Kind.WORD, word[1:].lower()
+        elif kind is Kind.OTHER:
+            word = word.strip()
+            if not word:
+                continue
+            if word.startswith("/*"):
+                word = "\0"
+        found.append((kind, word))
+    return found
+
+
+def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:
+    """The third argument of this `set_config` says that it ends with the transaction."""
+    depth = 0
+    arguments: list[list[str]] = [[]]
+    for _, word in found[index + 1 :]:
+        if depth == 0 and word != "(":
+            return False
+        if word == "(":
+            depth += 1
+            if depth == 1:
+                continue
+        elif word == ")":
+            depth -= 1
+            if depth == 0:
+                break
+        if depth == 1 and "," in word and word[0] not in "'\"$":
+            pieces = word.split(",")
+            arguments[-1].append(pieces[0].strip())
+            arguments += [[piece.strip()] for piece in pieces[1:]]
+        else:
+            arguments[-1].append(word)
+    else:
+        return False
+    if len(arguments) != 3:
+        return False
+    last = [word for word in arguments[2] if word]
+    if last[:1] == ["is_local"]:
+        last = [word for word in last[1:] if word not in (":=", "=>", "=", ">")]
+    return len(last) == 1 and last[0].lower() in _LOCAL
+
+
+def _of_statement(found: Sequence[tuple[Kind, str]], index: int) -> set[SessionEffect]:
+    """What a statement that begins with this word may leave."""
+    word = found[index][1]
+    following = [text for _, text in found[index + 1 : index + 4]]
+    second = following[0].lower() if following else ""
+    if second.startswith((":=", "=", ".", "[")):
+        return set()  # an assignment to a variable of that name
+    if word == "set":
+        if second == "session" and following[1:2] and following[1].lower() == "characteristics":
+            return {SessionEffect.SETTINGS}
+        return set() if second in ("local", "transaction", "constraints") else {SessionEffect.SETTINGS}
+    if word == "reset":
+        return {SessionEffect.SETTINGS}
+    if word == "do" and index + 1 < len(found):
+        kind = found[index + 1][0]
+        opaque = kind in (Kind.STRING, Kind.DOLLAR_STRING) or second == "language"
+        return {SessionEffect.ANYTHING} if opaque else set()
+    if word == "comment" and second != "on":
+        return set()  # a variable
+    if word == "create":
+        rest = [text.lower() for text in following]
+        if _TEMPORARY.intersection(rest):
+            return {SessionEffect.TEMPORARY}
+        return {SessionEffect.ANYTHING}
+    return {SessionEffect.ANYTHING} if word in _COMMANDS else set()

@@ -1,0 +1,293 @@
+"""Everything that SQL can reach → what running it may leave in its session: the verdict for each routine.
+
+The world is closed: a function is judged by its source and by that of all functions, triggers, rules, policies,
+defaults and checks that the names in it can lead to, whichever schema they are in. Dynamic SQL, C outside extensions
+that are known to be harmless, and languages that cannot be read leave anything.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.catalog import Volatility
+from rowcall.core.catalogue.session_effects import Dependencies, SessionEffect, SessionEffects, mark_of
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.sqlfile.session_effect_scan import Scan, scan
+from rowcall.core.sqlfile.source import FileSource
+
+HARMLESS_EXTENSIONS = frozenset(
+    {
+        "btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn",
+        "ltree", "pg_trgm", "pgcrypto", "plpgsql", "seg", "unaccent", "uuid-ossp",
+    }
+)  # fmt: skip
+"""Their C functions only compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueObject:
+    """A function or a relation, as far as this analysis goes.
+
+    texts: the SQL in it. functions, relations: oids of what it leads to without naming it in `texts`; triggers,
+    referenced: the same when it is written. mark: changes with its definition. mention: SQL that names it, as a query.
+    readable: the texts are all there is to it.
+    """
+
+    oid: int
+    names: tuple[str, ...]
+    shown: str
+    texts: tuple[str, ...]
+    mark: str
+    mention: str
+    functions: tuple[int, ...] = ()
+    relations: tuple[int, ...] = ()
+    triggers: tuple[int, ...] = ()
+    referenced: tuple[int, ...] = ()
+    readable: bool = True
+    why: str = ""
+    """Why it is not readable."""
+
+
+Key = tuple[bool, int]
+"""Whether it is a function, and its oid."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyGraphChange:
+    """A world after a change.
+
+    affected: what may be judged differently than before; None: anything.
+    """
+
+    dependency_graph: DependencyGraph
+    affected: frozenset[Key] | None
+
+
+NOT_THERE = SessionEffects(reason="it could not be found where it runs")
+
+
+class DependencyGraph:
+    """All functions and relations that users have made, and what any statement can reach without naming it.
+
+    everywhere: oids of functions behind casts, operators and the like; texts: of checks of domains.
+    """
+
+    def __init__(
+        self,
+        functions: Iterable[CatalogueObject] = (),
+        relations: Iterable[CatalogueObject] = (),
+        everywhere: Sequence[int] = (),
+        texts: Sequence[str] = (),
+        mark: str = "",
+    ) -> None:
+        self.functions = {one.oid: one for one in functions}
+        self.relations = {one.oid: one for one in relations}
+        self._everywhere = CatalogueObject(
+            0, (), "a cast, operator or domain", tuple(texts), mark, "", tuple(everywhere)
+        )
+        self._scans: dict[str, Scan] = {}
+        self._plain: dict[str, bool] = {}
+        """Texts that leave nothing, read no sequence, write nothing, and name nothing of this world."""
+        self._qualified: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
+        self._by_name: defaultdict[str, list[tuple[bool, int]]] = defaultdict(list)
+        for is_function, things in ((True, self.functions), (False, self.relations)):
+            for thing in things.values():
+                self._qualified[is_function, thing.shown].append(thing.oid)
+                for name in thing.names:
+                    self._by_name[name].append((is_function, thing.oid))
+
+    def with_functions(self, changed: Mapping[int, CatalogueObject], removed: Iterable[int]) -> DependencyGraphChange:
+        """After functions have come, gone, or changed in anything but their names."""
+        new = copy.copy(self)
+        new._plain = {}
+        new.functions, gone = dict(self.functions), []
+        new._qualified, new._by_name = self._qualified.copy(), self._by_name.copy()
+        for oid in removed:
+            gone.append(new.functions.pop(oid))
+            new._name(gone[-1], there=False)
+        for oid, thing in changed.items():
+            if oid not in self.functions:
+                new._name(thing, there=True)
+            new.functions[oid] = thing
+        return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
+
+    def _name(self, thing: CatalogueObject, *, there: bool) -> None:
+        """Lists are shared with the world before, so they are made anew. A function comes behind those that are there:
+        their order decides nothing.
+        """
+        oids = self._qualified[True, thing.shown]
+        self._qualified[True, thing.shown] = [*oids, thing.oid] if there else [one for one in oids if one != thing.oid]
+        for name in thing.names:
+            keys, key = self._by_name[name], (True, thing.oid)
+            self._by_name[name] = [*keys, key] if there else [one for one in keys if one != key]
+            if not self._by_name[name]:
+                del self._by_name[name]
+
+    def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
+        """These functions, and all that could lead to one of them. What has never been looked into has led nowhere."""
+        found: set[Key] = set()
+        functions: set[int] = set()
+        relations: set[int] = set()
+        names: set[str] = set()
+        pending = [(True, one) for one in changed]
+        everything = [
+            *((True, one) for one in self.functions.values()),
+            *((False, one) for one in self.relations.values()),
+        ]
+        while pending:
+            for is_function, thing in pending:
+                found.add((is_function, thing.oid))
+                (functions if is_function else relations).add(thing.oid)
+                names.update(thing.names)
+            if self._leads(self._everywhere, functions, relations, names):
+                return None
+            everything = [one for one in everything if (one[0], one[1].oid) not in found]
+            pending = [one for one in everything if self._leads(one[1], functions, relations, names)]
+        return frozenset(found)
+
+    def _leads(self, thing: CatalogueObject, functions: set[int], relations: set[int], names: set[str]) -> bool:
+        for text in thing.texts:
+            seen = self._scans.get(text)
+            if seen is not None and not seen.names.isdisjoint(names):
+                return True
+        return not (
+            functions.isdisjoint(thing.functions)
+            and functions.isdisjoint(thing.triggers)
+            and relations.isdisjoint(thing.relations)
+            and relations.isdisjoint(thing.referenced)
+        )
+
+    def called(self, name: str, *, function: bool) -> list[int]:
+        """Oids of what has this name, with its schema."""
+        return self._qualified.get((function, name), [])
+
+    def of_function(self, oid: int) -> SessionEffects:
+        return self.of_functions([oid])
+
+    def of_functions(self, oids: Sequence[int]) -> SessionEffects:
+        """Of all of them together."""
+        alone = self._of_one_alone(oids[0]) if len(oids) == 1 else None
+        if alone is not None:
+            return alone
+        return self._verdict([(True, oid) for oid in oids], ()) if oids else NOT_THERE
+
+    def _of_one_alone(self, oid: int) -> SessionEffects | None:
+        """The verdict on a function that leads nowhere, as most do: what `_verdict` says, in a third of the time.
+
+        None: it may lead somewhere.
+        """
+        thing = self.functions.get(oid)
+        if thing is None or not all(map(self._leads_nowhere, (thing, self._everywhere))):
+            return None
+        mark = mark_of({f"f{oid}": thing.mark}, self._everywhere.mark)
+        return SessionEffects(frozenset(), False, "", Dependencies((oid,), (), mark, (thing.mention,)))
+
+    def _leads_nowhere(self, thing: CatalogueObject) -> bool:
+        if not thing.readable or thing.functions or thing.relations:
+            return False
+        return all(map(self._is_plain, thing.texts))
+
+    def _is_plain(self, text: str) -> bool:
+        known = self._plain.get(text)
+        if known is None:
+            found = self._scan(text)
+            nothing = not (found.traces or found.reads_sequences or found.writes)
+            known = self._plain[text] = nothing and not any(name in self._by_name for name in found.names)
+        return known
+
+    def of_relation(self, oid: int, *, writes: bool = True) -> SessionEffects:
+        return self.of_relations([oid], writes=writes)
+
+    def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
+        return self._verdict([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
+
+    def of_texts(self, texts: Sequence[str]) -> SessionEffects:
+        return self._verdict([], texts)
+
+    def _verdict(
+        self, roots: Sequence[tuple[bool, int]], texts: Sequence[str], *, writes: bool = False
+    ) -> SessionEffects:
+        """writes: tables are written, so that their triggers run, and tables that refer to them are looked at."""
+        traces: set[SessionEffect] = set()
+        reads = False
+        reason = ""
+        seen: set[tuple[bool, int]] = set()
+        pending: list[tuple[bool, int]] = list(roots)
+        own = CatalogueObject(0, (), "its own text", tuple(texts), "", "")
+        things = [self._everywhere, own]
+        while things or pending:
+            if things:
+                thing = things.pop()
+            else:
+                key = pending.pop()
+                if key in seen:
+                    continue
+                seen.add(key)
+                found = (self.functions if key[0] else self.relations).get(key[1])
+                if found is None:
+                    return SessionEffects(reason="something that it needs could not be read")
+                thing = found
+            scans = [self._scan(text) for text in thing.texts]
+            left = set().union(*(one.traces for one in scans)) if scans else set()
+            if not thing.readable:
+                left.add(SessionEffect.ANYTHING)
+            if left - traces and not reason:
+                reason = f"{thing.shown}: {thing.why or ', '.join(sorted(one.value for one in left))}"
+            traces |= left
+            reads = reads or not thing.readable or any(one.reads_sequences for one in scans)
+            if not writes and any(one.writes for one in scans):
+                return self._verdict(roots, texts, writes=True)
+            for one in scans:
+                pending += (key for name in one.names if name in self._by_name for key in self._by_name[name])
+            pending += ((True, oid) for oid in thing.functions)
+            pending += ((False, oid) for oid in thing.relations)
+            if writes:
+                pending += ((True, oid) for oid in thing.triggers)
+                pending += ((False, oid) for oid in thing.referenced)
+        return SessionEffects(frozenset(traces), reads, reason, self._reach(seen) if not traces else Dependencies())
+
+    def _reach(self, seen: Iterable[tuple[bool, int]]) -> Dependencies:
+        functions = tuple(sorted(oid for is_function, oid in seen if is_function))
+        relations = tuple(sorted(oid for is_function, oid in seen if not is_function))
+        mentions = (
+            *(self.functions[oid].mention for oid in functions),
+            *(self.relations[oid].mention for oid in relations),
+        )
+        marks = [(f"f{oid}", self.functions[oid].mark) for oid in functions]
+        marks += [(f"r{oid}", self.relations[oid].mark) for oid in relations]
+        return Dependencies(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
+
+    def remember(self, other: DependencyGraph) -> None:
+        """What has been found in texts then, which says the same now."""
+        self._scans = {
+            text: found
+            for things in (self.functions, self.relations)
+            for thing in things.values()
+            for text in thing.texts
+            if (found := other._scans.get(text)) is not None
+        }
+
+    def _scan(self, text: str) -> Scan:
+        found = self._scans.get(text)
+        if found is None:
+            found = self._scans[text] = scan(text)
+        return found
+
+
+def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by_name: bool = False) -> SessionEffects:
+    """What a run of the endpoint may leave, resolved parameters aside: those have a connection of their own.
+
+    by_name: the world is that of another database than the one that the routine was found in.
+    """
+    routine = endpoint.routine
+    if isinstance(routine.source, FileSource):
+        return dependency_graph.of_texts([statement.text for statement in routine.source.statements])
+    oids = [routine.oid]
+    if by_name:
+        oids = dependency_graph.called(f"{routine.schema}.{routine.name}", function=routine.source is None)
+    if routine.source is None:
+        return dependency_graph.of_functions(oids)
+    return dependency_graph.of_relations(oids, writes=routine.volatility is Volatility.VOLATILE)

@@ -1,0 +1,197 @@
+"""The steps around a run whose answer is kept in the memory of the host, as long as everything is plain: a hit, or a miss
+that nobody else waits for. Whatever else comes of it is for the steps that are given along.
+
+The key of an answer says whose answer it is, and for which values. Each part says what it is and where it ends, so that
+no text a client sends can look like the border of two parts: absent, NULL and an empty text are three keys, and so are
+`ab`, `c` and `a`, `bc` (caching-10).
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
+
+from rowcall.ext.driver.request_context cimport RequestContext
+from rowcall.ext.driver.execution cimport Execution, ExecutionState
+
+from time import monotonic
+
+from rowcall.ext.driver.execution import finished_execution
+
+cdef enum:
+    DIGITS = 24
+
+
+def encode_key(bytes prefix not None, mask, list arguments not None, wanted):
+    """mask: parameters that are present; `arguments` has the text of each. wanted: those that belong to the key."""
+    if mask & ~wanted:
+        arguments = _chosen(mask, arguments, wanted)
+    return _key(prefix, b"%x:" % (mask & wanted), arguments)
+
+
+cdef list _chosen(mask, list arguments, wanted):
+    places = [index for index in range(mask.bit_length()) if mask >> index & 1]
+    return [text for index, text in zip(places, arguments, strict=True) if wanted >> index & 1]
+
+
+cdef bytes _key(bytes prefix, bytes present, list arguments):
+    cdef Py_ssize_t most = PyBytes_GET_SIZE(prefix) + PyBytes_GET_SIZE(present)
+    cdef bytes key, text
+    cdef char *place
+    for one in arguments:
+        most += 1 if one is None else DIGITS + PyBytes_GET_SIZE(<bytes?>one)
+    key = PyBytes_FromStringAndSize(NULL, most)
+    place = PyBytes_AS_STRING(key)
+    memcpy(place, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix))
+    place += PyBytes_GET_SIZE(prefix)
+    memcpy(place, PyBytes_AS_STRING(present), PyBytes_GET_SIZE(present))
+    place += PyBytes_GET_SIZE(present)
+    for one in arguments:
+        if one is None:
+            place[0] = b"-"
+            place += 1
+        else:
+            text = <bytes>one
+            place += snprintf(place, DIGITS, "%zd:", PyBytes_GET_SIZE(text))
+            memcpy(place, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+            place += PyBytes_GET_SIZE(text)
+    return key[:place - PyBytes_AS_STRING(key)]
+
+
+cdef class Lease:
+    """To compute the answer of this name; a base for tickets of `answers`. began: when it was taken. tags: those that
+    were announced."""
+
+    cdef readonly object answers
+    cdef readonly bytes name
+    cdef readonly object number
+    cdef readonly double began
+    cdef public tuple tags
+
+    def __cinit__(self, answers, bytes name, number, double began):
+        self.answers = answers
+        self.name = name
+        self.number = number
+        self.began = began
+        self.tags = ()
+
+
+cdef class CacheLookup:
+    """In front of the run: gives the answer, or takes the lease to make one.
+
+    table: of the answers (`ext.response_cache.table`). seconds: for which a lease lasts; 0: until it ends. longest: bytes of a
+    key that is its own name. unshared: empty, unless some keys are of no use. ticket(answers, name, number, began):
+    makes the ticket. ending: called at the end of the exchange. needless: how many steps are left out for a hit. on_hit,
+    tell: called with the exchange, and with `hit` or `miss`; None. otherwise: the step for everything else.
+    """
+
+    cdef bytes _prefix
+    cdef object _wanted, _begin, _answers, _ticket, _ending, _on_hit, _tell, _otherwise
+    cdef dict _unshared
+    cdef double _seconds
+    cdef Py_ssize_t _longest, _steps_to_skip
+    cdef object _mask
+    cdef bytes _present
+
+    def __init__(self, bytes prefix not None, wanted, table, double seconds, Py_ssize_t longest, dict unshared not None,
+                 answers, lease, ending, Py_ssize_t steps_to_skip, on_hit, tell, otherwise):
+        self._prefix = prefix
+        self._wanted = wanted
+        self._begin = table.begin
+        self._seconds = seconds
+        self._longest = longest
+        self._unshared = unshared
+        self._answers = answers
+        self._ticket = lease
+        self._ending = ending
+        self._steps_to_skip = steps_to_skip
+        self._on_hit = on_hit
+        self._tell = tell
+        self._otherwise = otherwise
+        self._mask = None
+
+    def __call__(self, RequestContext context not None):
+        cdef bytes key
+        cdef double at
+        mask = context.mask
+        if mask is not self._mask and mask != self._mask:
+            # Most requests of an endpoint have the same parameters.
+            if mask & ~self._wanted:
+                return self._otherwise(context)
+            self._mask = mask
+            self._present = b"%x:" % mask
+        key = _key(self._prefix, self._present, context.arguments)
+        if PyBytes_GET_SIZE(key) > self._longest or self._unshared:
+            return self._otherwise(context)
+        at = monotonic()
+        found = self._begin(key, at + self._seconds if self._seconds > 0 else 0.0, at)
+        if type(found) is not int:
+            context.execution = finished_execution(found[0], found[1], found[2])
+            if self._on_hit is not None:
+                self._on_hit(context)
+            if self._tell is not None:
+                self._tell(context, "hit")
+            context.next_step += self._steps_to_skip
+        elif found > 0:
+            context.lease = self._ticket(self._answers, key, found, at)
+            if context.endings is None:
+                context.endings = []
+            context.endings.append(self._ending)
+            if self._tell is not None:
+                self._tell(context, "miss")
+        else:
+            return self._otherwise(context)
+        return None
+
+
+cdef class CacheWriter:
+    """Behind the run: keeps the answer.
+
+    keep: of the table. waiting: empty, unless somebody in this process waits. landed(ticket, entry, flags): called when
+    somebody is to be told. seconds: for which it is one; below 0: until it is forgotten. largest: bytes from which it
+    is none. needs_row, most: that it has a row, and no more than so many; 0: however many. otherwise: the step for
+    everything else.
+    """
+
+    cdef object _keep, _landed, _ending, _otherwise
+    cdef dict _waiting
+    cdef double _seconds
+    cdef Py_ssize_t _largest, _most
+    cdef bint _needs_row
+
+    def __init__(self, keep, dict waiting not None, completed, ending, double seconds, Py_ssize_t largest, bint needs_row,
+                 Py_ssize_t most, otherwise):
+        self._keep = keep
+        self._waiting = waiting
+        self._landed = completed
+        self._ending = ending
+        self._seconds = seconds
+        self._largest = largest
+        self._needs_row = needs_row
+        self._most = most
+        self._otherwise = otherwise
+
+    def __call__(self, RequestContext context not None):
+        cdef Execution execution = context.execution
+        cdef Lease lease
+        cdef list endings = context.endings
+        cdef double at = 0, ends = 0
+        cdef int flags
+        if context.lease is None:
+            return None
+        if (execution is None or execution.state != ExecutionState.DONE or execution.body is None
+                or PyBytes_GET_SIZE(execution.body) >= self._largest or (self._needs_row and execution.rows == 0)
+                or (self._most and execution.rows > self._most) or not isinstance(context.lease, Lease)):
+            return self._otherwise(context)
+        lease = <Lease>context.lease
+        context.lease = None
+        if endings is not None and len(endings) == 1 and endings[0] is self._ending:
+            context.endings = None
+        now = monotonic()
+        if self._seconds >= 0:
+            at = now
+            ends = at + self._seconds
+        entry = (execution.body, execution.rows, execution.is_null, at, ends, 0.0, b"", lease.tags)
+        flags = self._keep(lease.name, lease.number, lease.began, entry, now)
+        if flags or self._waiting:
+            self._landed(lease, entry, flags)
+        return None

@@ -1,0 +1,321 @@
+"""What runs on a connection, and what came of it: a statement, a script of several, one run of either.
+
+Nothing here talks to a server. The states of a request change in `ext.driver.connection`.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport strlen
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter
+from rowcall.ext.base.libpq cimport Oid, PGresult, pq
+
+
+cdef extern from "time.h" nogil:
+    cdef struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *value)
+    int CLOCK_MONOTONIC
+
+
+cdef double now() noexcept nogil:
+    cdef timespec value
+    clock_gettime(CLOCK_MONOTONIC, &value)
+    return value.tv_sec + value.tv_nsec * 1e-9
+
+
+cdef class ServerError:
+    """The fields of an error result that the service uses. `severity` and `sqlstate` are the untranslated ones."""
+
+    def __repr__(self):
+        return f"ServerError({self.severity} {self.sqlstate}: {self.message})"
+
+
+cdef str error_field(const PGresult *result, int code):
+    cdef char *text = pq.resultErrorField(result, code)
+    return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
+
+
+cdef ServerError error_of(const PGresult *result):
+    cdef ServerError error = ServerError.__new__(ServerError)
+    error.severity = error_field(result, c"V") or error_field(result, c"S") or ""
+    error.sqlstate = error_field(result, c"C") or ""
+    error.message = error_field(result, c"M")
+    if error.message is None:
+        error.message = (<bytes>pq.resultErrorMessage(result)).decode("utf-8", "replace").strip()
+    error.detail = error_field(result, c"D")
+    error.hint = error_field(result, c"H")
+    error.context = error_field(result, c"W")
+    error.position = error_field(result, c"P") or error_field(result, c"p")
+    error.source_function = error_field(result, c"R")
+    error.constraint = error_field(result, c"n")
+    error.table = error_field(result, c"t")
+    error.column = error_field(result, c"c")
+    return error
+
+
+cdef class Statement:
+    """What an endpoint runs for one choice of present parameters. Prepared once on each connection, when first used.
+
+    `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
+    old one (driver-27). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
+
+    `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
+    (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
+    `binary` are the places of values that are sent in the binary format of their type.
+
+    `wired`: it is prepared ahead of its first use (`Request.arms`, `Connection.admit`), and never on the way; only
+    connections that have admitted it run it. `armed` is their number.
+    """
+
+    def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
+                 int generation=0, tuple picks=None, tuple types=None, bint guarded=False, tuple binary=None):
+        cdef int index
+        self.id = id
+        self.sql = sql
+        self.nparams = nparams
+        self.renderer = renderer
+        self.repeatable = repeatable
+        self.guarded = guarded
+        self.generation = generation
+        self.name = b"rc%d_%d" % (id, generation)
+        self.picks = picks
+        self.count = nparams if picks is None else len(picks)
+        self.types = types
+        self.binary = binary
+        if binary is not None:
+            self.format_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int))
+            for index in range(self.count):
+                (<int *>PyBytes_AS_STRING(self.format_memory))[index] = (index if picks is None else picks[index]) in binary
+        if picks is not None and any(not -1 <= place < nparams for place in picks):
+            raise ValueError(f"statement {id} takes a value that requests do not have")
+        if types is not None:
+            if len(types) != self.count:
+                raise ValueError(f"statement {id} takes {self.count} values, not {len(types)}")
+            self.type_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(Oid))
+            for index in range(self.count):
+                (<Oid *>PyBytes_AS_STRING(self.type_memory))[index] = <Oid>types[index]
+
+    def next_generation(self):
+        return Statement(
+            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types,
+            self.guarded, self.binary,
+        )
+
+
+cdef class Part:
+    """One statement of a script.
+
+    last: a Sync follows, and what comes behind it is sent when that was answered. fresh: what goes ahead of the call
+    goes ahead of this statement. behind_commit: what has run before it stays. The renderer of the statement makes its
+    part of the body; without one it has none.
+    """
+
+    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False,
+                 bint behind_commit=False):
+        self.statement = statement
+        self.last = last
+        self.fresh = fresh
+        self.first_row_only = first_row_only
+        self.behind_commit = behind_commit
+
+
+cdef class Script(Statement):
+    """Several statements that make one answer, each taking what it needs of the request's values.
+
+    They run in order until one fails. A transaction that they leave open is rolled back. `tail` ends the body.
+    """
+
+    def __init__(self, int id, int nparams, tuple parts not None, bytes tail not None, bint repeatable=False,
+                 int generation=0):
+        cdef Part part
+        Statement.__init__(self, id, b"", nparams, None, repeatable, generation)
+        if not parts or not (<Part?>parts[len(parts) - 1]).last:
+            raise ValueError("the last statement of a script ends its last segment")
+        for part in parts:
+            if part.statement.nparams != nparams:
+                raise ValueError("all statements of a script take the same request")
+        self.parts = parts
+        self.tail = tail
+
+    def next_generation(self):
+        parts = tuple([
+            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only, part.behind_commit)
+            for part in self.parts
+        ])
+        return Script(self.id, self.nparams, parts, self.tail, self.repeatable, self.generation + 1)
+
+
+cdef class Execution:
+    """One run of a statement. The same object carries the answer back; it is used once.
+
+    ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
+    failed_ahead: the error is one of those statements, so the call has not run.
+    arms: a wired statement that is prepared, and not run, between those statements and the call.
+    waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
+    on_done: called with the request once it is DONE, whatever came of it, or before that when it begins to stream; where
+    it has an owner, also when it is given up.
+    on_free: called with the request before that, and only once its connection is through with it.
+    alone: runs on a connection of its own in the hands of the driver, and whoever is told by `on_done` has to judge it.
+    hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
+    can be taken for that of the request before (driver-17).
+    timeout: seconds the server may take, for whoever watches; nothing here acts on it.
+    unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
+    wide_rows: rows are known to be so large that they are better taken one by one.
+    stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
+    flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
+    limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
+    abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
+    first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a renderer.
+    committed: of a script, something of it may have taken effect already.
+    """
+
+    def __cinit__(self):
+        self.steps = self.few_steps
+        self.room = sizeof(self.few_steps)
+
+    def __init__(self, Statement statement not None, list values not None, tuple ahead=None):
+        self.statement = statement
+        self.renderer = statement.renderer
+        if type(statement) is Script:
+            self.script = <Script>statement
+        self.values = values
+        self.ahead = ahead
+        self.state = ExecutionState.WAITING
+        self.loss = Loss.NOT_LOST
+        self.began = now()
+
+    cdef int make_room(self, int room) except -1:
+        """For the steps of the segment that is about to be placed."""
+        if room > self.room:
+            self.many_steps = PyBytes_FromStringAndSize(NULL, room)
+            self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
+            self.room = room
+        return 0
+
+    cdef int start_part(self) except -1:
+        """What comes next belongs to the next statement of the script, or to none."""
+        cdef Part part
+        if self.renderer is not None and not self.has_first:
+            self.has_first = True
+            self.first_rows = self.rows
+            self.first_null = self.is_null
+        self.rows = self.flushed_rows = 0
+        self.plan = None
+        self.is_null = False
+        self.renderer = None
+        if self.part < len(self.script.parts):
+            part = <Part>self.script.parts[self.part]
+            if part.behind_commit:
+                self.committed = True
+            self.renderer = part.statement.renderer
+            self.first_row_only = part.first_row_only
+        return 0
+
+    cdef int wake(self) except -1:
+        waiter = self.waiter
+        if waiter is not None:
+            self.waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        return 0
+
+    cdef int finish(self) except -1:
+        self.state = ExecutionState.DONE
+        self.head_since = 0
+        self.wake()
+        try:
+            if self.on_free is not None:
+                self.on_free(self)
+        finally:
+            self.hand_over()
+        if self.notice_listener is not None:
+            self.notice_listener.end(self.error is None and self.loss == Loss.NOT_LOST)
+        return 0
+
+    cpdef refuse(self, failure):
+        """Ends a request that no connection has taken."""
+        self.failure = failure
+        self.finish()
+
+    cpdef give_back(self):
+        """Ends a request that was waiting and that no connection of its lane can run any more."""
+        self.loss = Loss.NOT_STARTED
+        self.finish()
+    cpdef give_up(self, failure):
+        """Answers whoever waits, although the request is still in flight: what arrives of it is read and dropped.
+
+        Nothing for one that has been answered, or that streams and so has been answered in part.
+        """
+        if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
+            return
+        self.failure = failure
+        if self.state == ExecutionState.SENT:
+            self.state = ExecutionState.DISCARDING
+        self.wake()
+        if self.owner is not None:
+            # Nobody awaits a future: the steps of an exchange go on when this is called (`ext.driver.request_context`).
+            self.hand_over()
+
+    cpdef use(self, Statement statement):
+        """Another form of the statement that it runs, before it is placed."""
+        if self.state != ExecutionState.WAITING or self.script is not None or statement.nparams != self.statement.nparams:
+            raise ValueError("the statement of this request cannot be changed")
+        self.statement = statement
+        self.renderer = statement.renderer
+
+    cpdef hand_over(self):
+        """Tells whoever has set `on_done`, once."""
+        on_done = self.on_done
+        if on_done is not None:
+            self.on_done = None
+            on_done(self)
+
+    @property
+    def elapsed(self):
+        """Seconds since it began, waiting included. A further run of the same may inherit `began`."""
+        return now() - self.began
+
+    @property
+    def finished(self):
+        return self.state == ExecutionState.DONE
+
+    @property
+    def streaming(self):
+        return self.state == ExecutionState.STREAMING
+
+    @property
+    def succeeded(self):
+        """Done, and everything that could fail did not."""
+        return (self.state == ExecutionState.DONE and self.error is None and self.loss == Loss.NOT_LOST
+                and not self.overflowed and self.failure is None)
+
+    @property
+    def age(self):
+        """Seconds since this became the head of its connection; 0 when it is not."""
+        return now() - self.head_since if self.head_since > 0 else 0.0
+
+
+def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
+    """One that looks as if it had run with this result: for answers that come from elsewhere."""
+    cdef Execution execution = Execution.__new__(Execution)
+    execution.state = ExecutionState.DONE
+    execution.loss = Loss.NOT_LOST
+    execution.body = body
+    execution.rows = rows
+    execution.is_null = is_null
+    return execution
+
+
+cdef int check_values(Statement statement, list values) except -1:
+    """Raises ValueError or TypeError for what libpq would send wrongly."""
+    cdef Py_ssize_t count = 0 if values is None else len(values)
+    if count != statement.nparams:
+        raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
+    if statement.binary is not None:
+        values = [None if place in statement.binary else value for place, value in enumerate(values)]
+    for value in values:
+        if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
+            raise ValueError("a value holds a NUL, where libpq would cut it off")
+    return 0

@@ -1,0 +1,228 @@
+"""Exchanges with other servers over HTTP/1.1, as long as they are plain: the head of the answer arrives in one piece and
+says how long the body is.
+
+These are bases: whoever derives from them knows what to do about everything else.
+"""
+
+from rowcall.ext.base.http_heads import plain_head
+
+cdef enum:
+    PAUSE_ABOVE = 262_144
+    NOTHING_SENT = 0
+    NOTHING_BACK = 1
+    HEAD_BACK = 2
+
+IDLE = NOTHING_SENT
+WAITING = NOTHING_BACK
+"""For the final header section."""
+BODY = HEAD_BACK
+CLOSED = 3
+"""What `_state` may be."""
+
+
+cdef class ReceivedBody:
+    """What has arrived of an answer, and whether that is everything.
+
+    source: what it comes from, with `resume_reading()`. on_end: called with this at the end, whichever it is.
+    length: what Content-Length says. buffered: bytes that have not been taken. address: where it came from in the end.
+    """
+
+    def __cinit__(self, source):
+        self._source = source
+        self._chunks = []
+        self.headers = []
+        self.trailers = []
+
+    @property
+    def complete(self):
+        """Everything has arrived; nothing went wrong."""
+        return self._ended and self._error is None
+
+    @property
+    def ended(self):
+        """Nothing more will arrive."""
+        return self._ended
+
+    @property
+    def has_more(self):
+        """Something has arrived that has not been taken."""
+        return len(self._chunks) > 0
+
+    cpdef add(self, data):
+        self._chunks.append(data)
+        self.buffered += len(data)
+        self._wake()
+
+    cpdef end(self, error=None):
+        if self._ended:
+            return
+        self._ended = True
+        self._error = error
+        self._wake()
+        if self.on_end is not None:
+            self.on_end(self)
+
+    cpdef take(self):
+        """What has arrived and not been taken."""
+        chunks = self._chunks
+        self._chunks = []
+        self.buffered = 0
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if self.paused:
+            self.paused = False
+            self._source.resume_reading()
+        return data
+
+    cdef int _wake(self) except -1:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        return 0
+
+
+cdef class BasicHttp1Connection:
+    """One connection. `_received(data)` is called for what is not plain, `_close()` for a connection that is not to be
+    used again.
+
+    on_free: told when it can take another exchange. time: of the event loop.
+    """
+
+    def __init__(self, on_free, time):
+        self._on_free = on_free
+        self.time = time
+        self._sent = True
+        self._keeps = True
+        self.idle_since = time()
+
+    @property
+    def usable(self):
+        """No exchange is under way, and another one may begin."""
+        return self._state == NOTHING_SENT
+
+    cpdef _begin(self, ReceivedBody answer, receiver, bint without_body):
+        self.used += 1
+        self._state = NOTHING_BACK
+        self._parser = None
+        self._head_bytes = 0
+        self._without_body = without_body
+        self._answer = answer
+        self._receiver = receiver
+
+    def data_received(self, bytes data not None):
+        if self._parser is None:
+            if self._state == NOTHING_BACK and not self._without_body and self._take_plain(data):
+                return
+            if self._left:
+                self._take_left(data)
+                return
+        self._received(data)
+
+    cdef bint _take_plain(self, bytes data) except -1:
+        """False: nothing is done."""
+        cdef ReceivedBody answer = self._answer
+        cdef Py_ssize_t length, begin, here
+        plain = plain_head(data)
+        if plain is None or answer is None:
+            return False
+        receiver = self._receiver
+        self._receiver = None
+        answer.status = plain[0]
+        answer.headers = plain[1]
+        answer.length = plain[2]
+        length = plain[2]
+        begin = plain[3]
+        self._state = HEAD_BACK
+        self._keeps = True
+        here = len(data) - begin
+        if here >= length:
+            # Behind a complete answer: that one is good, the connection is not.
+            self._keeps = here == length
+            if length:
+                answer.add(data[begin:begin + length])
+            self._complete()
+        else:
+            self._left = length - here
+            if here:
+                answer.add(data[begin:])
+                self._hold_back(answer)
+        if receiver is not None:
+            receiver.answered(answer)
+        return True
+
+    cdef int _take_left(self, bytes data) except -1:
+        cdef ReceivedBody answer = self._answer
+        if answer is None:
+            return 0
+        if len(data) > self._left:
+            self._keeps = False
+            data = data[:self._left]
+        self._left -= len(data)
+        answer.add(data)
+        if self._left:
+            self._hold_back(answer)
+        else:
+            self._complete()
+        return 0
+
+    cpdef _hold_back(self, ReceivedBody answer):
+        """The server waits while nobody takes what it has sent."""
+        if answer.buffered > PAUSE_ABOVE and self._transport is not None:
+            self._transport.pause_reading()
+            answer.paused = True
+
+    cpdef _complete(self):
+        """The answer is whole."""
+        cdef ReceivedBody answer = self._answer
+        self._answer = None
+        self._parser = None
+        self._state = NOTHING_SENT
+        if answer is not None:
+            answer.end()
+        if not self._sent:
+            # An answer to a request that was not read to its end: the rest of it is in the way.
+            self._keeps = False
+        self._freed()
+
+    cpdef _freed(self):
+        if not self._keeps:
+            self._close()
+        elif self._state == NOTHING_SENT:
+            self.idle_since = self.time()
+            self._on_free(self)
+
+
+cpdef bint stands(int status):
+    """An answer with it leads nowhere else, and has a body."""
+    return (200 <= status < 300 and status != 204 and status != 205) or status >= 400
+
+
+cdef class PendingHttpResponse(PendingWork):
+    """A step that waits for an answer. `_answered_otherwise(answer)` is called for one that is not whole or leads
+    elsewhere, `_count(status)` for one that is sent.
+
+    unwatched: holds this as long as nothing else looks after it. finish(exchange, answer, moment): sends an answer.
+    """
+
+    def __init__(self, context, dict unwatched not None, finish):
+        self.context = context
+        self.unwatched = unwatched
+        self.finish = finish
+
+    cpdef answered(self, ReceivedBody answer):
+        if self._arriving is None and self.context is not None and answer._ended and answer._error is None \
+                and stands(answer.status):
+            self._finish(answer)
+        else:
+            self._answered_otherwise(answer)
+
+    cpdef _finish(self, ReceivedBody answer):
+        self.unwatched.pop(self, None)
+        self._count(answer.status)
+        try:
+            self.finish(self.context, answer, self.moment)
+        except Exception as error:
+            self.fail(error)
+            return
+        self.advance()

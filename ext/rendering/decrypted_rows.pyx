@@ -1,0 +1,55 @@
+"""Opens values before another writer writes them: what is encrypted in the database is told as if it were not.
+
+The row is changed in the result itself, so every format gets it as the server would have sent it. Endpoints that
+decrypt nothing have their writer bare.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.libpq cimport PGresult, pq
+
+
+cdef class DecryptingWriter(BodyWriter):
+    def __init__(self, inner: BodyWriter, openers: tuple) -> None:
+        self._inner = inner
+        self._is_set = inner._is_set
+        self._one_row = inner._one_row
+        self._openers = openers
+
+    def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
+        self._inner.expect(types, names, one_row)
+        self._one_row = one_row
+
+    cdef RowPlan plan_for(self, const PGresult *result):
+        return self._inner.plan_for(result)
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        return self._inner.begin(plan, out)
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        cdef int column
+        cdef int count = min(<int>len(self._openers), pq.nfields(result))
+        for column in range(count):
+            opener = self._openers[column]
+            if opener is not None and not pq.getisnull(result, row, column):
+                self._open(opener, <PGresult *>result, row, column)
+        return self._inner.row(plan, out, result, row, index)
+
+    cdef int _open(self, object opener, PGresult *result, int row, int column) except -1:
+        cdef bytes sealed = PyBytes_FromStringAndSize(
+            pq.getvalue(result, row, column), pq.getlength(result, row, column))
+        cdef bytes opened = opener(sealed)
+        if opened is sealed:
+            return 0
+        # libpq copies the value into memory of the result.
+        if not pq.setvalue(result, row, column, PyBytes_AS_STRING(opened), <int>PyBytes_GET_SIZE(opened)):
+            raise MemoryError("no memory for an opened value")
+        return 0
+
+    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+        return self._inner.end(out, rows)
+
+    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        return self._inner.complete(out, result, rows)

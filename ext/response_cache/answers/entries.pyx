@@ -1,0 +1,205 @@
+"""See entries.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint32_t, uint64_t
+
+from rowcall.ext.response_cache.blocks cimport Place, free_blocks, allocate_block, write
+from rowcall.ext.response_cache.buckets cimport OF_TAG, chain, find, name_of, unchain
+from rowcall.ext.response_cache.layout cimport (
+    ANSWER, BLOCK, FREE, LINK, NODE_BITS, NODES, SLOTS, Answer, Head, Nodes, Region, answer_at, is_over, link_of, nodes_at,
+)
+from rowcall.ext.response_cache.tags cimport drop_mark, tag_named, tie, untie
+
+cdef enum:
+    TICKS = 16        # slots of the wheel for one second
+    SLOTS_AT_ONCE = 64
+    OWN = BLOCK - sizeof(Answer)  # bytes in the first block of an answer, and in each further one
+    FURTHER = BLOCK - LINK
+
+cdef double LAST_END = 1e14
+
+
+cdef uint64_t tick_of(double moment) noexcept nogil:
+    return <uint64_t>(min(moment, LAST_END) * TICKS)
+
+
+cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
+    cdef Head *head = region.head
+    cdef uint64_t tick = tick_of(now)
+    if count >= region.count:
+        return False
+    remove_ended(region, now, tick)
+    while head.room < count and not region.damaged:
+        if head.tick and head.tick < tick:
+            remove_ended(region, now, tick)
+        elif head.oldest:
+            remove(region, head.oldest)
+        elif head.first_mark:
+            drop_mark(region, now)
+        else:
+            # What is not free belongs to answers or marks.
+            region.damaged = True
+    return not region.damaged
+
+
+cdef void remove(Region *region, uint32_t index) noexcept nogil:
+    cdef Head *head = region.head
+    cdef Answer *one = answer_at(region, index)
+    cdef uint32_t slot = one.slot
+    if one.kind != ANSWER or one.blocks == 0 or one.blocks >= region.count or slot >= SLOTS:
+        region.damaged = True
+        return
+    unchain(region, index)
+    if one.older:
+        answer_at(region, one.older).newer = one.newer
+    else:
+        head.oldest = one.newer
+    if one.newer:
+        answer_at(region, one.newer).older = one.older
+    else:
+        head.newest = one.older
+    if one.ends != 0:
+        if one.before:
+            answer_at(region, one.before).behind = one.behind
+        else:
+            region.wheel[slot] = one.behind
+        if one.behind:
+            answer_at(region, one.behind).before = one.before
+    if one.nodes:
+        _remove_nodes(region, one.nodes)
+    one.kind = FREE
+    head.count -= 1
+    free_blocks(region, index, one.last, one.blocks)
+
+
+cdef void _remove_nodes(Region *region, uint32_t block) noexcept nogil:
+    cdef Nodes *nodes
+    cdef uint32_t following, place
+    while block and not region.damaged:
+        nodes = nodes_at(region, block)
+        if nodes.count > NODES:
+            region.damaged = True
+            return
+        for place in range(nodes.count):
+            untie(region, &nodes.nodes[place])
+        following = nodes.next
+        free_blocks(region, block, block, 1)
+        block = following
+
+
+cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept nogil:
+    cdef Head *head = region.head
+    cdef uint32_t index, behind, seen, count = 0
+    cdef int turn
+    if head.tick == 0:
+        return 0
+    if head.tick + SLOTS < tick:
+        head.tick = tick - SLOTS
+    for turn in range(SLOTS_AT_ONCE):
+        if head.tick >= tick or region.damaged:
+            break
+        index = region.wheel[head.tick % SLOTS]
+        seen = 0
+        while index:
+            behind = answer_at(region, index).behind
+            if is_over(answer_at(region, index).ends, now):
+                remove(region, index)
+                count += 1
+            index = behind
+            seen += 1
+            if seen == region.count:
+                region.damaged = True
+                break
+        head.tick += 1
+    return count
+
+
+cdef bint is_whole(Region *region, uint32_t index) noexcept nogil:
+    cdef Answer *one = answer_at(region, index)
+    cdef uint64_t most = OWN + <uint64_t>one.blocks * FURTHER - FURTHER
+    if one.blocks == 0 or one.blocks >= region.count or one.body > most:
+        return False
+    return one.body + one.key + <uint64_t>one.head + one.tags <= most
+
+
+cdef uint32_t insert(
+    Region *region, const uint64_t *name, bytes key, tuple entry, bytes texts, list tags, double now) except? 0:
+    cdef bytes body = <bytes?>entry[0]
+    cdef bytes head = <bytes?>entry[6]
+    cdef uint64_t rows = entry[1]
+    cdef bint is_null = entry[2]
+    cdef double written = entry[3], ends = entry[4], fresh = entry[5]
+    cdef uint64_t length = PyBytes_GET_SIZE(key) + PyBytes_GET_SIZE(head) + PyBytes_GET_SIZE(texts)
+    cdef uint64_t count = 1
+    cdef uint32_t index, block, last, at
+    cdef Answer *one
+    cdef Place place
+    index = find(region, ANSWER, name)
+    if index:
+        remove(region, index)
+    length += PyBytes_GET_SIZE(body)
+    if length > OWN:
+        count += (length - OWN + FURTHER - 1) // FURTHER
+    if not make_room(region, count + len(tags) + (len(tags) + NODES - 1) // NODES, now):
+        return 0
+    index = last = allocate_block(region)
+    for at in range(1, <uint32_t>count):
+        block = allocate_block(region)
+        link_of(region, last)[0] = block
+        last = block
+    one = answer_at(region, index)
+    one.kind, one.last, one.blocks, one.nodes = ANSWER, last, <uint32_t>count, 0
+    one.is_null, one.rows, one.written, one.ends, one.fresh = is_null, rows, written, ends, fresh
+    one.key, one.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
+    one.tags, one.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
+    place.block, place.at = index, sizeof(Answer)
+    # Not by the lengths that stand there now: blocks that are linked in a circle are written to twice.
+    write(region, &place, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+    write(region, &place, PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
+    write(region, &place, PyBytes_AS_STRING(texts), PyBytes_GET_SIZE(texts))
+    write(region, &place, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+    chain(region, index, name)
+    _queue(region, index, now)
+    if tags:
+        _tie_all(region, index, tags)
+    region.head.count += 1
+    return index
+
+
+cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
+    """It is the newest, and ends when it does."""
+    cdef Head *head = region.head
+    cdef Answer *one = answer_at(region, index)
+    cdef uint32_t slot
+    one.older, one.newer = head.newest, 0
+    if one.older:
+        answer_at(region, one.older).newer = index
+    else:
+        head.oldest = index
+    head.newest = index
+    one.slot = one.before = one.behind = 0
+    if one.ends != 0:
+        if head.tick == 0:
+            head.tick = tick_of(now)
+        slot = <uint32_t>(max(tick_of(one.ends), head.tick) % SLOTS)
+        one.slot, one.behind = slot, region.wheel[slot]
+        if one.behind:
+            answer_at(region, one.behind).before = index
+        region.wheel[slot] = index
+
+
+cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:
+    cdef Answer *one = answer_at(region, index)
+    cdef Nodes *nodes = NULL
+    cdef uint32_t node
+    cdef uint64_t[2] name
+    for text in tags:
+        if nodes == NULL or nodes.count == NODES:
+            node = allocate_block(region)
+            nodes = nodes_at(region, node)
+            nodes.next, nodes.count = one.nodes, 0
+            one.nodes = node
+        name_of(region, OF_TAG, <bytes>text, name)
+        node = one.nodes << NODE_BITS | nodes.count
+        nodes.count += 1
+        tie(region, index, node, tag_named(region, name))

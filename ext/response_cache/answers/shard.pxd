@@ -1,0 +1,49 @@
+"""One shard of a table of answers. See `shard.pyx`."""
+
+from libc.stdint cimport int32_t, uint32_t, uint64_t
+
+from rowcall.ext.response_cache.layout cimport Region
+
+
+cdef struct Given:
+    uint64_t rows
+    bint is_null
+    double written
+    double ends
+    double fresh
+
+
+cdef class Shard:
+    """See `table.AnswerTable` for what its methods do."""
+
+    cdef Py_buffer _view
+    cdef Region region
+    cdef int32_t _process
+    cdef object _entry
+    cdef Given _given
+    cdef bytes _body
+    cdef bytes _texts
+    cdef bytes _lines
+
+    cdef int _lock(self) except -1
+    cdef int _unlock(self) except -1
+    cdef int _clear(self) except -1
+    cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept
+    cdef int _copy(self, uint32_t index) except -1
+    cdef object _made(self)
+    cdef bint _is_invalidated(self, list tags, double began) noexcept
+    cdef void _note(self, const uint64_t *name, double now) noexcept
+
+    cdef object find(self, bytes key, double now)
+    cdef object begin(self, bytes key, double ends, double now, bint fresh)
+    cdef bint has(self, bytes key, uint64_t number) except -1
+    cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2
+    cdef bint put(self, bytes key, entry, double began, double now) except -1
+    cdef int drop(self, bytes key, uint64_t number) except? -2
+    cdef object forget(self, bytes key, double now, bint noted)
+    cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1
+    cdef int invalidate_all(self, bytes prefix) except -1
+    cdef int prune(self, double now) except -1
+    cdef int retire(self) except -1
+    cdef int release_process(self, int process) except -1
+    cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept

@@ -1,0 +1,391 @@
+"""One shard of a table of answers: each operation whole, under its lock.
+
+An operation holds the lock while it looks or writes, for a microsecond and the time that it takes to copy the body;
+nothing is ever waited for inside, and nothing made that could start the collector of cycles, whose finalizers may want
+the lock too. So what one process has written or forgotten, the next one to ask sees. The lock is robust: when a process
+dies in it, the next one clears the shard, and so does who finds it damaged. That loses answers, and a lease that is gone
+only means that its answer is not kept; nothing that was forgotten comes back.
+"""
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from rowcall.ext.response_cache.blocks cimport Place, is_there, read, skip
+from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find, find_answer, name_of
+from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
+from rowcall.ext.response_cache.layout cimport (
+    ANSWER, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, Answer, Head, Lease, Region, answer_at, is_over, node_at,
+    rowcall_lock, tag_at,
+)
+from rowcall.ext.response_cache.leases cimport (
+    AWAITED_BIT, NOBODY, release_lease, release_leases_of, lease_of, find_own_lease, acquire_lease,
+)
+from rowcall.ext.response_cache.tags cimport is_marked, mark, tag_named
+
+from os import urandom
+from time import monotonic
+
+cdef extern from "<errno.h>" nogil:
+    int EOWNERDEAD
+
+cdef extern from "robust_lock.h" nogil:
+    int rowcall_lock_init(rowcall_lock *)
+    int rowcall_lock_take(rowcall_lock *)
+    void rowcall_lock_mend(rowcall_lock *)
+    void rowcall_lock_give(rowcall_lock *)
+
+cdef enum:
+    MOST_ROWS = 512
+    BUCKETS_AT_ONCE = 4096
+    READY = 0x326e7377  # another one for another layout
+    FORGOTTEN_BIT = 2
+
+GONE = NOBODY
+AWAITED, FORGOTTEN = AWAITED_BIT, FORGOTTEN_BIT
+
+
+cdef uint64_t _rows_for(uint64_t size) noexcept:
+    cdef uint64_t rows = size >> 14
+    return MOST_ROWS if rows > MOST_ROWS else (64 if rows < 64 else rows)
+
+
+cdef uint32_t _buckets_for(uint64_t size) noexcept:
+    """One for four blocks."""
+    cdef uint32_t buckets = 64
+    while <uint64_t>buckets * BLOCK * 4 < size and buckets < (1 << 26):
+        buckets *= 2
+    return buckets
+
+
+cdef class Shard:
+
+    def __cinit__(self, memory not None, int process, type entry not None):
+        cdef Region *region = &self.region
+        cdef uint64_t size, begin
+        PyObject_GetBuffer(memory, &self._view, PyBUF_WRITABLE)
+        size = self._view.len
+        self._process = process
+        self._entry = entry
+        region.rows = _rows_for(size)
+        region.mask = _buckets_for(size) - 1
+        region.head = <Head *>self._view.buf
+        region.leases = <Lease *>(<char *>self._view.buf + HEAD)
+        region.wheel = <uint32_t *>(region.leases + region.rows * PLACES)
+        region.buckets = region.wheel + SLOTS
+        begin = <char *>(region.buckets + region.mask + 1) - <char *>self._view.buf
+        begin = (begin + BLOCK - 1) // BLOCK * BLOCK
+        region.blocks = <char *>self._view.buf + begin
+        region.count = <uint32_t>min((size - begin) // BLOCK, <uint64_t>1 << (32 - NODE_BITS))
+        if region.head.ready == 0:
+            self._make_ready(size)
+        elif region.head.ready != READY or region.head.size != size:
+            raise ValueError("this memory holds no answers, or those of another version or size; give it away")
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self._view)
+
+    def _make_ready(self, uint64_t size):
+        """Whoever died while doing so has written to the head only."""
+        cdef Head *head = self.region.head
+        cdef int failure
+        memset(head, 0, sizeof(Head))
+        failure = rowcall_lock_init(&head.lock)
+        if failure:
+            raise OSError(failure, "the lock of the answers")
+        secret = urandom(16)
+        memcpy(head.secret, PyBytes_AS_STRING(secret), 16)
+        head.size = size
+        head.fresh = 1
+        head.room = self.region.count - 1
+        head.ready = READY
+
+    cdef int _lock(self) except -1:
+        cdef int failure = rowcall_lock_take(&self.region.head.lock)
+        if failure == EOWNERDEAD:
+            # It may have been in the middle of anything.
+            self._clear()
+            rowcall_lock_mend(&self.region.head.lock)
+        elif failure:
+            raise OSError(failure, "the lock of the answers")
+        return 0
+
+    cdef int _unlock(self) except -1:
+        if self.region.damaged:
+            self._clear()
+        rowcall_lock_give(&self.region.head.lock)
+        return 0
+
+    cdef int _clear(self) except -1:
+        cdef Region *region = &self.region
+        cdef Head *head = region.head
+        memset(region.leases, 0, region.rows * PLACES * sizeof(Lease))
+        memset(region.wheel, 0, SLOTS * sizeof(uint32_t))
+        memset(region.buckets, 0, (<size_t>region.mask + 1) * sizeof(uint32_t))
+        head.fresh = 1
+        head.room = region.count - 1
+        head.free = head.oldest = head.newest = head.first_mark = head.last_mark = head.marks = 0
+        head.count = head.tick = 0
+        head.floor = monotonic()
+        region.damaged = False
+        return 0
+
+    cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept:
+        """The answer, unless it has ended."""
+        cdef uint32_t index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        return 0 if index and is_over(answer_at(&self.region, index).ends, now) else index
+
+    cdef int _copy(self, uint32_t index) except -1:
+        """For `_made`, which follows without the lock."""
+        cdef Answer *one = answer_at(&self.region, index)
+        cdef Place place
+        if self.region.damaged or not is_whole(&self.region, index):
+            self.region.damaged = True
+            return 0
+        self._given.rows, self._given.is_null = one.rows, one.is_null != 0
+        self._given.written, self._given.ends, self._given.fresh = one.written, one.ends, one.fresh
+        self._body = PyBytes_FromStringAndSize(NULL, one.body)
+        self._lines = self._texts = b""
+        place.block, place.at = index, sizeof(Answer)
+        skip(&self.region, &place, one.key)
+        if one.head:
+            self._lines = PyBytes_FromStringAndSize(NULL, one.head)
+            read(&self.region, &place, PyBytes_AS_STRING(self._lines), one.head)
+        if one.tags:
+            self._texts = PyBytes_FromStringAndSize(NULL, one.tags)
+            read(&self.region, &place, PyBytes_AS_STRING(self._texts), one.tags)
+        read(&self.region, &place, PyBytes_AS_STRING(self._body), one.body)
+        if self.region.damaged:
+            self._body = None
+        return 0
+
+    cdef object _made(self):
+        """The answer that has been copied, as a tuple; None."""
+        cdef Given given = self._given
+        cdef bytes body = self._body
+        cdef bytes head = self._lines
+        cdef bytes texts = self._texts
+        self._body = self._lines = self._texts = None
+        if body is None:
+            return None
+        tags = tuple(texts.decode("utf-8", "replace").split("\n")) if texts else ()
+        values = (body, given.rows, given.is_null, given.written, given.ends, given.fresh, head, tags)
+        return tuple.__new__(self._entry, values)
+
+    cdef bint _is_invalidated(self, list tags, double began) noexcept:
+        """What was begun then may be older than a forgetting of one of its tags."""
+        cdef uint64_t[2] name
+        for text in tags:
+            name_of(&self.region, OF_TAG, <bytes>text, name)
+            if is_marked(&self.region, name, began):
+                return True
+        return len(tags) > 0 and began <= self.region.head.floor
+
+    cdef void _note(self, const uint64_t *name, double now) noexcept:
+        """That it was forgotten."""
+        cdef uint32_t index = find(&self.region, TAG, name)
+        if index == 0 and make_room(&self.region, 1, now):
+            # What made room may have changed the buckets, not this name.
+            index = tag_named(&self.region, name)
+        if index:
+            mark(&self.region, index, now)
+        elif now > self.region.head.floor:
+            self.region.head.floor = now
+
+    cdef object find(self, bytes key, double now):
+        cdef uint64_t[2] name
+        cdef uint32_t index
+        name_of(&self.region, OF_KEY, key, name)
+        self._lock()
+        try:
+            index = self._found(name, key, now)
+            if index:
+                self._copy(index)
+        finally:
+            self._unlock()
+        return self._made() if index else None
+
+    cdef object begin(self, bytes key, double ends, double now, bint fresh):
+        cdef uint64_t[2] name
+        cdef uint32_t index
+        cdef int64_t number = 0
+        name_of(&self.region, OF_KEY, key, name)
+        self._lock()
+        try:
+            index = self._found(name, key, now)
+            if index and fresh and is_over(answer_at(&self.region, index).fresh, now):
+                index = 0
+            if index:
+                self._copy(index)
+                if self._body is None:
+                    index = 0
+                    number = -1
+            else:
+                number = acquire_lease(&self.region, name, self._process, ends, now)
+        finally:
+            self._unlock()
+        return self._made() if index else number
+
+    cdef bint has(self, bytes key, uint64_t number) except -1:
+        cdef uint64_t[2] name
+        cdef Lease *found
+        name_of(&self.region, OF_KEY, key, name)
+        self._lock()
+        found = find_own_lease(&self.region, name, self._process, number)
+        self._unlock()
+        return found != NULL
+
+    cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2:
+        cdef uint64_t[2] name
+        cdef int flags
+        cdef tuple values = _values(entry)
+        cdef list tags = [tag.encode() for tag in values[7]] if values[7] else []
+        cdef bytes texts = b"\n".join(tags) if tags else b""
+        name_of(&self.region, OF_KEY, key, name)
+        self._lock()
+        try:
+            flags = release_lease(find_own_lease(&self.region, name, self._process, number))
+            if flags == NOBODY:
+                return flags
+            if tags and self._is_invalidated(tags, began):
+                return flags | FORGOTTEN_BIT
+            if values[4] == 0 or values[4] > values[3]:
+                insert(&self.region, name, key, values, texts, tags, now)
+            return flags
+        finally:
+            self._unlock()
+
+    cdef bint put(self, bytes key, entry, double began, double now) except -1:
+        cdef uint64_t[2] name
+        cdef uint64_t[2] mark
+        cdef tuple values = _values(entry)
+        cdef list tags = [tag.encode() for tag in values[7]] if values[7] else []
+        cdef bytes texts = b"\n".join(tags) if tags else b""
+        name_of(&self.region, OF_KEY, key, name)
+        name_of(&self.region, OF_MARK, key, mark)
+        self._lock()
+        try:
+            if self.region.head.retired or began <= self.region.head.floor or is_marked(&self.region, mark, began):
+                return False
+            if self._is_invalidated(tags, began):
+                return False
+            return insert(&self.region, name, key, values, texts, tags, now) != 0 and not self.region.damaged
+        finally:
+            self._unlock()
+
+    cdef int drop(self, bytes key, uint64_t number) except? -2:
+        cdef uint64_t[2] name
+        cdef int flags
+        name_of(&self.region, OF_KEY, key, name)
+        self._lock()
+        flags = release_lease(find_own_lease(&self.region, name, self._process, number))
+        self._unlock()
+        return flags
+
+    cdef object forget(self, bytes key, double now, bint noted):
+        cdef uint64_t[2] name
+        cdef uint64_t[2] mark
+        cdef uint32_t index
+        cdef int flags
+        cdef bint found
+        name_of(&self.region, OF_KEY, key, name)
+        name_of(&self.region, OF_MARK, key, mark)
+        self._lock()
+        index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        found = index != 0 and not is_over(answer_at(&self.region, index).ends, now)
+        if index:
+            remove(&self.region, index)
+        flags = release_lease(lease_of(&self.region, name))
+        if noted:
+            self._note(mark, now)
+        self._unlock()
+        return found, flags != NOBODY and (flags & AWAITED_BIT) != 0
+
+    cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1:
+        cdef uint64_t[2] name
+        cdef uint32_t index, answer
+        cdef int count = 0, turn
+        name_of(&self.region, OF_TAG, tag, name)
+        self._lock()
+        self._note(name, now)
+        more[0] = False
+        for turn in range(most):
+            index = find(&self.region, TAG, name)
+            if index == 0 or tag_at(&self.region, index).first == 0 or self.region.damaged:
+                break
+            answer = node_at(&self.region, tag_at(&self.region, index).first).answer
+            count += not is_over(answer_at(&self.region, answer).ends, now)
+            remove(&self.region, answer)
+        else:
+            more[0] = True
+        self._unlock()
+        return count
+
+    cdef int invalidate_all(self, bytes prefix) except -1:
+        cdef uint64_t bucket = 0, end
+        while bucket <= self.region.mask:
+            end = min(bucket + BUCKETS_AT_ONCE, <uint64_t>self.region.mask + 1)
+            self._lock()
+            while bucket < end and not self.region.damaged:
+                self._invalidate_bucket(<uint32_t>bucket, prefix)
+                bucket += 1
+            if self.region.damaged:
+                # That clears it.
+                bucket = <uint64_t>self.region.mask + 1
+            self._unlock()
+        return 0
+
+    cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept:
+        cdef Region *region = &self.region
+        cdef uint32_t index = region.buckets[bucket], behind, seen = 0
+        cdef Place place
+        while index:
+            behind = answer_at(region, index).chain
+            place.block, place.at = index, sizeof(Answer)
+            if (answer_at(region, index).kind == ANSWER and answer_at(region, index).key >= PyBytes_GET_SIZE(prefix)
+                    and is_there(region, &place, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix))):
+                remove(region, index)
+                # Its tags may have stood behind it.
+                behind = region.buckets[bucket]
+                seen = 0
+            index = behind
+            seen += 1
+            if seen == region.count or region.damaged:
+                region.damaged = True
+                return
+
+    cdef int prune(self, double now) except -1:
+        cdef uint64_t tick = tick_of(now) + 1
+        cdef Head *head = self.region.head
+        cdef int count = 0
+        cdef bint more = True
+        while more:
+            self._lock()
+            count += remove_ended(&self.region, now, tick)
+            more = head.tick != 0 and head.tick < tick and not self.region.damaged
+            if not more and head.tick:
+                # In the slot of this moment there are others.
+                head.tick = tick - 1
+            self._unlock()
+        return count
+
+    cdef int retire(self) except -1:
+        self._lock()
+        self.region.head.retired = 1
+        self._clear()
+        self._unlock()
+        return 0
+
+    cdef int release_process(self, int process) except -1:
+        self._lock()
+        release_leases_of(&self.region, process)
+        self._unlock()
+        return 0
+
+
+cdef tuple _values(entry):
+    """Of an entry, which is no mere tuple."""
+    if not isinstance(entry, tuple) or len(entry) != 8:
+        raise TypeError("this is no answer")
+    return <tuple>entry

@@ -1,0 +1,159 @@
+"""What a successful sign-in, a refresh and a sign-out send: cookies, or tokens as JSON (sign-in-27 to sign-in-34)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import orjson
+
+from rowcall.core.auth.claims import SIGNED_IN_AT, Claim, lifetime
+from rowcall.core.auth.cookies import end_session, set_session
+from rowcall.core.auth.login import LoginRow
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
+from rowcall.core.auth.token_families import Mark
+from rowcall.core.errors.problems import Problem
+from rowcall.service.identity.refresh_token_use import new_mark
+from rowcall.service.identity.session_cookies import Headers, cookie_headers, with_fields
+from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.request_context.request_context import RequestContext
+
+NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
+"""With every token (RFC 6749, section 5.1)."""
+
+
+class CredentialIssuer:
+    def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
+        self._schemes = options.schemes
+        self._single_use = options.single_use
+        self._notes_time = options.notes_time
+        self._longest = options.longest_session
+        self._sessions = sessions
+
+    def sign_in(
+        self,
+        context: RequestContext,
+        row: LoginRow,
+        headers: Headers,
+        body: tuple[str, bytes] | None,
+        *,
+        anew: bool = True,
+    ) -> None:
+        """body: content type and content, for a sign-in by cookie. anew: the user has shown now who he is. From here on
+        the request counts as his.
+
+        Raises:
+            Problem: the row names an unknown scheme (404), or there is none to sign in with, or the session would be
+                too large.
+        """
+        scheme = self._chosen(context, row)
+        if self._notes_time and anew:
+            others = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
+            row = replace(row, claims=(*others, (SIGNED_IN_AT, str(int(time.time())))))
+        context.user = self._sessions.user(row.claims, scheme.name)
+        if not isinstance(scheme, CookieScheme):
+            self.send_tokens(context, scheme, row.claims, headers)
+            return
+        now = time.time()
+        value = self._sessions.cookies[scheme.name].issue(row.claims, now, lifetime(row.claims, now, scheme.valid))
+        secure = self._sessions.secures(scheme, context.scope)
+        cookies = set_session(scheme, value, secure=secure)
+        self._check_size(sum(len(cookie.partition(";")[0]) + len("; ") for cookie in cookies))
+        fields = with_fields(headers, cookie_headers(cookies))
+        if body is None:
+            context.protocol.response_empty(200, fields)
+        else:
+            context.protocol.response_bytes(200, [("content-type", body[0]), *fields], body[1])
+
+    def _chosen(self, context: RequestContext, row: LoginRow) -> Scheme:
+        if row.scheme is not None:
+            named = self._schemes.named(row.scheme)
+            if named is None:
+                raise Problem(404, f"there is no sign-in scheme {row.scheme[:100]!r}")
+            return named
+        main_jwt = None if self._schemes.main_jwt is None else self._schemes.named(self._schemes.main_jwt)
+        scheme = main_jwt or self._sessions.scheme_of(context.scope)
+        if scheme is None:
+            raise Problem(
+                500, "no sign-in scheme is on: Auth:CookieAuth, Auth:BearerTokenAuth and Auth:JwtAuth are off"
+            )
+        return scheme
+
+    def send_tokens(
+        self,
+        context: RequestContext,
+        scheme: BearerScheme | JwtScheme,
+        claims: tuple[Claim, ...],
+        headers: Headers,
+        mark: Mark | None = None,
+    ) -> None:
+        """mark: of the refresh token; None: it is the first of its sign-in."""
+        written = (mark or new_mark()).text if self._single_use else None
+        if isinstance(scheme, JwtScheme):
+            content_type, content = "application/json", self._signed(scheme, claims, written)
+        else:
+            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, written)
+        fields = [("content-type", content_type), *with_fields(headers, NOT_STORED)]
+        context.protocol.response_bytes(200, fields, orjson.dumps(content))
+
+    def _check_size(self, size: int) -> None:
+        """Raises `Problem` for a session that no request could bring along."""
+        if size > self._longest:
+            raise Problem(
+                500,
+                f"the claims of this sign-in make a session of {size} characters, and a request may bring "
+                f"{self._longest}: every column of the login row is a claim",
+            )
+
+    def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
+        now = time.time()
+        expire = lifetime(claims, now, scheme.expire)
+        access = self._sessions.access[scheme.name].issue(claims, now, expire)
+        self._check_size(len(access))
+        return {
+            "tokenType": "Bearer",
+            "accessToken": access,
+            "expiresIn": int(expire),
+            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, expire, mark),
+        }
+
+    def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
+        """What is left of the lifetimes in whole seconds, after signing: usually one less (sign-in-30)."""
+        tokens = self._sessions.signed[scheme.name]
+        began = time.time()
+        expire, refresh_expire = (lifetime(claims, began, each) for each in (scheme.expire, scheme.refresh_expire))
+        access = tokens.sign(claims, began, expire)
+        self._check_size(len(access))
+        refresh = tokens.sign_refresh(claims, began, refresh_expire, mark)
+        spent = time.time() - began
+        return {
+            "accessToken": access,
+            "refreshToken": refresh,
+            "tokenType": "Bearer",
+            "expiresIn": max(0, int(expire - spent)),
+            "refreshExpiresIn": max(0, int(refresh_expire - spent)),
+        }
+
+    def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
+        """Ends the sessions of these schemes, or of the one that authenticates this request. Tokens end by themselves.
+
+        Raises:
+            Problem: 500 for a scheme that does not exist.
+        """
+        named: list[Scheme | None] = [self._known(name) for name in dict.fromkeys(names)]
+        schemes = named or [self._sessions.scheme_of(context.scope)]
+        present = cookie_header(context.scope.headers)
+        cookies = [
+            cookie
+            for scheme in schemes
+            if isinstance(scheme, CookieScheme)
+            for cookie in end_session(scheme, present, secure=self._sessions.secures(scheme, context.scope))
+        ]
+        context.protocol.response_empty(200, with_fields(headers, cookie_headers(cookies)) if cookies else headers)
+
+    def _known(self, name: str) -> Scheme:
+        scheme = self._schemes.named(name)
+        if scheme is None:
+            raise Problem(500, f"the routine signs out of {name[:100]!r}, and there is no such scheme")
+        return scheme

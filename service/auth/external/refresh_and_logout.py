@@ -1,0 +1,109 @@
+"""After a sign-in through others: the provider is asked again, or told of the end (RP-Initiated Logout)."""
+
+from __future__ import annotations
+
+import logging
+
+import orjson
+
+from rowcall.core.auth.cookies import end_session
+from rowcall.core.auth.external.authorization import with_query
+from rowcall.core.auth.external.options import ExternalOptions, Provider
+from rowcall.core.auth.schemes import CookieScheme
+from rowcall.core.errors.problems import unauthorized
+from rowcall.service.auth.antiforgery import caller
+from rowcall.service.auth.external.login_state import digest_of
+from rowcall.service.auth.external.profiles import Profile, Profiles
+from rowcall.service.auth.external.provider_client import ProviderError, RefusedByProviderError
+from rowcall.service.auth.external.shared_refreshes import SharedRefreshes
+from rowcall.service.auth.external.sign_in_result import SignInResult
+from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
+from rowcall.service.identity.session_cookies import cookie_headers
+from rowcall.service.identity.sessions import cookie_header
+from rowcall.service.log.entry import one_line
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.request_context import RequestContext
+
+log = logging.getLogger("rowcall")
+
+
+class RefreshAndLogout:
+    """One provider in one worker."""
+
+    def __init__(
+        self,
+        options: ExternalOptions,
+        provider: Provider,
+        services: Services,
+        profiles: Profiles,
+        outcome: SignInResult,
+        kept: StoredTokens,
+        keys: Keys,
+    ) -> None:
+        self._options = options
+        self._provider = provider
+        self._challenge = services.options.auth.schemes.challenge
+        self._identity = services.auth
+        self._sessions = services.auth.sessions
+        self._profiles = profiles
+        self._outcome = outcome
+        self._kept = kept
+        self._shared = SharedRefreshes(services.host, keys, provider.key)
+
+    async def refresh(self, context: RequestContext) -> None:
+        """The provider is asked again who it is, and the operator's command what he may do."""
+        scope = context.scope
+        self._outcome.refuse_foreign(scope)
+        user = await caller(context, self._identity)
+        kept = await self._kept.read(scope)
+        if user is None or kept is None or kept.refresh is None or kept.user != digest_of(user):
+            raise unauthorized(self._challenge, "no token of the provider belongs to this session")
+        token, identity, subject = kept.refresh, kept.identity, kept.subject
+
+        async def ask() -> Profile:
+            return await self._profiles.by_refresh_token(token, identity, subject)
+
+        try:
+            profile = await self._shared.once(token, ask)
+            await self._outcome.reach(context, profile, user, None, [])
+        except RefusedByProviderError as error:
+            log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))
+            problem = unauthorized(self._challenge, "the provider does not renew this sign-in")
+            problem.headers = (*problem.headers, *(("set-cookie", cookie) for cookie in self._kept.forget(scope)))
+            raise problem from None
+        except ProviderError as error:
+            self._outcome.fail(context, error, [])
+
+    async def leave(self, context: RequestContext) -> None:
+        """Ends the session here, the tokens at the provider, and leads the browser to where it ends the one there."""
+        scope = context.scope
+        self._outcome.refuse_foreign(scope)
+        kept = await self._kept.read(scope)
+        location = await self._told_goodbye(kept, self._outcome.origin(scope) + self._options.return_to)
+        cookies = self._kept.forget(scope) if kept is not None else []
+        scheme = self._sessions.scheme_of(scope)
+        if isinstance(scheme, CookieScheme):
+            secure = self._sessions.secures(scheme, scope)
+            cookies += end_session(scheme, cookie_header(scope.headers), secure=secure)
+        headers = cookie_headers(cookies)
+        if "application/json" in (scope.headers.get("accept") or ""):
+            body = orjson.dumps({"location": location})
+            context.protocol.response_bytes(200, [("content-type", "application/json"), *headers], body)
+        else:
+            context.protocol.response_empty(303, [("location", location), *headers])
+
+    async def _told_goodbye(self, kept: StoredToken | None, home: str) -> str:
+        """Where the browser goes next. A provider that does not answer keeps nobody signed in here."""
+        try:
+            addresses = await self._profiles.addresses()
+            if kept is not None and kept.refresh is not None:
+                await self._profiles.revoke(kept.refresh)
+        except ProviderError as error:
+            log.warning("%s has not been told of a sign-out: %s", self._provider.key, one_line(str(error)))
+            return home
+        if addresses.logout is None:
+            return home
+        asked = {"client_id": self._provider.client_id, "post_logout_redirect_uri": home}
+        hint = {"id_token_hint": kept.identity} if kept is not None and kept.identity is not None else {}
+        return with_query(addresses.logout, {**hint, **asked})

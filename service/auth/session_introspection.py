@@ -1,0 +1,113 @@
+"""The commands behind API keys and sessions that can be ended (`service.identity.introspected_sessions`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.login import Cell, LoginRowError, read_login_row
+from rowcall.core.auth.options import LoginOptions
+from rowcall.core.errors.problems import Problem
+from rowcall.service.auth.commands import Command
+from rowcall.service.identity.introspected_sessions import IntrospectedSessions
+from rowcall.service.request_context.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+    from rowcall.service.pipeline.services import Services
+
+SESSIONS_ENDED = "sessions-ended"
+"""Topic of the bus: what is remembered of sessions is out of date."""
+
+_ADDRESS = 2
+"""Number of the client's address in the command that looks up keys."""
+
+log = logging.getLogger("rowcall")
+
+
+def connect_sessions(services: Services) -> None:
+    """Gives sessions what they ask by, where there is anything to ask."""
+    sessions, options = services.auth.sessions, services.options.auth
+    if not isinstance(sessions, IntrospectedSessions):
+        return
+    if options.api_keys is not None:
+        find = Command("Auth:ApiKey:Command", options.api_keys.command, services)
+
+        async def look_up(context: RequestContext, digest: str) -> tuple[Claim, ...] | None:
+            address = services.auth.address(context.scope)
+            rows = await find.run(context, [digest, None if address is None else address.decode()])
+            try:
+                return _claims(rows[0] if rows else [], options.login)
+            except LoginRowError as error:
+                log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
+                raise Problem(500, "an API key cannot be looked up; the log of the service says why") from None
+
+        key_sql, key_takes = numbered(options.api_keys.command)
+
+        async def watch_key(digest: str, address: str | None) -> bool:
+            known = {1: digest, _ADDRESS: address}
+            async with services.database.maintenance_connection() as connection:
+                cursor = psycopg.AsyncRawCursor(connection)
+                await cursor.execute(key_sql.encode(), [known.get(number) for number in key_takes])
+                cells = _first_row(cursor.pgresult)
+            try:
+                return _claims(cells, options.login) is not None
+            except LoginRowError as error:
+                log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
+                return False
+
+        sessions.look_up, sessions.watch_key = look_up, watch_key
+        sessions.looks_at = services.auth.address if _ADDRESS in find.takes else None
+    if options.session_check is not None:
+        ask = Command("Auth:SessionCheckCommand", options.session_check.command, services)
+
+        async def check(context: RequestContext, number: str, owner: str) -> bool:
+            rows = await ask.run(context, [number, owner])
+            return bool(rows and rows[0] and rows[0][0].text == "t")
+
+        sql, takes = numbered(options.session_check.command)
+
+        async def watch(number: str, owner: str) -> bool:
+            known = {1: number, 2: owner}
+            async with services.database.maintenance_connection() as connection:
+                cursor = await psycopg.AsyncRawCursor(connection).execute(sql.encode(), [known.get(n) for n in takes])
+                row = await cursor.fetchone()
+            return row is not None and row[0] is True
+
+        sessions.check, sessions.watch = check, watch
+        external = options.external
+        if external is not None and any(provider.back_channel for provider in external.providers):
+            forget = sessions.forget_checks
+            services.host.message_bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)
+
+
+def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] | None:
+    """What the row of a key says of its owner; None: it is nobody's."""
+    if all(cell.text is None for cell in cells):
+        return None
+    row = read_login_row(cells, options)
+    return row.claims if row.status == 200 else None
+
+
+def _first_row(result: PGresult | None) -> list[Cell]:
+    """As the server printed it, of which nothing is asked but whose it is: arrays are not told apart."""
+    if result is None or not result.ntuples:
+        return []
+    fields = range(result.nfields)
+    values = [result.get_value(0, field) for field in fields]
+    return [
+        Cell(
+            (result.fname(field) or b"").decode(),
+            result.ftype(field),
+            False,
+            None if value is None else value.decode(),
+            "",
+        )
+        for field, value in zip(fields, values, strict=True)
+    ]

@@ -1,0 +1,190 @@
+"""Kept answers of other services: status, headers and body, as they were sent on (caching-18).
+
+The step that asks the other service answers by itself, so its answer is caught where it leaves: at the protocol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.plan import CachePlan
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.cache.keys import joined, key_of, reads_body
+from rowcall.service.cache.response_cache import announce, lifetime_of, skips_of, status_reporter
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.shared_state.single_flight import CacheLease, Found, NotShared, ending
+
+_PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
+"""Headers of requests whose answer may be a piece of what others get, or that it has not changed (RFC 9110, 13 and 14).
+"""
+
+_IN_KEY = frozenset({"", "authorization", "cookie"})
+
+
+def around_answer(
+    endpoint: Endpoint,
+    services: Services,
+    plan: CachePlan,
+    forward: Step,
+    log_hit: Step | None,
+    count: Callable[[str], None] | None = None,
+) -> tuple[Step, ...]:
+    """`forward` answers the exchange; nothing follows behind these steps. log_hit: logs an answer that was kept.
+    count: told `hit` or `miss`."""
+    store = services.answers.of(plan.place)
+    patience = services.options.outbound.proxy.timeout
+    key_for = key_of(endpoint, plan, services)
+    seconds_of = lifetime_of(plan)
+    skips = skips_of(endpoint, plan)
+    limit = services.options.http.body_limit
+    largest = services.answers.largest(plan.place)
+    needs_body = reads_body(endpoint, plan)
+    tell = status_reporter(services.options.cache.status_header, count)
+    announced = announce(endpoint, plan) if plan.tags else None
+
+    def say(context: RequestContext, word: str) -> None:
+        if tell is not None:
+            tell(context, word)
+
+    def give(context: RequestContext, entry: Entry) -> None:
+        say(context, "hit")
+        if log_hit is not None:
+            log_hit(context)
+        status, headers, *_ = orjson.loads(entry.head)
+        fields = [(name, value) for name, value in headers]
+        if status in (204, 205, 304):
+            context.protocol.response_empty(status, fields)
+        else:
+            context.protocol.response_bytes(status, fields, entry.body)
+        context.answered = True
+        context.follow(())
+
+    async def find(context: RequestContext, key: bytes) -> Found:
+        found = store.begin(key, patience)
+        if type(found) is not Entry and isinstance(found, Awaitable):
+            found = await found
+        if type(found) is Entry and (other := _other_key(found, context)) is not None:
+            return await find(context, other)
+        return found
+
+    async def look_up(context: RequestContext) -> None:
+        if needs_body and context.body is None:
+            context.body = await read_body(context.scope, context.protocol, limit)
+        key = None if skips(context) else key_for(context)
+        if key is None:
+            context.lease = None
+            say(context, "bypass")
+            return
+        found = await find(context, key)
+        if type(found) is Entry:
+            give(context, found)
+            return
+        if isinstance(found, NotShared | Entry):
+            say(context, "bypass")
+            return
+        if _asks_for_less(context):
+            found.give_up(None)
+            say(context, "bypass")
+            return
+        say(context, "miss")
+        context.lease = found
+        context.at_end(ending)
+        if announced is not None and (waiting := announced(context)) is not None:
+            await waiting
+        context.protocol = _CacheWriter(context, seconds_of(context), largest)
+
+    return (look_up, forward)
+
+
+def _asks_for_less(context: RequestContext) -> bool:
+    """Than an answer that could be kept."""
+    headers = context.scope.headers
+    return type(context.protocol) is HeadProtocol or any(headers.get(name) is not None for name in _PARTIAL)
+
+
+def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
+    """Where the answer for this request is, if the kept one is for requests with other headers (RFC 9111, 4.1).
+
+    It hangs on the one that is found first: when that is forgotten, all that hang on it are out of reach.
+    """
+    _status, _headers, *varies = orjson.loads(entry.head)
+    if not varies:
+        return None
+    names, number, values = varies
+    own = _values(context, names)
+    return None if own == values else hashlib.sha256(joined(number, own)).hexdigest().encode()
+
+
+def _values(context: RequestContext, names: list[str]) -> str:
+    headers = context.scope.headers
+    return hashlib.sha256(joined(*(", ".join(headers.get_all(name)) for name in names))).hexdigest()
+
+
+def _varies_by(headers: Headers) -> list[str]:
+    """The headers of a request that decided about its answer (RFC 9110, 12.5.5), but for those that every key has."""
+    names = {
+        word.strip() for name, value in headers if name.lower() == "vary" for word in value.lower().split(",")
+    } - _IN_KEY
+    if any(name.lower() == "content-encoding" for name, _ in headers):
+        names.add("accept-encoding")
+    return sorted(names)
+
+
+def _are_events(headers: Headers) -> bool:
+    """They are streamed as they come; that all were there at once was chance."""
+    types = (value for name, value in headers if name.lower() == "content-type")
+    return any(value.lower().startswith("text/event-stream") for value in types)
+
+
+class _CacheWriter(ObservedProtocol):
+    """Keeps the answer that is sent in one piece, once it has been sent: one that cannot be sent is never given to
+    others. `room`: bytes that are waited for, so that it is."""
+
+    __slots__ = ("_context", "_seconds", "room")
+
+    def __init__(self, context: RequestContext, seconds: float | None, room: int) -> None:
+        super().__init__(context.protocol)
+        self._context = context
+        self._seconds = seconds
+        self.room = room
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, headers)
+        self._keep(status, headers, b"")
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, headers, body)
+        self._keep(status, headers, body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        lease: CacheLease | None = self._context.lease
+        if lease is not None:
+            self._context.lease = None
+            lease.pass_on()
+        self.inner.response_file(status, headers, file)
+
+    def _keep(self, status: int, headers: Headers, body: bytes) -> None:
+        lease: CacheLease | None = self._context.lease
+        if lease is None:
+            return
+        self._context.lease = None
+        names = _varies_by(headers)
+        if "*" in names or _are_events(headers):
+            lease.pass_on()
+            return
+        # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a
+        # ticket (`ending`). A cookie is one caller's.
+        head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
+        if names:
+            head += [names, secrets.token_hex(16), _values(self._context, names)]
+        lease.keep(Entry(body, 1, head=orjson.dumps(head), tags=lease.tags), self._seconds)

@@ -1,0 +1,109 @@
+"""`--contract FILE`: keep what clients rely on beside the source, and find out what a change would break."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from rowcall.core.codegen.selection import NoPlaceError
+from rowcall.core.config import Settings
+from rowcall.core.documents.contract import (
+    Contract,
+    ContractError,
+    Functions,
+    contract_from,
+    contract_of,
+    contract_text,
+)
+from rowcall.core.documents.contract_changes import Severity, changes
+from rowcall.core.documents.wire_types import as_wire_types
+from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.codegen.writing import clients_of, replace_file
+from rowcall.service.command.catalogue.snapshot import endpoints_of
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
+from rowcall.service.startup_error import StartupError
+
+EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
+"""1 is for what could not be read, 2 for switches that nobody knows."""
+
+
+def contract(arguments: Arguments) -> int:
+    """Raises ConfigError, StartupError."""
+    settings = load(arguments).settings
+    require_readable(settings)
+    logging.getLogger("rowcall").addHandler(logging.NullHandler())
+    logging.getLogger("rowcall").propagate = False
+    path = Path(arguments.given["--contract"][0])
+    if arguments.has("--check"):
+        return _check(_read(path), _now(arguments, settings), path)
+    return _write(_now(arguments, settings), path)
+
+
+def _now(arguments: Arguments, settings: Settings) -> Contract:
+    level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
+    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+        camel = settings.flag("Service:CamelCaseNames")
+        safe, resolve = found.options.safe_numbers, found.options.resolve_nested
+        endpoints, types_of = as_wire_types(
+            found.snapshot.endpoints, found.snapshot.types_of, safe_numbers=safe, resolve_nested=resolve
+        )
+        exact = settings.flag("Service:ExactTypes")
+        functions = _functions(endpoints, settings)
+        return contract_of(endpoints, types_of, camel=camel, level=level, exact=exact, functions=functions)
+
+
+def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
+    """Return the names that endpoints have in the generated clients that are switched on."""
+    found: Functions = {}
+    options = client_code_options(settings, ()), dart_options(settings, ()), python_options(settings, ())
+    for client in clients_of(*options):
+        # JavaScript is the same client without types.
+        language = "TypeScript" if client.language == "JavaScript" else client.language
+        try:
+            names = list(client.names(endpoints))
+        except NoPlaceError:
+            # The start reports it and writes nothing.
+            continue
+        for endpoint, name in names:
+            found.setdefault(id(endpoint), {})[language] = name
+    return found
+
+
+def _read(path: Path) -> Contract:
+    try:
+        return contract_from(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} cannot be read: {error}") from None
+    except ContractError as error:
+        raise StartupError(f"{path} {error}") from None
+
+
+def _write(now: Contract, path: Path) -> int:
+    text = contract_text(now)
+    try:
+        unchanged = path.exists() and path.read_text(encoding="utf-8") == text
+        if not unchanged:
+            replace_file(path, text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} cannot be written: {error}") from None
+    print(f"{path} {'is unchanged' if unchanged else 'is written'}: {len(now['endpoints'])} endpoints")
+    return 0
+
+
+def _check(before: Contract, now: Contract, path: Path) -> int:
+    found = changes(before, now)
+    for change in found:
+        print(change)
+    worst = max((change.severity for change in found), default=Severity.COMPATIBLE)
+    summary = ", ".join(
+        f"{count} {severity.name.lower()}"
+        for severity in reversed(Severity)
+        if (count := sum(change.severity is severity for change in found))
+    )
+    print(f"{path}: {summary or 'nothing has changed'}")
+    return EXIT_CODES[worst]

@@ -1,0 +1,36 @@
+"""`--endpoints`: what would be served, as JSON, without serving it (command-9)."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from rowcall.core.building.description import described
+from rowcall.service.command.about import print_json
+from rowcall.service.command.catalogue.snapshot import endpoints_of
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+
+
+def show(arguments: Arguments) -> int:
+    """Nothing but JSON on stdout; on stderr what is left out, with the reason. Raises ConfigError, StartupError."""
+    configuration = load(arguments)
+    settings = configuration.settings
+    require_readable(settings)
+    logging.getLogger("rowcall").addHandler(logging.NullHandler())
+    logging.getLogger("rowcall").propagate = False
+    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+        _print(found.snapshot)
+    return 0
+
+
+def _print(snapshot: SchemaSnapshot) -> None:
+    print_json([described(endpoint) for endpoint in snapshot.endpoints])
+    if snapshot.left_out:
+        print(f"{snapshot.left_out_count} left out:", file=sys.stderr)
+    for reason in snapshot.left_out:
+        print(f"  - {reason}", file=sys.stderr)
+    if not snapshot.endpoints:
+        print(f"no endpoints. Looked at: {'; '.join(snapshot.looked_at)}", file=sys.stderr)

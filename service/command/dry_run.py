@@ -1,0 +1,159 @@
+"""The start without serving: everything that is read, checked and said before the first request, for `--validate`."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from rowcall.core.config import ConfigError, Settings
+from rowcall.core.documents.descriptions import Descriptions
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.service.command.serve import connections
+from rowcall.service.database.connector import Connector
+from rowcall.service.embedded.postgres import has_cluster
+from rowcall.service.events.cross_host.transport_choice import transport_for
+from rowcall.service.log.assembly import Log
+from rowcall.service.log.options import log_options
+from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.capabilities.descriptions import descriptions
+from rowcall.service.options.connection_string import Embedded, connection_for
+from rowcall.service.options.connections import Connections, connection_plan
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.options.server.affinity import worker_count
+from rowcall.service.options.server.http import configuration_warnings, listener_plans
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.protection.key_rotation import key_rotation_for
+from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
+from rowcall.service.sockets.listeners import certificate_of
+from rowcall.service.startup_error import StartupError
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What a start would have said."""
+
+    errors: list[str] = field(default_factory=list)
+    """What would have stopped it."""
+    warnings: list[str] = field(default_factory=list)
+    endpoints: int | None = None
+    """None: the database was not read."""
+    left_out: tuple[Diagnostic, ...] = ()
+    """What asks to be served and would not be, with the reason."""
+    looked_at: tuple[str, ...] = ()
+
+    def run(self, part: Callable[[], object]) -> None:
+        try:
+            part()
+        except (ConfigError, StartupError, psycopg.Error, OSError) as error:
+            message = str(error).strip()
+            if message not in self.errors:
+                self.errors.append(message)
+
+
+def dry_run(settings: Settings, *, reads_database: bool) -> DryRun:
+    """reads_database: it answers. Private servers are started where they have been before."""
+    rehearsal = DryRun()
+    with _listening_to("rowcall", rehearsal.warnings):
+        rehearsal.run(lambda: _open_log(settings))
+        rehearsal.run(lambda: worker_count(settings))
+        rehearsal.run(lambda: _look_at_listeners(settings, rehearsal.warnings))
+        rehearsal.run(lambda: _assemble(settings, rehearsal, reads_database=reads_database))
+    return rehearsal
+
+
+def _open_log(settings: Settings) -> None:
+    Log(log_options(settings), io.StringIO()).handler.close()
+
+
+def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
+    """Certificates are read; no port is taken, as the service may be running."""
+    plans = listener_plans(settings)
+    secure = [plan.address.port for plan in plans if plan.address.secure]
+    warnings += configuration_warnings(settings, secure[0] if secure else None)
+    for plan in plans:
+        if plan.address.secure:
+            certificate_of(plan)
+
+
+def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) -> None:
+    plan = connection_plan(settings)
+    for name in (plan.main, *plan.others):
+        target = connection_for(settings, name, "rowcall")
+        if isinstance(target, Embedded) and not has_cluster(target.path):
+            rehearsal.warnings.append(f"embedded:{target.path} is not there yet: the first start makes it, empty")
+            return
+    with connections(settings, demo=False) as opened:
+        options = worker_options(settings, opened)
+        for part in _parts(settings, options):
+            rehearsal.run(part)
+        described: list[Descriptions] = []
+        rehearsal.run(lambda: described.append(_descriptions(settings, options)))
+        for one in described:
+            options = replace(options, openapi=one.openapi, mcp=one.mcp, tool_schemas=one.tool_schemas)
+        if reads_database:
+            asyncio.run(_read_once(settings, options, opened, rehearsal))
+
+
+def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
+    """What the supervisor makes besides of the configuration. Nothing is written anywhere."""
+    connector = Connector(options.target)
+    yield lambda: transport_for(options.events, connector, pooler=options.target.pooler)
+    yield lambda: key_rotation_for(settings, connector, lambda _ring: None)
+
+
+def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
+    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
+    return descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
+
+
+async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: DryRun) -> None:
+    reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+    rehearsal.run(reader.watcher)
+    try:
+        snapshot = await reader.first(patient=False)
+    except StartupError as error:
+        rehearsal.errors.append(str(error))
+    else:
+        rehearsal.endpoints = len(snapshot.endpoints)
+        rehearsal.left_out = snapshot.left_out
+        rehearsal.looked_at = snapshot.looked_at
+        if options.mcp is not None:
+            announce_tools(snapshot.endpoints)
+    try:
+        await key_rotation_for(settings, Connector(options.target), lambda _ring: None).check()
+    except (psycopg.Error, OSError, StartupError, ConfigError) as error:
+        if not rehearsal.errors:
+            rehearsal.errors.append(f"the key ring cannot be read: {str(error).strip()}")
+
+
+@contextmanager
+def _listening_to(channel: str, heard: list[str]) -> Iterator[None]:
+    """Warnings and errors of the log go to `heard`, and nowhere else."""
+    logger = logging.getLogger(channel)
+    handler = _Hearer(heard)
+    before = (logger.level, logger.propagate, logger.handlers)
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.handlers = [handler]
+    try:
+        yield
+    finally:
+        logger.level, logger.propagate, logger.handlers = before
+
+
+class _Hearer(logging.Handler):
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._heard = heard
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message not in self._heard:
+            self._heard.append(message)

@@ -1,0 +1,70 @@
+"""What stands in front of a call in its transaction: its limit of time, and whatever its context sets."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rowcall.service.database.call import Call
+from rowcall.service.database.connector import SESSION, statement_timeout
+from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.session.resets import DISCARD_SEQUENCES
+from rowcall.service.request_context.request_context import RequestContext
+
+# Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
+POOLED_SETTINGS: Values = [
+    part.encode() for name, value in SESSION.items() if not name.startswith("tcp_") for part in (name, value)
+]
+
+
+class CallSettings:
+    """timeout: seconds that the server may take for a call that names no time of its own."""
+
+    def __init__(self, timeout: float, *, pooler: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._timeout = timeout
+        self._pooler = pooler
+
+    def timeout(self, call: Call) -> float:
+        """Seconds that the server may take; 0: as long as it likes."""
+        return self._timeout if call.timeout is None else call.timeout
+
+    def limit(self, call: Call, context: RequestContext) -> float:
+        """The same for one request: no longer than its deadline leaves."""
+        seconds = self.timeout(call)
+        if not context.deadline:
+            return seconds
+        left = max(0.001, context.deadline - self._loop.time())
+        return min(seconds, left) if seconds > 0 else left
+
+    def values(self, call: Call, *, watched: bool, seconds: float) -> Values:
+        """Transaction-local settings that a request of the call needs; none when the defaults will do."""
+        if not watched and not self._pooler and seconds == self._timeout:
+            return []
+        # A large result may take as long as its reader does, so the watchdog looks at progress instead.
+        settings = timeout_setting(0.0 if watched else seconds)
+        return settings + POOLED_SETTINGS if self._pooler else settings
+
+    def ahead(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
+        """The settings, and behind them what the context of the call brings along."""
+        settings = self.values(call, watched=watched, seconds=seconds)
+        return ahead_of(settings) if call.preamble is None else call.preamble.ahead(context, settings)
+
+    def ahead_alone(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
+        """What stands in front of a call in its segment on a connection of its own."""
+        preamble = call.preamble
+        if not call.procedure or (call.wrapped and not self._pooler):
+            others = self.ahead(call, context, watched=watched, seconds=seconds)
+            return others if self._pooler else ahead_of_sequences(call) + others
+        if preamble is None:
+            return ()
+        if self._pooler:
+            return preamble.ahead(context, [])
+        return () if preamble.lasts else preamble.commands_ahead(context)
+
+
+def ahead_of_sequences(call: Call) -> Ahead:
+    return ((DISCARD_SEQUENCES, []),) if call.session.reads_sequences else ()
+
+
+def timeout_setting(seconds: float) -> Values:
+    return [b"statement_timeout", statement_timeout(seconds).encode()]

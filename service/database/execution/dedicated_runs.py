@@ -1,0 +1,412 @@
+"""Runs on connections of their own: begun, judged, and repeated where they may be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rowcall.core.catalogue.session_effects import SessionEffect
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.execution import Execution, ExecutionState, Script, Statement
+from rowcall.service.background import Background
+from rowcall.service.database.call import Call
+from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
+from rowcall.service.database.execution.pool_selection import PoolSelection
+from rowcall.service.database.failures import AttemptState, Failures
+from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.overload import Overload
+from rowcall.service.database.pools.pipelined import QueuedTooLongError, RerouteError
+from rowcall.service.database.pools.pool import NoticeHandler
+from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.session.guarded_statements import PATIENCE, GuardedStatements
+from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
+from rowcall.service.database.statements import settings_statement
+from rowcall.service.database.watchdog import Watchdog
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Running
+
+ALONE = 3
+"""Place of the exclusive lane in `Call.wired`."""
+GUARD_AFTER = 16
+"""Runs on exclusive connections after which a routine is worth preparing for there."""
+WIDE_ROW = 16_384
+"""Bytes of a row from which rows are taken from libpq one by one."""
+
+
+class DedicatedRuns:
+    """Of one database. stream_after: bytes of a result after which it leaves as a stream."""
+
+    def __init__(
+        self,
+        pool: DedicatedPool,
+        pool_selection: PoolSelection,
+        settings: CallSettings,
+        failures: Failures,
+        watchdog: Watchdog,
+        guarded_statements: GuardedStatements,
+        background: Background,
+        *,
+        stream_after: int,
+        pooler: bool,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pool = pool
+        self._placement = pool_selection
+        self._settings = settings
+        self._failures = failures
+        self._watchdog = watchdog
+        self._guarded_statements = guarded_statements
+        self._background = background
+        self._stream_after = stream_after
+        self._pooler = pooler
+        self.tells_whose: NoticeHandler | None = None
+        """Told the exchange of what the server says, or its protocol, too."""
+
+    def begin(self, call: Call, context: RequestContext) -> Running:
+        """A run on a connection of its own. In the hands of the driver, unless more has to be waited for than a
+        connection and the answer: a task, its futures and a timer cost more than a small call does."""
+        if call.hear is not None or (call.procedure and not self._pooler):
+            return self.run(call, context)
+        execution = self.execution(call, context, waited=False)
+        execution.alone = True
+        context.execution = execution
+        self._take_turn(call, context, execution)
+        return execution
+
+    def _take_turn(self, call: Call, context: RequestContext, execution: Execution) -> None:
+        run_on = partial(self._run_next, call, context, execution)
+        connection = self._pool.take_turn(run_on, execution.refuse, _left_of(execution))
+        if connection is not None:
+            self._run_next(call, context, execution, connection)
+
+    def _run_next(self, call: Call, context: RequestContext, execution: Execution, connection: Connection) -> None:
+        if execution.finished:
+            self._pool.release(connection)
+            return
+        statement = self._ready(call, context.mask, connection)
+        if statement is None:
+            self._background.start(self._arm_and_run(call, context, execution, connection))
+            return
+        try:
+            self._run_with(call, context, execution, connection, statement)
+        except Exception as error:
+            self._refuse(execution, error)
+
+    async def _arm_and_run(
+        self, call: Call, context: RequestContext, execution: Execution, connection: Connection
+    ) -> None:
+        try:
+            statement = await self._statement(call, execution, context.mask, connection)
+            self._run_with(call, context, execution, connection, statement)
+        except asyncio.CancelledError:
+            execution.refuse(Overload.stopping())
+            raise
+        except Exception as error:
+            self._refuse(execution, error)
+
+    @staticmethod
+    def _refuse(execution: Execution, error: Exception) -> None:
+        execution.connection = execution.on_free = None
+        execution.refuse(error)
+
+    def _run_with(
+        self, call: Call, context: RequestContext, execution: Execution, connection: Connection, statement: Statement
+    ) -> None:
+        if statement is not execution.statement:
+            execution.use(statement)
+        self._watchdog.watch(execution, context.protocol.client_disconnect)
+        if not self._send(connection, call, context, execution):
+            # It has died since it was acquired: on to the next one.
+            self._watchdog.forget(execution)
+            execution.connection = execution.on_free = None
+            self._take_turn(call, context, execution)
+
+    def settle(self, call: Call, context: RequestContext, execution: Execution) -> Running:
+        if not execution.streaming:
+            self._watchdog.forget(execution)
+        if execution.connection is None and execution.failure is not None:
+            raise execution.failure
+        if self._is_through(call, context, execution):
+            return None
+        return self.again(call, context, execution)
+
+    def again(self, call: Call, context: RequestContext, execution: Execution) -> Running:
+        """What has failed is run once more, on a connection of its own.
+
+        Raises:
+            Problem: it may not be.
+        """
+        # If its time passed while it waited behind another request, its limit counts from the start of the next run.
+        tries = AttemptState(began=0.0 if isinstance(execution.failure, QueuedTooLongError) else execution.began)
+        pause = self._pause(call, context.mask, execution, tries)
+        if pause is None:
+            raise self._failures.problem(call, context, execution, tries)
+        return self.run(call, context, tries, pause)
+
+    def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
+        """It has succeeded on a connection of its own, or streams.
+
+        Raises:
+            ClientGoneError: its client left while it ran.
+        """
+        if execution.streaming:
+            call.large = True
+            call.wide = self._stream_after > WIDE_ROW * execution.rows
+            self._placement.assign(call)
+            execution.on_free = partial(self._end_stream, call, context, execution.on_free)
+            return True
+        if not execution.succeeded:
+            return False
+        if execution.abandoned:
+            # It ended before the cancel request came, but its rows had been dropped.
+            raise ClientDisconnectedError("the client has closed the connection")
+        call.wide = len(execution.body or b"") > WIDE_ROW * max(1, execution.rows)
+        self._placement.learn_alone(call, context.mask, execution, self._pool.busy)
+        return True
+
+    def _end_stream(
+        self, call: Call, context: RequestContext, on_free: Callable[[Execution], None] | None, execution: Execution
+    ) -> None:
+        """Nobody else asks how it has ended: its status has left long ago."""
+        try:
+            self._failures.tell_broken(call, context, execution)
+        finally:
+            if on_free is not None:
+                on_free(execution)
+
+    async def run(
+        self, call: Call, context: RequestContext, tries: AttemptState | None = None, pause: float | None = 0.0
+    ) -> None:
+        tries = tries or AttemptState()
+        while True:
+            if pause:
+                await _wait(pause, context)
+            execution = await self._run_once(call, context, tries)
+            context.execution = execution
+            if self._is_through(call, context, execution):
+                return
+            pause = self._pause(call, context.mask, execution, tries)
+            if pause is None:
+                raise self._failures.problem(call, context, execution, tries)
+
+    def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
+        """Seconds until another run may follow this one; None: none may."""
+        if execution.overflowed:
+            # Too large for a shared connection. Repeatable, or it would not have been there.
+            call.large = True
+            self._placement.assign(call)
+            return 0.0
+        if isinstance(execution.failure, RerouteError):
+            return 0.0
+        pause = self._failures.pause(call, mask, execution, tries)
+        if pause is not None and call.on_repeat is not None:
+            call.on_repeat()
+        return pause
+
+    async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
+        """One run on a connection of its own: finished, or STREAMING."""
+        pool = self._pool
+        while True:
+            execution = self.execution(call, context)
+            # A silent repetition has what the runs before have left of the time.
+            execution.began = tries.began = tries.began or execution.began
+            connection = pool.try_acquire() or await pool.acquire(_left_of(execution))
+            # What was refused once because something has changed is not made to depend on that again.
+            statement = execution.statement
+            if not tries.trips:
+                statement = await self._statement(call, execution, context.mask, connection)
+            if statement is not execution.statement:
+                execution = self.execution(call, context, statement)
+                execution.began = tries.began
+            if await self._run_on(connection, call, context, execution):
+                return execution
+            # It has died since it was acquired: on to the next one.
+
+    async def _run_on(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
+        """False: the connection has not taken the request."""
+        self._watchdog.watch(execution, context.protocol.client_disconnect)
+        self._tell_whose(connection, context)
+        try:
+            if call.procedure and not self._pooler:
+                await self._prepare_procedure(connection, call, context)
+            if not self._send(connection, call, context, execution):
+                return False
+            # Whoever ends it before it is judged asks what had begun.
+            context.execution = execution
+            waiter = execution.waiter
+            if waiter is not None:
+                await waiter
+        except asyncio.CancelledError:
+            self._watchdog.abandon(execution)
+            raise
+        finally:
+            if not execution.streaming:
+                self._watchdog.forget(execution)
+        return True
+
+    def _send(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
+        """With what takes back what it leaves. False: the connection has not taken it."""
+        wanted = self._resets(call, execution.statement)
+        # Behind a script that goes on, the reset would come too early.
+        later = bool(wanted) and type(execution.statement) is Script
+        if later:
+            execution.on_free = partial(self._reset, wanted)
+        elif not wanted:
+            execution.on_free = self._release
+        self._tell_whose(connection, context)
+        if self._submit(connection, execution):
+            self._pool.finish(connection, resets=[] if later else wanted)
+        elif connection.state == ConnectionState.READY:
+            self._pool.release(connection)
+        return execution.state != ExecutionState.WAITING
+
+    def _tell_whose(self, connection: Connection, context: RequestContext) -> None:
+        if self.tells_whose is not None:
+            connection.on_notice = _notices_of(context.protocol, self.tells_whose)
+
+    def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
+        """What runs on this connection: with a wire, and so without a reset, where a routine comes here often. None: it
+        has to be prepared for that first."""
+        if call.harmless and not self._pooler:
+            guarded = call.guarded[ALONE].get(mask)
+            if guarded is not None and connection.knows(guarded):
+                return guarded
+            call.runs_alone += 1
+            if call.runs_alone > GUARD_AFTER:
+                return None
+        return call.statement(mask)
+
+    async def _statement(self, call: Call, execution: Execution, mask: int, connection: Connection) -> Statement:
+        """The same, prepared where it has to be: in half of the time that is left to the request, at most."""
+        statement = self._ready(call, mask, connection)
+        if statement is not None:
+            return statement
+        try:
+            left = _left_of(execution)
+            seconds = min(PATIENCE, left / 2) if left > 0 else PATIENCE
+            ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection, seconds)
+        except BaseException:
+            self._pool.release(connection)
+            raise
+        return call.guarded[ALONE][mask] if ready else call.statement(mask)
+
+    def _resets(self, call: Call, statement: Statement) -> list[Statement]:
+        """What takes back what a run of this statement may leave."""
+        if self._pooler or statement.guarded or self._placement.trusts(call):
+            return []
+        # What claims to leave nothing may have been replaced since it was looked at.
+        if not call.session.traces:
+            return FULL_RESET
+        # In front of a procedure settings are made for the session, which are ours to take back.
+        return resets(
+            frozenset({*call.session.traces, SessionEffect.SETTINGS}) if call.procedure else call.session.traces
+        )
+
+    def execution(
+        self, call: Call, context: RequestContext, statement: Statement | None = None, *, waited: bool = True
+    ) -> Execution:
+        may_stream = call.rows and not call.single
+        watched = may_stream and (call.large or not call.small)
+        limit = self._settings.limit(call, context)
+        ahead = self._settings.ahead_alone(call, context, watched=watched, seconds=limit)
+        execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
+        execution.label = call.label
+        execution.first_row_only = call.single
+        execution.wide_rows = call.wide or call.flush_rows > 0
+        execution.flush_rows = call.flush_rows
+        stream_after = self._stream_after if call.stream_after is None else call.stream_after
+        execution.stream_after = stream_after if may_stream else 0
+        execution.timeout = limit
+        # Behind a pooler nothing can be said to the session in front of a CALL.
+        execution.unlimited = watched or (call.procedure and self._pooler)
+        if call.hear is not None:
+            execution.notice_listener = call.hear(context)
+        if waited:
+            execution.waiter = self._loop.create_future()
+        return execution
+
+    def _submit(self, connection: Connection, execution: Execution) -> bool:
+        execution.connection = connection
+        # Whatever takes back what it leaves goes along.
+        connection.corked = True
+        try:
+            connection.corked = connection.submit(execution)
+        except BaseException:
+            connection.corked = False
+            self._pool.release(connection)
+            raise
+        return connection.corked
+
+    def _release(self, execution: Execution) -> None:
+        connection = execution.connection
+        if connection is not None and connection.state != ConnectionState.CLOSED:
+            self._pool.release(connection)
+
+    def _reset(self, wanted: list[Statement], execution: Execution) -> None:
+        if execution.connection is not None:
+            self._pool.finish(execution.connection, resets=wanted)
+
+    async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
+        """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
+        from committing (driver-12), or end when it does. The reset behind it takes them back."""
+        if call.session.reads_sequences:
+            discard = Execution(DISCARD_SEQUENCES, [])
+            discard.timeout = RESET_SECONDS
+            connection.submit_all(discard, [DISCARD_SEQUENCES])
+        if call.wrapped:
+            return
+        try:
+            settings: Values = []
+            if call.timeout is not None or context.deadline:
+                settings += timeout_setting(self._settings.limit(call, context))
+            if call.preamble is not None:
+                settings += call.preamble.setting_values(context)
+            ahead: Ahead = ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
+            if call.preamble is not None and call.preamble.lasts:
+                ahead += call.preamble.lasting_ahead(context)
+            if not ahead:
+                return
+            statement, values = ahead[-1]
+            execution = Execution(statement, values, ahead[:-1] or None)
+            limit = self._settings.limit(call, context)
+            execution.timeout = min(RESET_SECONDS, limit) if limit > 0 else RESET_SECONDS
+            execution.waiter = waiter = self._loop.create_future()
+            # A role shows in what the server reports of the session, and is no reason to give the connection up: it is
+            # compared again behind the reset.
+            connection.owned = True
+            if connection.submit(execution):
+                await waiter
+            connection.accept_session()
+            connection.owned = False
+        except BaseException:
+            connection.close("its session was left half prepared")
+            raise
+        if execution.error is not None or execution.failure is not None:
+            connection.close("its session could not be prepared")
+            raise self._failures.problem(call, context, execution)
+
+
+def _left_of(execution: Execution) -> float:
+    """Seconds of its own limit; 0: it has none."""
+    return max(0.001, execution.timeout - execution.elapsed) if execution.timeout > 0 else 0.0
+
+
+async def _wait(seconds: float, context: RequestContext) -> None:
+    """Raises `ClientGoneError` when the client leaves before."""
+    gone = asyncio.ensure_future(context.protocol.client_disconnect())
+    done, _ = await asyncio.wait({gone}, timeout=seconds)
+    gone.cancel()
+    if done:
+        raise ClientDisconnectedError("the client has left before the command was tried again")
+
+
+def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
+    """Of a connection that works for one request alone."""
+
+    def tell(
+        label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object
+    ) -> None:
+        handler(label, severity, sqlstate, message, preamble, protocol)
+
+    return tell

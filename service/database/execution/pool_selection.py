@@ -1,0 +1,175 @@
+"""On which connections a call runs: on those that others share, or on one of its own. Learnt from its runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import psycopg
+
+from rowcall.ext.driver.connection import ConnectionState
+from rowcall.ext.driver.execution import Execution, Script, Statement
+from rowcall.service.background import Background
+from rowcall.service.database.call import Call
+from rowcall.service.database.connector import Connector
+from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.pools.pipelined import PipelinedPool
+from rowcall.service.database.pools.pool_assignment import Contention
+from rowcall.service.database.session.guarded_statements import GuardedStatements
+from rowcall.service.database.watchdog import HELD_UP
+
+log = logging.getLogger("rowcall.database")
+
+WAITED = 16
+"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others. Less
+says nothing as long as it is rare (`LaneChoice` counts): where processors are busy, one call in a hundred takes four
+times the threshold, and running alone costs service and server nearly twice the processor time."""
+PROCESSORS = os.cpu_count() or 1
+
+
+class PoolSelection:
+    """shared, generic, writes: the lanes whose connections are shared; `writes` apart from the others, so that a wait
+    for a lock never stands before a read."""
+
+    def __init__(
+        self,
+        options: DatabaseOptions,
+        connector: Connector,
+        pools: tuple[PipelinedPool, PipelinedPool, PipelinedPool],
+        guarded_statements: GuardedStatements,
+        contention: Contention,
+        background: Background,
+        *,
+        pooler: bool,
+    ) -> None:
+        self._options = options
+        self._connector = connector
+        self._shared, self._generic, self._writes = pools
+        self._guarded_statements = guarded_statements
+        self._contention = contention
+        self._background = background
+        self._pooler = pooler
+        self._names: UserNames | None = None
+
+    def forget_names(self) -> None:
+        """After a change of the schema: what is user-defined is read anew."""
+        self._names = None
+
+    def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
+        """The lane for the call, with the statement that runs there; None as long as no connection is ready for it."""
+        if call.volatile:
+            pool = self._writes
+        else:
+            pool = self._generic if mask in call.generic and self._generic.connections else self._shared
+        if self._pooler or self.trusts(call):
+            return (pool, call.statement(mask)) if pool.connections else None
+        statement = call.guarded[pool.number].get(mask)
+        if statement is None or statement.armed < len(pool.connections):
+            self.install_guards(call, mask, pool)
+            if statement is None or statement.armed == 0:
+                return None
+        return pool, statement
+
+    def learn_shared(self, call: Call, mask: int, execution: Execution) -> None:
+        """From a run that has succeeded on a connection that others share."""
+        if call.volatile:
+            self._learn_write(call, execution)
+        elif call.pace.record(execution.seconds, self._contention.factor):
+            self.assign(call)
+        if mask not in call.checked:
+            self._examine(call, mask)
+
+    def learn_failed(self, call: Call, execution: Execution) -> None:
+        """A failed run on a shared connection counts as well; one that held others up is enough."""
+        changed = call.pace.fast and call.pace.record(execution.seconds, self._contention.factor)
+        if call.pace.fast and execution.seconds > HELD_UP:
+            call.pace.demote()
+            changed = True
+        if changed:
+            self.assign(call)
+
+    def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
+        """From a run on a connection of its own. busy: how many of these work now."""
+        call.small = True
+        if not self._may_share(call, execution.statement):
+            return
+        if call.pace.record(execution.seconds, max(self._contention.factor, busy / PROCESSORS)):
+            self.assign(call)
+        if call.shared and mask not in call.checked:
+            self._examine(call, mask)
+
+    def _may_share(self, call: Call, statement: Statement) -> bool:
+        if call.procedure or call.hear is not None or not self._options.sharing or not call.may_share:
+            return False
+        if self._pooler or self.trusts(call):
+            return not call.volatile
+        return call.harmless and type(statement) is not Script and (self._options.share_writes or not call.volatile)
+
+    def trusts(self, call: Call) -> bool:
+        """Not because of what was found, but because of what it says of itself."""
+        return self._options.trust_stable and not call.volatile and not call.harmless and not call.procedure
+
+    def _learn_write(self, call: Call, execution: Execution) -> None:
+        """From a run on a connection that others share: the first wait for a lock is the last one here."""
+        self._writes.note(execution.seconds)
+        if execution.seconds > WAITED * call.pace.threshold * self._contention.factor:
+            call.pace.demote()
+        elif (
+            not call.pace.record(execution.seconds, self._contention.factor)
+            and len(execution.body or b"") <= self._options.shared_limit
+        ):
+            return
+        call.large = len(execution.body or b"") > self._options.shared_limit
+        self.assign(call)
+
+    def assign(self, call: Call) -> None:
+        call.shared = call.pace.fast and not call.large
+        if call.shared:
+            (self._writes if call.volatile else self._shared).open_missing()
+
+    def install_guards(self, call: Call, mask: int, pool: PipelinedPool) -> None:
+        """Makes connections of the lane ready for the call, in the background."""
+        key = (pool.number, mask)
+        if key not in call.installing_guards:
+            # Raised here, for the request: a choice of parameters that the routine cannot be called with.
+            call.statement(mask)
+            call.installing_guards.add(key)
+            self._background.start(self._install_guards_on_all(call, mask, pool))
+
+    async def _install_guards_on_all(self, call: Call, mask: int, pool: PipelinedPool) -> None:
+        try:
+            pool.open_missing()
+            for connection in list(pool.connections):
+                if connection.state == ConnectionState.READY and not await self._guarded_statements.install_guards(
+                    call, mask, pool.number, connection
+                ):
+                    break
+            call.shared = call.shared and call.harmless
+        finally:
+            call.installing_guards.discard((pool.number, mask))
+
+    def _examine(self, call: Call, mask: int) -> None:
+        """Finds out, once for each statement, whether it may run with a generic plan."""
+        call.checked.add(mask)
+        if not self._pooler and not call.volatile:
+            self._background.start(self._check_generic(call, mask))
+
+    async def _check_generic(self, call: Call, mask: int) -> None:
+        statement = call.statement(mask)
+        try:
+            async with self._connector.maintenance_connection() as connection:
+                # Not read back from self: a reload may forget it in the meantime.
+                names = self._names or await read_user_names(connection)
+                self._names = names
+                plan = await generic_plan(connection, statement.sql.decode(), statement.count)
+        except psycopg.Error as error:
+            log.debug("%s: no generic plan: %s", call.label, str(error).strip())
+            return
+        except Exception as error:
+            # The plan is a text of the server, which may be damaged in any way; the call runs without it.
+            log.warning("%s: the generic plan could not be read: %r", call.label, error)
+            return
+        if is_eligible(plan, names):
+            call.generic.add(mask)
+            self._generic.open_missing()

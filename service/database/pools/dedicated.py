@@ -1,0 +1,336 @@
+"""The exclusive lane: a pool. A connection belongs to one request until it is released."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.execution import Execution, Statement
+from rowcall.service.background import pause
+from rowcall.service.database.connector import Connector
+from rowcall.service.database.pools.overload import Overload
+from rowcall.service.database.pools.pool import (
+    REPLACED,
+    STOPPING,
+    NoticeHandler,
+    PoolOptions,
+    cancel_safely,
+    log_closed,
+    queue_time_of,
+    queue_timeout_for,
+)
+
+log = logging.getLogger("rowcall.database")
+
+STILL_BUSY = "its request has been answered, and still runs"
+RESET_SECONDS = 10.0
+"""A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
+
+
+class _Turn:
+    """Waits for a connection without a task: as much of a future as the lane asks for.
+
+    until: time of the loop at which it has waited for `seconds`, which is too long.
+    """
+
+    __slots__ = ("_loop", "_over", "_ready", "_refused", "seconds", "until")
+
+    def __init__(
+        self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], seconds: float
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ready = ready
+        self._refused = refused
+        self._over = False
+        self.seconds = seconds
+        self.until = self._loop.time() + seconds
+
+    def done(self) -> bool:
+        return self._over
+
+    def set_result(self, connection: Connection) -> None:
+        # Whoever gives it may be in the middle of reading from it.
+        self._over = True
+        self._loop.call_soon(self._ready, connection)
+
+    def set_exception(self, error: Exception) -> None:
+        self._over = True
+        self._loop.call_soon(self._refused, error)
+
+
+class DedicatedPool:
+    """A pool: a connection belongs to one request until it is released."""
+
+    def __init__(self, connector: Connector, options: PoolOptions) -> None:
+        self._connector = connector
+        self._options = options
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._held: set[Connection] = set()
+        """Those whose owner goes on with them after a request, even a cancelled one."""
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[float, asyncio.Future[Connection] | _Turn]] = deque()
+        self._queue_time = queue_time_of("exclusive", options)
+        self._closed = False
+        self.away = False
+        self._failing = False
+        """The last attempt to connect has failed: one at a time is enough until one succeeds."""
+        self.on_notice: NoticeHandler | None = None
+        self.orphaned_sessions = 0
+        """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
+
+    @property
+    def connections(self) -> set[Connection]:
+        return self._all
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have no connection yet."""
+        return sum(1 for _, waiter in self._waiting if not waiter.done())
+
+    @property
+    def busy(self) -> int:
+        """Connections that belong to a request now."""
+        return len(self._all) - len(self._idle)
+
+    def try_acquire(self) -> Connection | None:
+        """An idle connection, most recently used first, or None."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.state == ConnectionState.READY:
+                return connection
+        return None
+
+    def go_away(self) -> None:
+        """Nobody waits here any more, until `away` is taken back."""
+        self.away = True
+        while self._waiting:
+            waiter = self._waiting.popleft()[1]
+            if not waiter.done():
+                waiter.set_exception(Overload.away())
+
+    def room(self) -> int:
+        """How many more requests could have a connection now, or as soon as it is opened."""
+        return max(0, self._options.dedicated_connections - self.busy - self.orphaned_sessions - len(self._waiting))
+
+    async def acquire(self, limit: float = 0.0) -> Connection:
+        """A connection for one request. limit: what is left of its own time, in seconds; 0: as much as it likes.
+
+        Raises `Problem` 503 when the queue is full or the wait too long.
+        """
+        connection = self.try_acquire()
+        if connection is not None:
+            return connection
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Connection] = loop.create_future()
+        self._join(waiter)
+        seconds = queue_timeout_for(self._options.queue_timeout, limit)
+        timer = loop.call_later(seconds, self._late, waiter, seconds)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            # Handed over and cancelled in the same turn: the connection must not be lost.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(waiter.result())
+            raise
+        finally:
+            timer.cancel()
+
+    def take_turn(
+        self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], limit: float = 0.0
+    ) -> Connection | None:
+        """`acquire` without a task: a connection, or None, and then `ready` or `refused` is called from the loop.
+
+        Raises `Problem` 503 when the queue is full.
+        """
+        connection = self.try_acquire()
+        if connection is None:
+            self._join(_Turn(ready, refused, queue_timeout_for(self._options.queue_timeout, limit)))
+        return connection
+
+    def _join(self, waiter: asyncio.Future[Connection] | _Turn) -> None:
+        """The queue. Raises `Problem` where nobody may wait."""
+        if self._closed:
+            raise Overload.stopping()
+        if self.away:
+            raise Overload.away()
+        if len(self._waiting) >= self._options.queue_limit:
+            raise Overload.full()
+        self._forget_finished()
+        now = asyncio.get_running_loop().time()
+        self._queue_time.join(now, len(self._waiting))
+        self._waiting.append((now, waiter))
+        self._grow()
+
+    def _late(self, waiter: asyncio.Future[Connection] | _Turn, seconds: float) -> None:
+        if not waiter.done():
+            waiter.set_exception(self._refusal(seconds))
+        self._forget_finished()
+
+    def _refusal(self, seconds: float) -> Problem:
+        """Why a request got no connection within `seconds`: the pool is exhausted, or the server is away."""
+        return Overload.late(seconds) if self._all else Overload.away()
+
+    def _forget_finished(self) -> None:
+        while self._waiting and self._waiting[0][1].done():
+            self._waiting.popleft()
+
+    def _grow(self) -> None:
+        room = self._options.dedicated_connections - len(self._all) - len(self._opening) - self.orphaned_sessions
+        if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
+            return
+        if self._failing and self._opening:
+            return
+        task = asyncio.get_running_loop().create_task(self._open())
+        self._opening.add(task)
+        task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        self.open_missing()
+
+    def open_missing(self) -> None:
+        """Opens as many as are waited for, in the background, as far as there may be more."""
+        self._forget_finished()
+        for _ in range(len(self._waiting)):
+            self._grow()
+
+    async def warm(self) -> None:
+        """Opens one connection, so that the first request finds it. Raises `psycopg.Error`."""
+        self._adopt(await self._connector.open())
+
+    async def _open(self) -> None:
+        attempt = 0
+        while not self._closed and self._anyone_waits():
+            try:
+                connection = await self._connector.open()
+            except Exception as error:  # whatever it is: a lane that stops trying stays without
+                self._failing = True
+                log.warning("exclusive lane: cannot connect: %s", str(error).strip())
+                if len(self._opening) > 1:
+                    return  # another one goes on trying
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+                continue
+            self._failing = False
+            self._adopt(connection)
+            return
+
+    def _anyone_waits(self) -> bool:
+        return any(not waiter.done() for _, waiter in self._waiting)
+
+    def _adopt(self, connection: Connection) -> None:
+        if self._closed:
+            connection.close(STOPPING)
+            return
+        connection.on_closed = self._lost
+        connection.on_notice = self.on_notice
+        self._all.add(connection)
+        self.release(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Gives the connection to whoever waits longest, or keeps it."""
+        state = connection.state
+        if state == ConnectionState.CANCELLING:
+            return  # `cancel` releases it
+        if state != ConnectionState.READY:
+            return
+        if self._closed:
+            connection.drain(STOPPING)
+            return
+        if connection.head is not None:
+            # Its request was answered before the server was through with it.
+            connection.drain(STILL_BUSY)
+            return
+        while self._waiting:
+            waiter = self._waiting.popleft()[1]
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        self._idle.append(connection)
+
+    def hold(self, connection: Connection) -> None:
+        """An acquired connection is for more than one request, until `let_go`."""
+        self._held.add(connection)
+
+    def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
+        self._held.discard(connection)
+        if resets:
+            self.finish(connection, resets=resets)
+        else:
+            self.release(connection)
+
+    def finish(self, connection: Connection, *, resets: list[Statement]) -> None:
+        """Queues what takes back what the request just placed may leave in the session; nothing where that is nothing.
+
+        Both leave together, and the connection is free once both are through.
+        """
+        connection.corked = False
+        if not resets:
+            connection.flush()
+            return
+        cleanup = Execution(resets[0], [])
+        cleanup.timeout = RESET_SECONDS
+        cleanup.on_done = lambda execution: self._after_reset(connection, execution)
+        connection.submit_all(cleanup, resets)
+        connection.flush()
+
+    def _after_reset(self, connection: Connection, execution: Execution) -> None:
+        if connection.state == ConnectionState.CLOSED:
+            return
+        if execution.error is not None:
+            connection.close(f"the session could not be reset: {execution.error.message}")
+            return
+        self.release(connection)
+
+    async def cancel(self, connection: Connection, execution: Execution) -> None:
+        """Cancels `request` if the connection still runs it; then the connection goes back to the pool."""
+        cancelled = await cancel_safely(self._connector, connection, execution)
+        if cancelled and connection.head is None and connection not in self._held:
+            self.release(connection)
+
+    def _lost(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        log_closed("exclusive", connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._grow()
+
+    def sweep(self, now: float) -> None:
+        """Called by the watchdog: ends waits that lead nowhere, replaces idle connections whose time is over."""
+        self._refuse_standing(now)
+        for connection in list(self._idle):
+            if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
+                self._idle.remove(connection)
+                connection.drain(REPLACED)
+
+    def _refuse_standing(self, now: float) -> None:
+        for _, waiter in list(self._waiting):
+            # A future has a timer for this.
+            if type(waiter) is _Turn and now > waiter.until:
+                self._late(waiter, waiter.seconds)
+        self._forget_finished()
+        if not self._waiting:
+            return
+        if not self._all:
+            self._queue_time.outage(now)
+        bound = self._queue_time.bound(now)
+        while self._queue_time.standing and self._waiting and now - self._waiting[0][0] > bound:
+            _, waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(Overload.standing(bound))
+
+    def close(self) -> None:
+        self._closed = True
+        for task in self._opening:
+            task.cancel()
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(Overload.stopping())
+        self._waiting.clear()
+        for connection in list(self._all):
+            connection.drain(STOPPING)

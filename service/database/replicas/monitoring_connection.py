@@ -1,0 +1,62 @@
+"""A session of the service's own for short questions, opened when it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import psycopg
+
+from rowcall.service.database.connector import Connector, shut_down
+
+ANSWER_WITHIN = 2.0
+"""Seconds. A server that takes longer is as good as none."""
+
+
+class MonitoringConnection:
+    """One question at a time."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._connection: psycopg.AsyncConnection[tuple[object, ...]] | None = None
+        self._turn = asyncio.Lock()
+
+    async def ask(self, sql: str) -> tuple[object, ...]:
+        """The first row. Raises `psycopg.Error`, also when the answer takes too long."""
+        async with self._turn:
+            loop = asyncio.get_running_loop()
+            ends = loop.time() + ANSWER_WITHIN
+            try:
+                return await self._ask(sql, ends)
+            except BaseException as error:
+                await self._drop()
+                if isinstance(error, TimeoutError | psycopg.Error) and loop.time() >= ends:
+                    raise psycopg.OperationalError(f"no answer within {ANSWER_WITHIN:g} s") from None
+                raise
+
+    async def _ask(self, sql: str, ends: float) -> tuple[object, ...]:
+        connection = self._connection
+        if connection is None:
+            async with asyncio.timeout_at(ends):
+                connection = self._connection = await self._connector.open_plain()
+        timer = asyncio.get_running_loop().call_at(ends, shut_down, connection)
+        try:
+            cursor = await connection.execute(sql.encode())
+            row = await cursor.fetchone()
+        finally:
+            timer.cancel()
+        if row is None:
+            raise psycopg.OperationalError("no row")
+        return row
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # What it still runs is nothing that anybody would wait for.
+            with contextlib.suppress(psycopg.Error):
+                connection.pgconn.finish()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.pgconn.finish()

@@ -1,0 +1,114 @@
+"""Prepares statements that run only as long as the verdict on their routine holds (`core.catalogue.session_effects`).
+
+A routine that leaves nothing in its session needs no reset and may share connections: until somebody replaces it, or
+puts a trigger on a table that it writes. Its statement is therefore prepared with a tripwire, and once that is done the
+definitions are compared with those that were judged. What changed before is seen by the comparison, what changes
+afterwards by PostgreSQL itself, which then refuses the statement before anything of it runs. The call goes to a
+connection of its own, with a reset, and the statement is prepared and judged anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from rowcall.core.catalogue.session_effects import Dependencies, dependencies_unchanged, guard
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.execution import Execution, Script, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.session.marks import MARKS
+from rowcall.service.database.statements import numbers, settings_statement
+
+log = logging.getLogger("rowcall.database")
+
+PATIENCE = 10.0
+"""Seconds in which a connection has to answer."""
+
+
+class GuardedStatements:
+    """on_changed: something is no longer what it was when it was judged."""
+
+    def __init__(self) -> None:
+        renderer = Renderer(Codecs(), "scalar", False, False, [])
+        self._marks = Statement(next(numbers), MARKS.encode(), 2, renderer, repeatable=True)
+        self.on_changed: Callable[[], None] | None = None
+
+    async def install_guards(
+        self, call: Call, mask: int, pool: int, connection: Connection, seconds: float = PATIENCE
+    ) -> bool:
+        """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet.
+
+        seconds: limit for the server's answer. If it passes, the connection is closed and takes no other request.
+        """
+        statement = call.guarded[pool].get(mask)
+        if statement is not None and connection.knows(statement):
+            return True
+        day_first = b"DMY" in connection.reported(b"DateStyle")
+        if statement is None:
+            statement = self._statement(call, mask, day_first)
+            if statement is None:
+                call.harmless = False
+                return False
+            call.guarded[pool][mask] = statement
+        order = b"ISO, MDY" if day_first else b"ISO, DMY"
+        dependencies = call.session.dependencies
+        execution = Execution(
+            self._marks,
+            [_array(dependencies.functions), _array(dependencies.relations)],
+            # A table that is being altered must not hold up whoever shares this connection.
+            ((settings_statement(2), [b"DateStyle", order, b"lock_timeout", b"100ms"]),),
+        )
+        execution.arms = statement
+        execution.label = call.label
+        execution.timeout = seconds
+        execution.waiter = waiter = asyncio.get_running_loop().create_future()
+        if not connection.submit(execution):
+            return False
+        await waiter
+        return self._judge(call, mask, pool, connection, execution, dependencies)
+
+    def _judge(
+        self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
+    ) -> bool:
+        statement = execution.arms
+        if execution.error is not None:
+            if execution.error.sqlstate[:2] in ("0A", "22", "42"):
+                # Something in it cannot be named on this connection.
+                log.debug("%s: is not shared: %s", call.label, execution.error.message)
+                call.harmless = False
+            return False
+        if not execution.finished:
+            connection.drain("the server has not answered while a statement was prepared")
+            return False
+        if not execution.succeeded or connection.state == ConnectionState.CLOSED:
+            return False
+        if not dependencies_unchanged(execution.body.decode("utf-8", "replace"), dependencies):
+            log.info("%s: something that it uses has changed; its session is reset until that is read anew", call.label)
+            call.harmless = False
+            if self.on_changed is not None:
+                self.on_changed()
+            return False
+        if statement is None or call.guarded[pool].get(mask) is not statement:
+            return False  # tripped in the meantime
+        connection.admit(statement)
+        return True
+
+    @staticmethod
+    def _statement(call: Call, mask: int, day_first: bool) -> Statement | None:
+        plain = call.statement(mask)
+        if type(plain) is Script:
+            return None
+        text = guard(plain.sql.decode(), call.session.dependencies, day_first=day_first)
+        if text is None:
+            return None
+        return Statement(
+            next(numbers), text.encode(), plain.nparams, plain.renderer, plain.repeatable,
+            picks=plain.picks, types=plain.types, guarded=True,
+        )  # fmt: skip
+
+
+def _array(oids: tuple[int, ...]) -> bytes:
+    return f"{{{','.join(map(str, oids))}}}".encode()

@@ -1,0 +1,127 @@
+"""Between hosts over NOTIFY of the main database: nothing else is needed, but what is notified while a host does not
+listen never reaches it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Callable
+
+import orjson
+import psycopg
+from psycopg import sql
+
+from rowcall.service.background import pause
+from rowcall.service.database.connector import Connector
+from rowcall.service.events.batches import Batch, unpack
+from rowcall.service.events.cross_host.outbox import Outbox
+
+log = logging.getLogger("rowcall.events")
+
+PART = 7_800
+"""Characters of a payload, all of them ASCII; PostgreSQL takes less than 8000 bytes."""
+MOST_PARTIAL = 64
+"""Messages that have come in part and are waited for."""
+
+_Listening = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+class PostgresTransport:
+    def __init__(self, connector: Connector, channel: str) -> None:
+        self._connector = connector
+        self._channel = channel
+        self._outbox = Outbox()
+        self._partial: dict[str, list[str]] = {}
+        self._listening: psycopg.AsyncConnection | None = None
+        """Opened before anybody subscribes, and not yet read."""
+
+    def send(self, batch: Batch) -> None:
+        self._outbox.put(batch)
+
+    async def sent(self) -> None:
+        """Returns when others have all of it."""
+        await self._outbox.emptied()
+
+    async def catch_up(self, receive: Callable[[Batch], None]) -> None:
+        """Nobody keeps what was notified; what will be is not missed."""
+        try:
+            self._listening = await self._listen()
+        except (psycopg.Error, OSError) as error:
+            _tell_deaf(error)
+
+    async def write(self) -> None:
+        """For ever."""
+        attempt = 0
+        while True:
+            try:
+                async with await self._connector.open_plain() as connection:
+                    attempt = 0
+                    await self._write_over(connection)
+            except (psycopg.Error, OSError) as error:
+                log.warning("events cannot be notified to other hosts, tried again: %s", str(error).strip())
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+
+    async def _write_over(self, connection: _Listening) -> None:
+        while True:
+            waiting = await self._outbox.first()
+            # One statement, one transaction: all of it is notified at once and in order.
+            payloads = [payload for packed in waiting for payload in _parts(packed)]
+            await connection.execute(
+                "select pg_notify(%s, part) from unnest(%s::text[]) as part", (self._channel, payloads)
+            )
+            self._outbox.sent(waiting)
+
+    async def read(self, receive: Callable[[Batch], None]) -> None:
+        """For ever."""
+        attempt = 0
+        while True:
+            try:
+                opened, self._listening = self._listening, None
+                async with opened or await self._listen() as connection:
+                    attempt = 0
+                    self._partial.clear()
+                    async for notification in connection.notifies():
+                        self._take(notification.payload, receive)
+            except (psycopg.Error, OSError) as error:
+                _tell_deaf(error)
+            await asyncio.sleep(pause(attempt))
+            attempt += 1
+
+    async def _listen(self) -> psycopg.AsyncConnection:
+        connection = await self._connector.open_plain()
+        await connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
+        return connection
+
+    def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
+        name, _, rest = payload.partition(" ")
+        place, _, text = rest.partition(" ")
+        try:
+            number, total = (int(part) for part in place.split("/"))
+        except ValueError:
+            return  # somebody else uses the channel
+        parts = self._partial.setdefault(name, [])
+        if number != len(parts) + 1:
+            del self._partial[name]
+            return
+        parts.append(text)
+        if len(self._partial) > MOST_PARTIAL:
+            del self._partial[next(iter(self._partial))]
+        if number == total:
+            self._partial.pop(name, None)
+            for batch in unpack("".join(parts).encode()):
+                receive(batch)
+
+
+def _tell_deaf(error: Exception) -> None:
+    log.warning("events of other hosts are not heard, tried again: %s", str(error).strip())
+
+
+def _parts(packed: bytes) -> list[str]:
+    """`name number/total text`: the name belongs to one message, so that no two payloads are equal."""
+    text = json.dumps(orjson.loads(packed), separators=(",", ":"))
+    pieces = [text[start : start + PART] for start in range(0, len(text), PART)]
+    name = secrets.token_hex(8)
+    return [f"{name} {number}/{len(pieces)} {piece}" for number, piece in enumerate(pieces, 1)]

@@ -1,0 +1,157 @@
+"""Between hosts over a stream of Redis: what was added while this host could not ask is read when it can again.
+
+The stream is as long as what hosts keep for those who come back, so a host that starts knows the same as the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from rowcall.core.cache.redis_address import RedisAddress
+from rowcall.service.background import pause
+from rowcall.service.events.batches import Batch, unpack
+from rowcall.service.events.cross_host.outbox import Outbox
+from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED, Client, open_client
+
+log = logging.getLogger("rowcall.events")
+
+BLOCK = 5.0
+"""Seconds after which a read that waits is asked again, so that a connection that is dead is noticed."""
+LAG = 30.0
+"""Seconds that others have for reading what this host has read; it does not know how far they are."""
+_START = b"0-0"
+_FIELD = b"batches"
+
+
+class RedisTransport:
+    """kept_bytes: of the stream, about."""
+
+    def __init__(self, address: RedisAddress, key: str, kept: int, kept_bytes: int) -> None:
+        self._address = address
+        self._key = key.encode()
+        self._kept = kept
+        self._kept_bytes = kept_bytes
+        self._outbox = Outbox()
+        self._sizes: deque[tuple[bytes, int, float]] = deque()
+        """Of the entries of the stream: id, size, and when it was read."""
+        self._size = 0
+        self._gone = False
+
+    def send(self, batch: Batch) -> None:
+        self._outbox.put(batch)
+
+    async def sent(self) -> None:
+        """Returns when others have all of it."""
+        await self._outbox.emptied()
+
+    async def catch_up(self, receive: Callable[[Batch], None]) -> None:
+        """What has been published before this host began, if Redis can tell at once."""
+        try:
+            client = await self._client()
+            try:
+                async with asyncio.timeout(self._address.connect_timeout + 1):
+                    for _, entry in await client.xrange(self._key):
+                        _hand_over(entry, receive)
+            finally:
+                await client.aclose()
+        except (*FAILURES, *MALFORMED) as error:
+            self._tell(error)
+
+    async def write(self) -> None:
+        """For ever."""
+        client: Client = None
+        attempt = 0
+        while True:
+            waiting = await self._outbox.first()
+            try:
+                client = client or await self._client()
+                async with client.pipeline(transaction=False) as pipeline:
+                    for packed in waiting:
+                        pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
+                    await pipeline.execute()
+            except (*FAILURES, *MALFORMED) as error:
+                self._tell(error)
+                client = await _closed(client, error)
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+            else:
+                attempt = 0
+                self._outbox.sent(waiting)
+
+    async def read(self, receive: Callable[[Batch], None]) -> None:
+        """For ever."""
+        client: Client = None
+        attempt = 0
+        last = _START
+        while True:
+            try:
+                client = client or await self._client(BLOCK + 5)
+                for _, entries in await client.xread({self._key: last}, count=256, block=round(BLOCK * 1000)):
+                    for entry_id, entry in entries:
+                        last = entry_id
+                        self._measure(entry_id, sum(map(len, entry.values())))
+                        _hand_over(entry, receive)
+                await self._trim(client)
+                if self._gone:
+                    self._gone = False
+                    log.warning("Redis at %s is back: events go to other hosts again", self._address)
+                attempt = 0
+            except (*FAILURES, *MALFORMED) as error:
+                self._tell(error)
+                client = await _closed(client, error)
+                # It may come back empty, and number its entries anew; what is read again is recognised.
+                last = _START
+                self._sizes.clear()
+                self._size = 0
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+
+    def _measure(self, entry_id: bytes, size: int) -> None:
+        self._sizes.append((entry_id, size, time.monotonic()))
+        self._size += size
+        if len(self._sizes) > 2 * self._kept:
+            self._size -= self._sizes.popleft()[1]
+
+    async def _trim(self, client: Any) -> None:
+        """The number of entries is bounded by whoever adds one; their size is known to those who have read them."""
+        oldest = None
+        read_by_all = time.monotonic() - LAG
+        while self._size > self._kept_bytes and len(self._sizes) > 1 and self._sizes[0][2] < read_by_all:
+            self._size -= self._sizes.popleft()[1]
+            oldest = self._sizes[0][0]
+        if oldest is not None:
+            await client.xtrim(self._key, minid=oldest)
+
+    async def _client(self, patience: float | None = None) -> Client:
+        return await open_client(self._address, "rowcall-events", patience or self._address.timeout)
+
+    def _tell(self, error: BaseException) -> None:
+        if not self._gone:
+            self._gone = True
+            reason = str(error).strip() or "no answer"
+            log.warning("Redis at %s is gone: events stay on their hosts until it is back: %s", self._address, reason)
+
+
+async def _closed(client: Client, error: BaseException) -> Client:
+    """Return the client, or None after closing it if the error is a malformed reply: its connection is out of step."""
+    if client is None or isinstance(error, FAILURES):
+        return client
+    with contextlib.suppress(*FAILURES, *MALFORMED):
+        await client.aclose()
+    return None
+
+
+def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
+    try:
+        batches = unpack(entry[_FIELD])
+    except (LookupError, ValueError, TypeError, AttributeError):
+        log.warning("an entry in the stream of events was not written by this service; it is left out")
+        return
+    for batch in batches:
+        receive(batch)

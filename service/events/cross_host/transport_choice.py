@@ -1,0 +1,39 @@
+"""The way between hosts that the configuration asks for."""
+
+from __future__ import annotations
+
+import logging
+
+from rowcall.core.cache.redis_address import BadAddressError, parse_redis
+from rowcall.service.database.connector import Connector
+from rowcall.service.events.hub import HostTransport
+from rowcall.service.options.capabilities.events import EventOptions, Way
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall.events")
+
+
+def transport_for(options: EventOptions, connector: Connector, *, pooler: bool) -> HostTransport | None:
+    """None: events stay on their host.
+
+    Raises:
+        StartupError: it cannot be had like this.
+    """
+    if options.way is Way.REDIS:
+        # Its library is for those who ask for it.
+        from rowcall.service.events.cross_host.redis import RedisTransport
+
+        try:
+            address = parse_redis(options.redis)
+        except BadAddressError as error:
+            raise StartupError(f"Service:ServerSentEvents:RedisConfiguration: {error}") from None
+        return RedisTransport(address, options.channel, options.kept, options.kept_bytes)
+    if options.way is Way.POSTGRES:
+        if pooler:
+            raise StartupError(
+                "Service:ServerSentEvents:BetweenHosts: nothing can listen behind a transaction pooler; use Redis"
+            )
+        from rowcall.service.events.cross_host.postgres import PostgresTransport
+
+        return PostgresTransport(connector, options.channel)
+    return None

@@ -1,0 +1,42 @@
+"""Notices of endpoints that do not publish, where others do: an annotation may be missing (events-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.pools.pool import NoticeHandler
+
+
+class UnpublishedNotices:
+    """A notice handler in front of another. tell(path, severity): once for each endpoint of the edition."""
+
+    def __init__(self, severity: str, behind: NoticeHandler | None) -> None:
+        self._severity = severity
+        self._behind = behind
+        self._silent: dict[str, str] | None = None
+        """Path of each endpoint that does not publish, by what its calls are labelled with."""
+        self.tell: Callable[[str, str], None] = lambda path, severity: None
+
+    def watch(self, endpoints: Iterable[Endpoint]) -> None:
+        """Those of the edition that is served from now on."""
+        endpoints = tuple(endpoints)
+        published = any(endpoint.options.events is not None for endpoint in endpoints)
+        self._silent = {one.name: one.path for one in endpoints if not _publishes(one)} if published else None
+
+    def __call__(
+        self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
+    ) -> None:
+        if self._behind is not None:
+            self._behind(label, severity, sqlstate, message, context, owner)
+        if self._silent is None or label is None or severity != self._severity:
+            return
+        name = " ".join(label.split(" ", 2)[:2])
+        path = self._silent.get(name)
+        if path is not None:
+            self.tell(path, severity)
+
+
+def _publishes(endpoint: Endpoint) -> bool:
+    events = endpoint.options.events
+    return events is not None and events.publish

@@ -1,0 +1,93 @@
+"""Reading from replicas: which calls may, and how a client comes to read what it has written.
+
+An endpoint that may write says in its answer how far the log of changes was behind it, in a cookie and in a header. The
+next requests of that client have it with them, and are read from a replica that has come as far, or from the primary.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from rowcall.core.auth.cookies import cookie_value
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.text.wal_position import parse_position, position_text
+from rowcall.service.database.call import Call
+from rowcall.service.database.replicas.options import ReplicaOptions
+from rowcall.service.database.replicas.reads import Begin, Position, Reads
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import HeadersProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+PRIMARY = "primary"
+"""In place of a position: nothing but the primary will do."""
+
+
+def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
+    """None where the call always runs on the connection of its endpoint."""
+    replicas = services.replicas
+    if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
+        return None
+    wish = endpoint.options.reading
+    if wish is None:
+        if replicas.options.only_annotated or call.volatile or call.hear is not None:
+            return None
+    elif not wish.replica:
+        return None
+    longest = replicas.options.longest_lag
+    if wish is not None and wish.lag is not None:
+        longest = wish.lag if longest is None else min(wish.lag, longest)
+    return Reads(call, begin, services.database, replicas, longest, _position_of(replicas.options))
+
+
+def _position_of(options: ReplicaOptions) -> Position:
+    cookie, header = options.cookie, options.header
+
+    def position(context: RequestContext) -> int | None:
+        headers = context.scope.headers
+        texts = (
+            None if header is None else headers.get(header),
+            None if cookie is None else cookie_value(headers.get("cookie") or "", cookie),
+        )
+        found = [parse_position(text) for text in texts if text]
+        # What is no position was none of ours, or says `primary`.
+        return None if None in found else max((one for one in found if one is not None), default=0)
+
+    return position
+
+
+def tell_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
+    """Behind the run of what may have written."""
+    replicas = services.replicas
+    if replicas is None or services.main is not None or not writes:
+        return None
+    if endpoint.options.reading is not None and endpoint.options.reading.replica:
+        return None
+    options = replicas.options
+    primary = replicas.primary
+
+    async def tell(context: RequestContext) -> None:
+        request = context.execution
+        text = PRIMARY
+        # What still runs has not been committed, and its answer begins before it is.
+        if request is None or not request.streaming:
+            try:
+                text = position_text(await primary.position())
+            except psycopg.Error:
+                text = PRIMARY
+        fields = _fields(options, text, secure=context.scope.scheme == "https")
+        protocol = context.protocol
+        if type(protocol) is HeadProtocol:
+            protocol.inner = HeadersProtocol(protocol.inner, fields)
+        else:
+            context.protocol = HeadersProtocol(protocol, fields)
+
+    return tell if options.cookie is not None or options.header is not None else None
+
+
+def _fields(options: ReplicaOptions, text: str, *, secure: bool) -> list[tuple[str, str]]:
+    fields = [] if options.header is None else [(options.header, text)]
+    if options.cookie is not None:
+        attributes = f"; max-age={max(1, round(options.lifetime))}; path=/; httponly; samesite=lax"
+        fields.append(("set-cookie", f"{options.cookie}={text}{attributes}{'; secure' if secure else ''}"))
+    return fields

@@ -1,0 +1,462 @@
+"""Endpoint → its compiled handler: the list of steps that its options ask for, and nothing else.
+
+A step is a function over one `Exchange`; it gives back an awaitable when it has to wait. A capability adds one step
+factory to `STEPS`, which is the one place where the order of checks is written (execution-1).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters
+from rowcall.core.binding.server_refusals import ServerRefusals
+from rowcall.core.cache.plan import CachePlan
+from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.catalogue.session_effects import UNKNOWN
+from rowcall.core.endpoint.call import UncallableError, call_sql
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.header_lines import response_header_lines
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
+from rowcall.core.endpoint.template import parse_template, placeholder_names
+from rowcall.core.errors.problems import Problem
+from rowcall.core.tables.routines import TableOperation
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.ext.rendering.timed_rows import TimedWriter
+from rowcall.service.auth.access import authenticate, authorize
+from rowcall.service.auth.antiforgery import ask_for_token
+from rowcall.service.auth.context import user_context
+from rowcall.service.auth.cross_site import refuse_cross_site
+from rowcall.service.auth.database_role import database_role, refuse_without_role
+from rowcall.service.auth.login import login_steps
+from rowcall.service.auth.logout import logout_steps
+from rowcall.service.auth.parameter_injection import bind, hash_parameters
+from rowcall.service.cache.keys import record_values
+from rowcall.service.cache.proxied_responses import around_answer
+from rowcall.service.cache.response_cache import around, invalidating, plan_of, status_reporter
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Preamble
+from rowcall.service.encryption.columns import with_decrypted_columns
+from rowcall.service.encryption.parameters import encrypt_parameters
+from rowcall.service.handler.command_log import description, log_command, log_invalidation, log_kept_forward
+from rowcall.service.handler.replica_reads import reads_of, tell_position
+from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.limits.rate_limiting import limit_anybody, limit_callers
+from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
+from rowcall.service.operations.audit_trail import note_call
+from rowcall.service.operations.slow_requests import note_slow
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.outgoing.forwarding import uploads_here
+from rowcall.service.outgoing.proxy import keep_for_proxy, proxy
+from rowcall.service.outgoing.proxy_out import catch_result, send_result
+from rowcall.service.outgoing.type_calls import call_types, ignore_nulls_of_types
+from rowcall.service.pipeline.services import Factory, Services
+from rowcall.service.request.application_name import application_name
+from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.binding import read_small_body
+from rowcall.service.request.deadlines import may_have_deadline, set_deadline
+from rowcall.service.request.headers import fill_headers, headers_context
+from rowcall.service.request.resolved_parameters import forget_supplied, resolve
+from rowcall.service.request.validation import keep_body, validate
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response import responses
+from rowcall.service.response.entity_tag import tag_answers
+from rowcall.service.response.formats.choice import table_formats
+from rowcall.service.response.headers import CommentHeaders, argument_text
+from rowcall.service.response.rendering import body_writer, with_column_checks
+from rowcall.service.response.response_set_by_sql import respond_as_set_by_sql, with_reading
+from rowcall.service.response.server_timing import start_clock
+from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.tracing.request_tracing import query_tag, trace_name, trace_requests
+from rowcall.service.uploads.resumable.protocol import resume, take_uploads
+from rowcall.service.uploads.storing import in_transaction
+
+log = logging.getLogger("rowcall")
+
+
+def request_log(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where requests are logged, the line names the endpoint."""
+    return name_endpoint(endpoint, services.options)
+
+
+def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
+    """Such an endpoint exists, so that whoever calls it learns why it cannot run (execution-15)."""
+    name = endpoint.options.connection
+    if services.known(name):
+        return None
+    detail = f"Connection name {name} could not be found in options DataSources or ConnectionStrings dictionaries."
+
+    def refuse(_context: RequestContext) -> None:
+        raise Problem(500, detail)
+
+    return refuse
+
+
+def is_procedure(routine: Routine) -> bool:
+    return routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+
+
+def may_commit(routine: Routine) -> bool:
+    return routine.may_commit or stands_alone(routine)
+
+
+def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
+    """What the caller may do must not end in the middle of a procedure, with the transaction that it was set in."""
+    if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
+        return None
+    preamble = preamble_of(endpoint, services)
+    if not preamble or (preamble.lasts and not services.database.pooled):
+        return None
+    why = (
+        "behind a transaction pooler what is set in front of it would end there"
+        if services.database.pooled
+        else "what one of Service:BeforeRoutineCommands sets would end there: write it as SET or select set_config(…)"
+    )
+    log.error("%s is refused: %s may commit, and %s", endpoint.name, endpoint.routine.identity, why)
+    detail = "this procedure commits on its way, and what is set for its caller would not hold; the log says more"
+
+    def refuse(_context: RequestContext) -> None:
+        raise Problem(500, detail)
+
+    return refuse
+
+
+def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
+    """From here on an error response has the comment's headers too (execution-4)."""
+    return CommentHeaders(endpoint) if response_header_lines(endpoint.options) else None
+
+
+def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
+    """PostgreSQL would not run a STRICT routine for a NULL argument either (execution-5)."""
+    if not endpoint.routine.strict or not endpoint.parameters:
+        return None
+    answer = responses.no_content(endpoint)
+
+    def skip(context: RequestContext) -> None:
+        if context.has_null:
+            answer(context)
+            context.answered = True
+
+    return skip
+
+
+def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """SQL of the comment fills parameters; what it finds may be the NULL that a STRICT routine is not called for."""
+    return _with_skip(resolve(endpoint, services), endpoint, services)
+
+
+def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """HTTP types fill parameters too (outbound-12)."""
+    if endpoint.options.invalidates:
+        return None
+    return _with_skip(call_types(endpoint, services), endpoint, services)
+
+
+def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """A proxy ends here, or its routine goes on with the answer (proxies-9, proxies-10)."""
+    plan = plan_of(endpoint, services)
+    if endpoint.options.invalidates:
+        return (invalidating(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
+    forward = proxy(endpoint, services)
+    if plan is not None and forward is not None and endpoint.passes_through:
+        hit = log_kept_forward(endpoint, services.options)
+        return around_answer(endpoint, services, plan, forward, hit, cache_counter(endpoint, services))
+    return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
+
+
+def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    if fill is None:
+        return None
+    skip = skip_null_call(endpoint, services)
+    return (fill,) if skip is None else (fill, skip)
+
+
+def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
+    """`table_format` leads away from JSON, where the request or the comment names a format (formats-1)."""
+    shape = endpoint.table_shape
+    if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
+        return None
+    wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    flat = replace(without_choice(endpoint), shape=shape)
+    headers = comment_headers(endpoint, services)
+    tell = _status_reporter(endpoint, services)
+    steps: dict[str, tuple[Step, ...]] = {}
+    for key, made in table_formats(flat, wanted, services.options, services.database).items():
+        after = send_result(endpoint, services)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, with_column_checks(made.writer, flat)),
+            made.respond,
+            *((after,) if after else ()),
+        )
+
+    async def choose(context: RequestContext) -> None:
+        chosen = steps.get(wanted.fill(partial(argument_text, context)))
+        if chosen is not None:
+            if tell is not None:
+                tell(context, "bypass")
+            context.follow(chosen)
+
+    return choose
+
+
+def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[RequestContext, str], None] | None:
+    """None where nothing is kept."""
+    if plan_of(endpoint, services) is None:
+        return None
+    return status_reporter(services.options.cache.status_header, cache_counter(endpoint, services))
+
+
+def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
+
+
+def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Runs the routine: begins, and judges how it ended."""
+    if is_sign(endpoint):
+        return ()
+    return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
+
+
+def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
+    """So that its client reads what it has written, where there are replicas."""
+    if services.replicas is None:
+        return None
+    routine = endpoint.routine
+    volatile = routine.volatility is Volatility.VOLATILE or not preamble_of(endpoint, services).has_no_session_effects
+    return tell_position(endpoint, services, writes=volatile or is_procedure(routine))
+
+
+def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Runs a routine that signs in or out, and answers for it."""
+    if not is_sign(endpoint):
+        return None
+    writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
+    call = call_of(endpoint, services, writer)
+    steps = login_steps(endpoint, services, call) if endpoint.options.login else logout_steps(endpoint, services, call)
+    return (*_begin(call, endpoint, services), *steps)
+
+
+def is_sign(endpoint: Endpoint) -> bool:
+    return endpoint.options.login or endpoint.options.logout
+
+
+def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    database = services.database
+    logged = log_command(call, endpoint, services.options)
+    if endpoint.options.upload is not None and (
+        endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
+    ):
+        return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
+    begin = Database.begin if call.preamble is None else Database.begin_with_preamble
+    if may_have_deadline(endpoint, services):
+        begin = Database.begin_by_deadline
+    reads = reads_of(call, begin, endpoint, services)
+    if reads is not None:
+        return (*((logged,) if logged else ()), reads.begin, reads.settle)
+    return (*((logged,) if logged else ()), partial(begin, database, call), partial(database.settle, call))
+
+
+def _run(
+    endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
+) -> tuple[Step, ...]:
+    writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
+    timed = services.options.http.server_timing
+    measured = timed or _is_measured(services.options)
+    call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
+    if chooses(endpoint, services):
+        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.rows = False
+    if plan is not None:
+        # Kept whole or not at all: it begins to stream when it is known to be none that is kept.
+        call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
+        call.stream_after = services.answers.largest(plan.place)
+    steps = _begin(call, endpoint, services)
+    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
+        steps = (sealing, *steps)
+    steps = (start_clock, *steps) if timed else steps
+    if plan is None:
+        return steps
+    hit = log_command(call, endpoint, services.options, "/* from cache */")
+    return around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
+
+
+def _is_measured(options: WorkerOptions) -> bool:
+    return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
+
+
+def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
+    shape = endpoint.shape
+    routine = endpoint.routine
+    single = endpoint.options.single
+    preamble = preamble_of(endpoint, services)
+    # Commands may do anything, as volatile routines may, unless they show that they do not.
+    volatile = routine.volatility is Volatility.VOLATILE or not preamble.has_no_session_effects
+    procedure = is_procedure(routine)
+    session = endpoint.session if preamble.has_no_session_effects else UNKNOWN
+    label = f"{endpoint.name} {_shown(routine)}"
+    tag = query_tag(endpoint, services)
+
+    def build(mask: int) -> tuple[str, int]:
+        try:
+            return tag + call_sql(endpoint, mask), mask.bit_count()
+        except UncallableError as error:
+            raise Problem(404, str(error)) from None
+
+    return Call(
+        label=label,
+        build=build,
+        renderer=writer,
+        made=file_statements(
+            endpoint,
+            writer,
+            services.answer_codecs,
+            partial(with_decrypted_columns, endpoint=endpoint, services=services),
+            repeatable=not volatile and not procedure,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
+        ),
+        pace=PoolAssignment(services.options.database.slow),
+        volatile=volatile,
+        session=session,
+        harmless=not session.traces and not procedure,
+        may_share=not endpoint.options.exclusive_connection,
+        procedure=procedure,
+        commits=procedure and may_commit(routine),
+        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        rows=may_stream(endpoint) and endpoint.options.upload is None,
+        # 0 means every row (rendering-41).
+        flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
+        single=single and shape.path is not ResultPath.OBJECT,
+        timeout=endpoint.options.timeout,
+        preamble=preamble or None,
+        wrapped=services.options.wrap_in_transaction and not may_commit(routine),
+        policy=services.options.policies.of(endpoint.options.error_policy),
+        refusals=_server_refusals(endpoint, services),
+        retry=services.options.retries.of(endpoint.options.retry_strategy),
+        describe=description(endpoint, services.options),
+        sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
+        on_repeat=repetition_counter(endpoint, services),
+    )
+
+
+def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
+    if endpoint.options.lenient:
+        return None
+    filled = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
+    hashed = {target for target, _ in hashed_parameters(endpoint)}
+    resolved = {one.target for one in resolved_parameters(endpoint)}
+    routine = endpoint.routine
+    columns = tuple(one.name for one in routine.parameters) if isinstance(routine.source, TableOperation) else ()
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled, columns)
+
+
+def may_stream(endpoint: Endpoint) -> bool:
+    """The result may leave before it is whole; `buffer_rows 1` wants it in one piece."""
+    shape = endpoint.shape
+    is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
+    return is_set and endpoint.options.buffer_rows != 1
+
+
+def _shown(routine: Routine) -> str:
+    return f"{routine.schema}.{routine.name}" if routine.source is None else routine.identity
+
+
+PreambleFactory = Callable[[Endpoint, Services], Preamble | None]
+
+PREAMBLE: Sequence[PreambleFactory] = (
+    application_name,
+    trace_name,
+    headers_context,
+    user_context,
+    database_role,
+    before_routine,
+)
+"""What requests bring along for their routine, in the order in which it is set (`service.database.preamble`)."""
+
+
+def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
+    found = (factory(endpoint, services) for factory in PREAMBLE)
+    return sum((one for one in found if one is not None), Preamble())
+
+
+def without_choice(endpoint: Endpoint) -> Endpoint:
+    """Tables have the usual status, and all columns."""
+    plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
+    return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain)
+
+
+def chooses(endpoint: Endpoint, services: Services) -> bool:
+    """Answers that are kept, and what proxies send on, have the usual status."""
+    kept = plan_of(endpoint, services) is not None
+    return endpoint.sets_response and not kept and endpoint.options.proxy_out is None
+
+
+def respond(endpoint: Endpoint, services: Services) -> Step | None:
+    """The result becomes the response."""
+    if is_sign(endpoint) or endpoint.options.invalidates:
+        return None
+    if chooses(endpoint, services):
+        return respond_as_set_by_sql(endpoint)
+    return responses.respond(endpoint, services.database, services.options.http.slow_client)
+
+
+STEPS: Sequence[Factory] = (
+    request_log,
+    trace_requests,
+    count_requests,
+    note_slow,
+    note_call,
+    set_deadline,
+    limit_anybody,
+    authenticate,
+    limit_callers,
+    refuse_cross_site,
+    authorize,
+    refuse_without_role,
+    ask_for_token,
+    refuse_unknown_connection,
+    refuse_to_lose,
+    read_small_body,
+    keep_body,
+    keep_for_proxy,
+    bind,
+    forget_supplied,
+    fill_headers,
+    validate,
+    resume,
+    tag_answers,
+    record_values,
+    hash_parameters,
+    encrypt,
+    comment_headers,
+    ignore_nulls_of_types,
+    skip_null_call,
+    resolve_parameters,
+    send_requests,
+    send_on,
+    catch_result,
+    choose_format,
+    sign,
+    run,
+    say_where_it_wrote,
+    respond,
+    send_result,
+)
+
+
+def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
+    """The steps of one endpoint, in order. done: left out, as its route has them."""
+    services = services.there(endpoint.options.connection)
+    steps: list[Step] = []
+    for factory in STEPS:
+        made = None if factory in done else factory(endpoint, services)
+        if made is not None:
+            steps += made if isinstance(made, tuple) else (made,)
+    return tuple(steps)

@@ -1,0 +1,32 @@
+"""The routes of files that come in pieces: behind the path of each endpoint that takes some (`resumable`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+
+from rowcall.core.http.router import Route
+from rowcall.core.uploads.resumable import SEGMENT
+from rowcall.service.handler.overloads import compile_route
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import Step
+from rowcall.service.uploads.resumable.protocol import ID, resumes
+
+log = logging.getLogger("rowcall")
+
+METHODS = ("HEAD", "PATCH", "DELETE", "POST")
+"""POST carries the others, for clients that have nothing else."""
+
+
+def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+    """They run the steps of their endpoint: who may send a file may send its pieces, and nobody else."""
+    for route in routes:
+        if not all(map(resumes, route.candidates)):
+            if any(map(resumes, route.candidates)):
+                log.warning("%s: resumable has no effect, as not all routines there say so", route.primary.name)
+            continue
+        steps = compile_route(route, services)
+        path = f"{route.path.rstrip('/')}/{SEGMENT}/{{upload}}"
+        place = path.removeprefix("/").count("/")
+        for method in METHODS:
+            yield Route(method, path, route.candidates, (*route.parameters, (place, ID))), steps

@@ -1,0 +1,311 @@
+"""The one client of a worker: sends a request, follows where it is led, and gives the answer as a stream.
+
+No cookies are kept, no proxy of the environment is asked, nothing is decoded. Redirects are followed as browsers do
+(RFC 9110, 15.4), each of them after another look of the guard.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rowcall.core.outgoing.address import Address, BadUrlError, Origin, joined
+from rowcall.core.outgoing.guard import Guard
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.circuit_breakers import FAILING, CircuitBreakers
+from rowcall.service.http_client.errors import NotReachedError, OutboundError
+from rowcall.service.http_client.http1 import Http1Connection
+from rowcall.service.http_client.messages import (
+    IDEMPOTENT,
+    Headers,
+    HttpResponse,
+    OutgoingRequest,
+    Receiver,
+    ResponseWaiter,
+)
+from rowcall.service.http_client.pool import Pool
+from rowcall.service.request_context.trace import NAMES, Trace
+
+if TYPE_CHECKING:
+    from rowcall.ext.driver.meter import Meter
+
+log = logging.getLogger("rowcall")
+
+_REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
+_HARMLESS = frozenset(
+    {
+        "cache-control", "date", "expect", "idempotency-key", "prefer", "range", "traceparent", "tracestate",
+        "user-agent", "x-correlation-id", "x-request-id",
+    }
+)  # fmt: skip
+"""What goes to another host too, beside what begins with `_ABOUT_CONTENT`. Of any other header nobody knows whether
+it is a key, or says who is calling."""
+_ABOUT_CONTENT = ("accept", "content-", "if-")
+_OF_BODY = ("content-", "expect")
+
+
+class Client:
+    """To be made in the running event loop."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        circuit_breakers: CircuitBreakers | None = None,
+        meters: Callable[[str], Meter] | None = None,
+    ) -> None:
+        """meters: the numbers of a server, by `host:port`. None: nothing is counted."""
+        self.options = options
+        self._pool = Pool(options)
+        self._circuit_breakers = circuit_breakers
+        self._meters = meters
+
+    @property
+    def open_connections(self) -> int:
+        return self._pool.open
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
+        """The answer, its body still to be read. named: the operator has named the host; else the guard judges it.
+        trace: that the request is part of.
+
+        Raises:
+            OutboundError: there is no answer.
+            RefusedError: the request, or a redirect of it, may not go where it wants to.
+        """
+        if trace is None:
+            return await self._send(request, named=named)
+        span = trace.outgoing(request.method, request.address.origin.authority)
+        headers = [(name, value) for name, value in request.headers if name.lower() not in NAMES]
+        status = 0
+        try:
+            answer = await self._send(_changed(request, headers=[*headers, *span.headers]), named=named)
+            status = answer.status
+        finally:
+            span.end(status)
+        return answer
+
+    def begin(self, begun: Begun) -> bool:
+        """Sends its request to a host that the operator has named, where that takes no waiting. Told what comes of it,
+        it may call `ended`, or `go_on`, one of the two. False: nothing is done, and `send` has to do it."""
+        address = begun.request.address
+        origin = address.origin
+        if address.userinfo or (self._circuit_breakers is not None and self._circuit_breakers.is_open(origin)):
+            return False
+        connection = self._pool.unused(origin)
+        if connection is None:
+            return False
+        begun.connection = connection
+        begun.reused = connection.used > 0
+        begun.metered = 0.0 if self._meters is None else self._meters(origin.authority).begin()
+        connection.begin(begun.request, begun)
+        return True
+
+    def ended(self, begun: Begun, status: int) -> None:
+        """To be told where something watches. status: of the answer; 0: nobody has waited for it."""
+        self._over(begun.request, begun.metered, status)
+
+    async def go_on(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+        """What `send` would give now; for whoever has been told that there is something else than an answer that
+        stands, or does not want to wait any more in his way. arriving: is told what `begun` is told."""
+        return await self._send(begun.request, named=True, first=self._first(begun, arriving))
+
+    async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+        async def found() -> HttpResponse:
+            try:
+                return await arriving.wait(begun.connection.abort)
+            except OutboundError as error:
+                if not _repeats(begun.request, error, used=begun.reused):
+                    raise
+            connection = await self._pool.acquire(begun.request.address.origin, None, fresh=True)
+            return await connection.context(begun.request)
+
+        return await self._watched(begun.request, begun.metered, found())
+
+    async def _send(
+        self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, HttpResponse] | None = None
+    ) -> HttpResponse:
+        """first: gives the answer to the request itself, which has begun."""
+        guard = None if named else self.options.guard
+        own = request.address.origin if named else None
+        request = _with_credentials(request)
+        for _ in range(self.options.follow):
+            if guard is not None:
+                guard.check_origin(request.address.origin)
+            answer = await (first or self._attempt(request, guard))
+            first = None
+            answer.address = request.address
+            following = _following(request, answer)
+            if following is None:
+                return answer
+            await _drain(answer)
+            request = following
+            guard = None if request.address.origin == own else self.options.guard
+        if guard is not None:
+            guard.check_origin(request.address.origin)
+        answer = await (first or self._attempt(request, guard))
+        answer.address = request.address
+        return answer
+
+    async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
+        """One request, without where it may lead."""
+        if not self.watches:
+            return await self._context(request, guard)
+        return await self._watched(request, self._begun(request), self._context(request, guard))
+
+    @property
+    def watches(self) -> bool:
+        """Somebody wants to know how requests end."""
+        return self._meters is not None or self._circuit_breakers is not None
+
+    async def _watched(
+        self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, HttpResponse]
+    ) -> HttpResponse:
+        """`answering`, until the head of its answer is there."""
+        try:
+            answer = await answering
+        except BaseException as error:
+            if self._circuit_breakers is not None and isinstance(error, OutboundError):
+                self._circuit_breakers.failed(request.address.origin)
+            if self._meters is not None:
+                self._meters(request.address.origin.authority).done(began, 0)
+            raise
+        self._over(request, began, answer.status)
+        return answer
+
+    def _begun(self, request: OutgoingRequest) -> float:
+        """When, as the meters have it. Raises `OutboundError` for a server that is left alone."""
+        origin = request.address.origin
+        meter = None if self._meters is None else self._meters(origin.authority)
+        began = 0.0 if meter is None else meter.begin()
+        if self._circuit_breakers is not None:
+            try:
+                self._circuit_breakers.check(origin)
+            except OutboundError:
+                if meter is not None:
+                    meter.done(began, 0)
+                raise
+        return began
+
+    def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
+        origin = request.address.origin
+        if self._circuit_breakers is not None and status:
+            if status in FAILING:
+                self._circuit_breakers.failed(origin)
+            else:
+                self._circuit_breakers.succeeded(origin)
+        if self._meters is not None:
+            self._meters(origin.authority).done(began, status)
+
+    def timed_out(self, address: Address) -> None:
+        """Whoever has waited for an answer says so; here it looks like any other end of the exchange."""
+        if self._circuit_breakers is not None:
+            self._circuit_breakers.failed(address.origin)
+
+    async def _context(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
+        origin = request.address.origin
+        connection = await self._pool.acquire(origin, guard)
+        used = connection.used > 0
+        try:
+            return await connection.context(request)
+        except OutboundError as error:
+            if not _repeats(request, error, used=used):
+                raise
+        connection = await self._pool.acquire(origin, guard, fresh=True)
+        return await connection.context(request)
+
+
+class Begun(Receiver, Protocol):
+    """A request on its way, which nobody awaits: whoever sends it gives `request`, the client the rest."""
+
+    request: OutgoingRequest
+    connection: Http1Connection
+    reused: bool
+    """The connection has been used before."""
+    metered: float
+    """When it began, as the meters have it."""
+
+
+def _repeats(request: OutgoingRequest, error: OutboundError, *, used: bool) -> bool:
+    """A connection that was used before may be one that its server is about to close: that is no answer of the
+    server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
+    unanswered = error.unanswered and not isinstance(error, NotReachedError)
+    return used and unanswered and request.repeatable and request.method in IDEMPOTENT
+
+
+async def _drain(answer: HttpResponse) -> None:
+    """The body of a redirect, where it is short: so that its connection can be used again."""
+    if answer.complete:
+        return
+    if answer.length is not None and answer.length <= 65_536:
+        await answer.read(65_536)
+    else:
+        answer.close()
+
+
+def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
+    """User and password of the URL, as Basic credentials where the headers have none."""
+    userinfo = request.address.userinfo
+    if not userinfo or any(name.lower() == "authorization" for name, _ in request.headers):
+        return request
+    text = userinfo if ":" in userinfo else f"{userinfo}:"
+    value = f"Basic {base64.b64encode(text.encode()).decode()}"
+    return _changed(request, headers=[*request.headers, ("Authorization", value)])
+
+
+def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingRequest | None:
+    """The request that a redirect asks for; None where the answer stands: it is no redirect, it leads nowhere or from
+    https to http, or the body cannot be sent again."""
+    location = answer.header("location") if answer.status in _REDIRECTS else None
+    if location is None:
+        return None
+    try:
+        address = joined(request.address, location)
+    except BadUrlError:
+        return None
+    if (request.address.origin.scheme, address.origin.scheme) == ("https", "http"):
+        return None
+    becomes_get = (answer.status == 303 and request.method not in ("GET", "HEAD")) or (
+        answer.status in (300, 301, 302) and request.method == "POST"
+    )
+    if not becomes_get and not request.repeatable:
+        return None
+    headers = _carried(request.headers, becomes_get=becomes_get, same=_same(request.address.origin, address.origin))
+    if becomes_get:
+        return OutgoingRequest("GET", address, headers)
+    return OutgoingRequest(request.method, address, headers, request.body, request.length)
+
+
+def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
+    """Without what was meant for another host alone, and without what was about a body that is not sent."""
+    carried = []
+    for name, value in headers:
+        lowered = name.lower()
+        if not same and lowered not in _HARMLESS and not lowered.startswith(_ABOUT_CONTENT):
+            continue
+        if becomes_get and lowered.startswith(_OF_BODY):
+            continue
+        carried.append((name, value))
+    return carried
+
+
+def _same(first: Origin, second: Origin) -> bool:
+    """Or the second is the first behind TLS, each at the usual port."""
+    upgraded = (first.scheme, first.port, second.scheme, second.port) == ("http", 80, "https", 443)
+    return first == second or (upgraded and first.host == second.host)
+
+
+def _changed(
+    request: OutgoingRequest, *, headers: Headers | None = None, address: Address | None = None
+) -> OutgoingRequest:
+    return OutgoingRequest(
+        request.method,
+        address or request.address,
+        request.headers if headers is None else headers,
+        request.body,
+        request.length,
+        expects_continue=request.expects_continue,
+    )

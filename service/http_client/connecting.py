@@ -1,0 +1,104 @@
+"""Making a connection: name → addresses → the guard's word → TCP → TLS.
+
+Every new connection resolves its host anew, and what is judged is what is connected to: there is no second look-up
+between the two that another answer could come back from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from functools import cached_property
+
+from rowcall.core.outgoing.address import Origin, literal_ip
+from rowcall.core.outgoing.guard import Guard
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.errors import NotReachedError
+from rowcall.service.http_client.http1 import Http1Connection
+from rowcall.service.http_client.http2 import Http2Connection
+
+Connection = Http1Connection | Http2Connection
+
+CONNECT_WITHIN = 10.0
+"""Seconds for one address, TLS included."""
+
+
+class ConnectionOpener:
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        """Certificates are verified, against the system's authorities and those that are configured."""
+        options = self._options
+        context = ssl.create_default_context()
+        if options.ca_file is not None:
+            context.load_verify_locations(options.ca_file)
+        if options.certificate is not None:
+            context.load_cert_chain(options.certificate, options.certificate_key)
+        context.set_alpn_protocols(["h2", "http/1.1"] if options.http2 else ["http/1.1"])
+        return context
+
+    async def open_connection(
+        self, origin: Origin, guard: Guard | None, on_free: Callable[[Connection], None]
+    ) -> Connection:
+        """guard: None for a host that the operator has named.
+
+        Raises:
+            NotReachedError: nobody is there.
+            RefusedError: one of the addresses of the host must not be called.
+        """
+        addresses = await self._resolve(origin)
+        if guard is not None:
+            for address in addresses:
+                guard.check_address(origin, ipaddress.ip_address(address.partition("%")[0]))
+        last: Exception | None = None
+        for address in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_WITHIN):
+                    return await self._connect(origin, address, on_free)
+            except TimeoutError:
+                last = OSError(f"no answer within {CONNECT_WITHIN:g} s")
+            except (OSError, ssl.SSLError) as error:
+                last = error
+        raise NotReachedError(f"no connection to {origin.authority}: {_reason(last)}")
+
+    async def _resolve(self, origin: Origin) -> list[str]:
+        if literal_ip(origin.host) is not None:
+            return [origin.host]
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise NotReachedError(f"the name {origin.host} is not known: {_reason(error)}") from None
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    async def _connect(self, origin: Origin, address: str, on_free: Callable[[Connection], None]) -> Connection:
+        loop = asyncio.get_running_loop()
+        secure = origin.scheme == "https"
+        transport, connection = await loop.create_connection(
+            lambda: Http1Connection(on_free),
+            address,
+            origin.port,
+            ssl=self._tls if secure else None,
+            server_hostname=origin.host if secure else None,
+        )
+        if secure and transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+            second = Http2Connection(on_free)
+            transport.set_protocol(second)
+            second.connection_made(transport)
+            return second
+        return connection
+
+
+def _reason(error: Exception | None) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate is not valid: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or error}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "no address" if error is None else str(error) or type(error).__name__

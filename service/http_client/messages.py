@@ -1,0 +1,214 @@
+"""A request that goes out and the answer that comes back, whichever protocol carries them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from rowcall.core.outgoing.address import Address
+from rowcall.core.outgoing.guard import RefusedError
+from rowcall.ext.base.http_heads import MAX_FIELDS, are_sound, field_problem, request_head
+from rowcall.ext.driver.http1_client import ReceivedBody
+from rowcall.service.http_client.errors import TooLargeError
+
+Headers = list[tuple[str, str]]
+
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LINE_END = re.compile(r"[\r\n\0]")
+
+MAX_HEAD = 131_072
+"""Bytes of status lines and headers of one response: interim responses and trailers count too."""
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
+IDEMPOTENT = SAFE | {"PUT", "DELETE"}
+
+
+def response_problem(status: int, headers: Headers) -> str | None:
+    """Return why status and headers are no final response that may be passed on, or None.
+
+    `Transfer-Encoding` is framing of HTTP/1.1, and its parser has checked it.
+    """
+    if not 200 <= status <= 599:
+        return "its status is not from 200 to 599"
+    fields = [pair for pair in headers if pair[0].lower() != "transfer-encoding"]
+    return field_problem(fields, MAX_FIELDS, MAX_HEAD)
+
+
+class OutgoingRequest:
+    """method, address, headers without Host and framing (those are written here), and a body: bytes, pieces, or none.
+
+    length: of a body that comes in pieces, where it is known.
+    """
+
+    __slots__ = ("address", "body", "expects_continue", "headers", "length", "method")
+
+    def __init__(
+        self,
+        method: str,
+        address: Address,
+        headers: Headers,
+        body: bytes | AsyncIterator[bytes] | None = None,
+        length: int | None = None,
+        *,
+        expects_continue: bool = False,
+    ) -> None:
+        """Raises `RefusedError` for a header that would end its line."""
+        self.method = method
+        self.address = address
+        self.headers = headers
+        self.body = body
+        self.length = length
+        self.expects_continue = expects_continue
+        if are_sound(headers):
+            return
+        for name, value in headers:
+            if not _NAME.fullmatch(name):
+                raise RefusedError("the name of a header is none")
+            if _LINE_END.search(value):
+                raise RefusedError(f"the value of the header {name} holds a line end")
+
+    @property
+    def repeatable(self) -> bool:
+        """The body can be sent again."""
+        return self.body is None or isinstance(self.body, bytes)
+
+    def head(self) -> bytes:
+        """Request line and headers of HTTP/1.1. What is not ASCII goes as UTF-8, as HTTP/2 has it."""
+        address, framing = self.address, self.framing()
+        head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
+        if head is not None:
+            return head
+        lines = [f"{self.method} {self.address.target} HTTP/1.1"]
+        if not any(name.lower() == "host" for name, _ in self.headers):
+            lines.append(f"Host: {self.address.origin.authority}")
+        lines += [f"{name}: {value}" for name, value in self.headers]
+        lines += [f"{name}: {value}" for name, value in framing]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
+
+    def framing(self) -> Headers:
+        body = self.body
+        if body is None:
+            return [("Content-Length", "0")] if self.method in ("POST", "PUT", "PATCH") else []
+        framing = [("Content-Length", str(len(body)))] if isinstance(body, bytes) else []
+        if not framing:
+            framing = [
+                ("Transfer-Encoding", "chunked") if self.length is None else ("Content-Length", str(self.length))
+            ]
+        return [*framing, ("Expect", "100-continue")] if self.expects_continue else framing
+
+
+class Receiver(Protocol):
+    """Who waits for an answer; told one of the two, once."""
+
+    def answered(self, answer: HttpResponse) -> None:
+        """Its header section is there, and perhaps everything."""
+
+    def failed(self, error: Exception) -> None:
+        """There is none. error: an `OutboundError`, or what the one raised who gives the body of the request."""
+
+
+class ResponseWaiter:
+    """Waits in a task."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+
+    def answered(self, answer: HttpResponse) -> None:
+        if not self._answer.done():
+            self._answer.set_result(answer)
+
+    def failed(self, error: Exception) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(error)
+
+    async def wait(self, give_up: Callable[[], None]) -> HttpResponse:
+        """give_up: called when the one who waits is cancelled before anything has come."""
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            if self._answer.cancelled():
+                give_up()
+            elif self._answer.exception() is None:
+                self._answer.result().close()
+            raise
+
+
+class HttpResponse(ReceivedBody):
+    """Its header section, and its body as it comes. Has to be read to its end or closed. It comes from something with
+    `resume_reading()` and `abort()`."""
+
+    __slots__ = ()
+
+    def header(self, wanted: str) -> str | None:
+        """The first value, by its lower-cased name."""
+        for name, value in self.headers:
+            if name.lower() == wanted:
+                return value
+        return None
+
+    async def chunk(self) -> bytes:
+        """The next piece of the body; empty at its end.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return b""
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.take()
+
+    async def gather(self, limit: int) -> None:
+        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards, also where the wait is
+        cancelled.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size <= limit and (piece := await self.chunk()):
+                size += len(piece)
+                pieces.append(piece)
+        finally:
+            self._chunks[:0] = pieces
+            self.buffered += size
+
+    async def read(self, limit: int | None) -> bytes:
+        """The whole body.
+
+        Raises:
+            OutboundError: it does not come.
+            TooLargeError: it is larger than `limit` bytes.
+        """
+        if self.complete:
+            data = self.take()
+            if limit is not None and len(data) > limit:
+                raise TooLargeError(f"the answer is larger than {limit} bytes")
+            return data
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size <= (limit if limit is not None else size) and (piece := await self.chunk()):
+                size += len(piece)
+                pieces.append(piece)
+        except BaseException:
+            self.close()
+            raise
+        if limit is not None and size > limit:
+            self.close()
+            raise TooLargeError(f"the answer is larger than {limit} bytes")
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Nobody reads on: what is still on its way is not waited for."""
+        if not self._ended:
+            self._source.abort()

@@ -1,0 +1,201 @@
+"""The connections of one worker to other servers: a few for each host, used again, and never more than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+
+from rowcall.core.outgoing.address import Origin
+from rowcall.core.outgoing.guard import Guard
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.connecting import Connection, ConnectionOpener
+from rowcall.service.http_client.errors import NotReachedError
+from rowcall.service.http_client.http1 import Http1Connection
+from rowcall.service.http_client.http2 import Http2Connection
+
+Key = tuple[Origin, bool]
+"""The flag: the operator has named the host. What was dialled without the guard is not there for others."""
+
+
+class _Host:
+    """All connections to one origin."""
+
+    __slots__ = ("idle", "open", "shared", "waiting")
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.idle: list[Connection] = []
+        self.shared: list[Http2Connection] = []
+        self.waiting: deque[asyncio.Future[Connection | None]] = deque()
+        """None as their result: there is room for a connection of their own."""
+
+
+class Pool:
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._dialer = ConnectionOpener(options)
+        self._hosts: dict[Key, _Host] = {}
+        self._loop = asyncio.get_running_loop()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def open(self) -> int:
+        """Connections, those in use too."""
+        return sum(host.open for host in self._hosts.values())
+
+    async def acquire(self, origin: Origin, guard: Guard | None, *, fresh: bool = False) -> Connection:
+        """One that can take a request. guard: None for a host that the operator has named. fresh: a new one.
+
+        Raises:
+            NotReachedError: there is none, or too many are waiting.
+            RefusedError: the guard says no.
+        """
+        key = (origin, guard is None)
+        host = self._hosts.get(key)
+        if host is None:
+            host = self._hosts[key] = _Host()
+        while True:
+            found = None if fresh else self._take(host)
+            if found is not None:
+                return found
+            if host.open < self._options.connections:
+                return await self._open_connection(origin, guard, host)
+            given = await self._wait(origin, host)
+            if given is not None and given.usable:
+                return given
+
+    def unused(self, origin: Origin) -> Http1Connection | None:
+        """One that waits for a request to a host that the operator has named. To be used at once."""
+        host = self._hosts.get((origin, True))
+        if host is None or host.shared or not host.idle:
+            return None
+        last = host.idle[-1]
+        now = self._loop.time()
+        options = self._options
+        young = now - last.idle_since <= options.idle and now - last.born <= options.lifetime
+        found = host.idle.pop() if last.usable and young else self._take(host)
+        return found if isinstance(found, Http1Connection) else None
+
+    def _take(self, host: _Host) -> Connection | None:
+        for shared in list(host.shared):
+            if self._is_old(shared):
+                shared.retire()
+            elif shared.usable:
+                return shared
+        while host.idle:
+            connection = host.idle.pop()
+            if connection.usable and not self._is_old(connection):
+                return connection
+            connection.close()
+        return None
+
+    def _is_old(self, connection: Connection) -> bool:
+        now = self._loop.time()
+        unused = connection.spare and now - connection.idle_since > self._options.idle
+        return unused or now - connection.born > self._options.lifetime
+
+    async def _open_connection(self, origin: Origin, guard: Guard | None, host: _Host) -> Connection:
+        host.open += 1
+        made: list[Connection] = []
+        try:
+            connection = await self._dialer.open_connection(origin, guard, self._on_free(host, made))
+        except BaseException:
+            host.open -= 1
+            self._wake(host)
+            raise
+        if not connection.usable:
+            # Closed before anybody could be told.
+            host.open -= 1
+            self._wake(host)
+            raise NotReachedError(f"no connection to {origin.authority}: it was closed at once")
+        made.append(connection)
+        if isinstance(connection, Http2Connection):
+            host.shared.append(connection)
+            # It takes the request that it was opened for, and those that wait for a connection.
+            self._share(host, connection, connection.capacity - 1)
+        return connection
+
+    def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
+        def freed(connection: Connection) -> None:
+            if connection not in made:
+                # The one that speaks HTTP/1.1 until TLS has said HTTP/2, or one that nobody has got yet.
+                return
+            if connection.usable and not self._closed:
+                self._give(host, connection)
+                return
+            made.remove(connection)
+            host.open -= 1
+            with contextlib.suppress(ValueError):
+                (host.shared if isinstance(connection, Http2Connection) else host.idle).remove(connection)  # type: ignore[arg-type]
+            self._wake(host)
+
+        return freed
+
+    def _give(self, host: _Host, connection: Connection) -> None:
+        if isinstance(connection, Http2Connection):
+            self._share(host, connection, connection.capacity)
+        elif not self._share(host, connection, 1):
+            host.idle.append(connection)
+            if self._sweep is None:
+                self._sweep = self._loop.call_later(self._options.idle, self._close_old)
+
+    def _share(self, host: _Host, connection: Connection, most: int) -> bool:
+        """Give the connection to at most `most` of those that wait; return whether to any.
+
+        Nothing is reserved: a request whose turn finds no free stream waits again.
+        """
+        given = False
+        while host.waiting and most > 0:
+            waiter = host.waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                given = True
+                most -= 1
+        return given
+
+    def _wake(self, host: _Host) -> None:
+        """There is room for one more."""
+        while host.waiting:
+            waiter = host.waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    async def _wait(self, origin: Origin, host: _Host) -> Connection | None:
+        if len(host.waiting) >= self._options.queue:
+            raise NotReachedError(f"too many requests wait for a connection to {origin.authority}")
+        waiter: asyncio.Future[Connection | None] = self._loop.create_future()
+        host.waiting.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():
+                given = waiter.result()
+                if given is None:
+                    self._wake(host)
+                elif given.usable:
+                    self._give(host, given)
+            raise
+
+    def _close_old(self) -> None:
+        self._sweep = None
+        left = False
+        for key, host in list(self._hosts.items()):
+            for connection in [one for one in (*host.idle, *host.shared) if self._is_old(one)]:
+                connection.retire()
+            left = left or bool(host.idle or host.shared)
+            if not host.open and not host.waiting:
+                del self._hosts[key]
+        if left and not self._closed:
+            self._sweep = self._loop.call_later(self._options.idle / 2, self._close_old)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for host in self._hosts.values():
+            for connection in (*host.idle, *host.shared):
+                connection.close()

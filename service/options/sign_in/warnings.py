@@ -1,0 +1,100 @@
+"""What is configured about signing in and does not do what it says: told at the start, each with its key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rowcall.core.auth.options import AuthOptions, BasicOptions
+from rowcall.core.auth.password_hash import iterations_of
+from rowcall.core.config import Settings
+from rowcall.core.config.tree import find
+from rowcall.service.options.capabilities.static_files import StaticFileOptions
+
+_OPTIONS = "Service:AuthenticationOptions:"
+_BASIC = _OPTIONS + "BasicAuth:"
+MAIN_SCHEMES = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
+
+_VARIABLE = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
+"""What PostgreSQL takes as the name of a setting that is none of its own."""
+
+
+def configuration_warnings(settings: Settings, auth: AuthOptions, static: StaticFileOptions | None) -> Iterator[str]:
+    for name in settings.names("Auth:Schemes"):
+        if auth.schemes.default is None and settings.flag(f"Auth:Schemes:{name}:Enabled"):
+            yield f"Auth:Schemes:{name} is not offered: schemes of one's own stand beside {MAIN_SCHEMES}"
+    yield from _endless_tokens(settings, auth)
+    yield from _basic_doubts(auth.basic)
+    yield from _variable_doubts(auth)
+    yield from _mapping_doubts(settings, auth)
+    if not auth.schemes:
+        for key in _closed(settings, static):
+            yield f"{key}: nobody gets in, as no way to sign in is on ({MAIN_SCHEMES})"
+
+
+def _endless_tokens(settings: Settings, auth: AuthOptions) -> Iterator[str]:
+    for scheme in auth.schemes.jwts:
+        own = f"Auth:Schemes:{scheme.name}:JwtValidateLifetime"
+        named = scheme.name in settings.names("Auth:Schemes") and settings.flag_or_none(own) is not None
+        if not scheme.validate_lifetime:
+            key = own if named else "Auth:JwtValidateLifetime"
+            yield f"{key} is false: tokens of the scheme {scheme.name} are taken long after they have expired"
+
+
+def _basic_doubts(basic: BasicOptions) -> Iterator[str]:
+    if basic.enabled and basic.tls == "Warning":
+        yield f"{_BASIC}Enabled is true and {_BASIC}SslRequirement Warning: passwords may come without TLS"
+    if basic.enabled and not basic.users and basic.command is None:
+        yield (
+            f"{_BASIC}Enabled is true, and neither {_BASIC}Users nor {_BASIC}ChallengeCommand knows anybody: only "
+            "endpoints with users of their own let somebody in"
+        )
+    for name, stored in basic.users.items() if basic.hashed else ():
+        if iterations_of(stored) is None:
+            yield (
+                f"{_BASIC}Users:{name} is no hash as `rowcall --hash` prints it, so that no password fits; "
+                f"{_BASIC}UseDefaultPasswordHasher=false takes passwords as they are"
+            )
+
+
+def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
+    mapping = auth.mapping
+    variables = [(f"{_OPTIONS}ContextKeyClaimsMapping", name) for name, _ in mapping.context]
+    variables += [(f"{_OPTIONS}ClaimsJsonContextKey", mapping.json_key or "")]
+    variables += [(f"{_OPTIONS}IpAddressContextKey", mapping.address_key or "")]
+    for key, name in variables:
+        if name and _VARIABLE.fullmatch(name) is None:
+            yield (
+                f"{key}: {name} is no name such as request.user_id: where it is not a setting of PostgreSQL itself, "
+                "every request that is given claims fails"
+            )
+
+
+def _mapping_doubts(settings: Settings, auth: AuthOptions) -> Iterator[str]:
+    """The maps name claims of their own, whatever the claims of the identity are called (sign-in-7)."""
+    identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
+    renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
+    maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))
+    for name, pairs in maps:
+        if find(settings.root, _OPTIONS + name) is not None:
+            continue
+        for key, default, chosen in renamed:
+            target = next((target for target, claim in pairs if claim == default), None)
+            if chosen != default and target is not None:
+                yield f"{_OPTIONS}{key} is {chosen}, and {target} is still filled from {default}: see {_OPTIONS}{name}"
+
+
+_IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaimType")
+
+
+def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
+    """Keys that close something besides endpoints to whoever is not signed in."""
+    if settings.flag("HealthChecks:Enabled") and settings.flag("HealthChecks:RequireAuthorization"):
+        yield "HealthChecks:RequireAuthorization"
+    if settings.flag("Stats:Enabled"):
+        if settings.flag("Stats:RequireAuthorization"):
+            yield "Stats:RequireAuthorization"
+        elif any(settings.texts("Stats:AuthorizedRoles") or ()):
+            yield "Stats:AuthorizedRoles"
+    if static is not None and static.closed:
+        yield "StaticFiles:AuthorizePaths"

@@ -1,0 +1,70 @@
+"""What the service itself adds to a request that goes through a proxy: claims as headers, and the values of parameters
+that no client supplies (proxies-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.parameter_injection import injected_parameters
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
+from rowcall.core.outgoing.forwarding import Automatic, Given, Headers, JsonKind
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.response.headers import argument_text
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+_NUMERIC = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
+
+
+def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automatic, ...]:
+    """In declaration order."""
+    indexes = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
+    indexes |= {one.target for one in resolved_parameters(endpoint)}
+    indexes |= endpoint.outgoing.filled - {index for index, _ in endpoint.outgoing.replies}
+    parameters = endpoint.parameters
+    return tuple(Automatic(index, parameters[index].api_name, _kind(parameters[index])) for index in sorted(indexes))
+
+
+def _kind(parameter: EndpointParameter) -> JsonKind:
+    if parameter.array:
+        return JsonKind.STRING
+    if parameter.kind in _NUMERIC or parameter.kind is ValueKind.BOOLEAN:
+        return JsonKind.NATIVE
+    return JsonKind.EMBEDDED if parameter.kind is ValueKind.JSON else JsonKind.STRING
+
+
+def given_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[Given]:
+    return [(one, argument_text(context, one.index)) for one in automatic]
+
+
+def context_names(services: Services) -> frozenset[str]:
+    """Headers that only this service may set, in lower case: a client that sends one would be taken for somebody."""
+    mapping = services.options.auth.mapping
+    keys = [key for key, _ in mapping.context]
+    keys += [key for key in (mapping.json_key, mapping.address_key) if key is not None]
+    return frozenset(key.lower() for key in keys)
+
+
+def context_headers(endpoint: Endpoint, services: Services) -> Callable[[RequestContext], Headers] | None:
+    """Session variables of a user as headers. None: the endpoint has no `user_context`."""
+    if not endpoint.options.user_context:
+        return None
+    mapping = services.options.auth.mapping
+    address_of = services.auth.address
+
+    def pairs(context: RequestContext) -> Iterator[tuple[str, bytes | None]]:
+        if mapping.address_key is not None:
+            yield mapping.address_key, address_of(context.scope)
+        user = context.user
+        if user is not None:
+            if mapping.json_key is not None:
+                yield mapping.json_key, user.json
+            yield from ((key, user.texts.get(claim)) for key, claim in mapping.context)
+
+    def headers(context: RequestContext) -> Headers:
+        return [(key, value.decode()) for key, value in pairs(context) if value is not None]
+
+    return headers

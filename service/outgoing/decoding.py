@@ -1,0 +1,78 @@
+"""Bodies that come compressed, for those who need their text. Bodies that are only passed on stay as they are."""
+
+from __future__ import annotations
+
+import zlib
+
+from rowcall.service.http_client.errors import OutboundError, TooLargeError
+
+READABLE = ("gzip", "deflate", "br", "identity")
+
+
+def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
+    """The body without its codings, the last one first.
+
+    Raises:
+        OutboundError: it is not what it says it is, or in a coding that nobody here knows.
+        TooLargeError: it becomes larger than `limit` bytes.
+    """
+    if not encoding or not body:
+        return body
+    for coding in reversed([part.strip().lower() for part in encoding.split(",")]):
+        body = _decoded(body, coding, limit)
+    return body
+
+
+def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
+    try:
+        match coding:
+            case "identity" | "":
+                return body
+            case "gzip" | "x-gzip":
+                return _inflated(body, 31, limit)
+            case "deflate":
+                # Some servers leave the frame of zlib away.
+                return _inflated(body, 15 if body[0] & 0x0F == 8 else -15, limit)
+            case "br":
+                return _unbrotlied(body, limit)
+    except zlib.error as error:
+        raise OutboundError(f"the answer is not {coding}: {error}") from None
+    raise OutboundError(f"the answer is encoded as {coding[:40]}, which cannot be read here")
+
+
+def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
+    pieces: list[bytes] = []
+    room = limit
+    while body:
+        machine = zlib.decompressobj(bits)
+        piece = machine.decompress(body) if room is None else machine.decompress(body, room + 1)
+        if room is not None:
+            room -= len(piece)
+            if room < 0:
+                raise TooLargeError(f"the answer is larger than {limit} bytes")
+        if not machine.eof:
+            raise OutboundError("the answer ends before it is complete")
+        pieces.append(piece)
+        # gzip may have several members.
+        body = machine.unused_data if bits == 31 else b""
+    return b"".join(pieces)
+
+
+def _unbrotlied(body: bytes, limit: int | None) -> bytes:
+    # Imported where it is used: most services meet no answer that is compressed like this.
+    import brotli  # type: ignore[import-untyped]
+
+    machine = brotli.Decompressor()
+    room = {} if limit is None else {"output_buffer_limit": limit + 1}
+    try:
+        pieces = [machine.process(body, **room)]
+        while limit is not None and not machine.can_accept_more_data() and sum(map(len, pieces)) <= limit:
+            pieces.append(machine.process(b"", **room))
+    except brotli.error as error:
+        raise OutboundError(f"the answer is not br: {error}") from None
+    whole = b"".join(pieces)
+    if limit is not None and len(whole) > limit:
+        raise TooLargeError(f"the answer is larger than {limit} bytes")
+    if not machine.is_finished():
+        raise OutboundError("the answer ends before it is complete")
+    return whole

@@ -1,0 +1,334 @@
+"""The request of a proxy: made of the one that came, for the service behind it (proxies-4 to proxies-8)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import Forwarding
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.http.deadlines import time_left
+from rowcall.core.outgoing.address import Address, has_dot_segment, read_address
+from rowcall.core.outgoing.credentials import OwnCredentials
+from rowcall.core.outgoing.forwarding import (
+    BODY_METHODS,
+    PLAIN_TEXT,
+    Given,
+    Headers,
+    body_with,
+    encoded_path,
+    forwarded_headers,
+    mended_path,
+    query_with,
+    request_headers,
+)
+from rowcall.core.outgoing.options import ProxyOptions
+from rowcall.service.http_client.messages import IDEMPOTENT, HttpResponse, OutgoingRequest, ResponseWaiter
+from rowcall.service.outgoing.automatic import automatic_parameters, context_headers, context_names, given_values
+from rowcall.service.outgoing.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
+from rowcall.service.outgoing.hedging import hedged
+from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.trace import trace_of
+
+if TYPE_CHECKING:
+    from rowcall.service.http_client.client import Begun, Client
+    from rowcall.service.pipeline.services import Services, SubrequestSender
+
+log = logging.getLogger("rowcall")
+
+Body = bytes | AsyncIterator[bytes] | None
+
+_KNOWN_CLIENTS = 4096
+
+NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Service:ProxyOptions:Host."
+
+
+class ForwardRequest:
+    """Sends requests of one endpoint on."""
+
+    def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
+        options = services.options.outbound.proxy
+        self._options = options
+        self._endpoint = endpoint
+        self._client = services.client
+        self._inside = services.send_subrequest
+        self._method = wish.method
+        self._host = wish.url or options.host
+        self._base: Address | None = None
+        self._last: tuple[str, str, Address] | None = None
+        self._limit = services.options.http.body_limit
+        self._automatic = automatic_parameters(endpoint, services)
+        raw = endpoint.raw_body
+        self._raw_body = next((one for one in self._automatic if raw is endpoint.parameters[one.index]), None)
+        self._context = context_headers(endpoint, services)
+        keys = services.options.auth.api_keys
+        self._secret = "cookie" if keys is None else keys.header
+        self._excluded = options.exclude_headers | context_names(services)
+        # What the routine or the binder needs too has to be there for both.
+        self.keeps_body = bool(self._automatic) or not endpoint.passes_through
+        if endpoint.options.upload is not None and options.forward_uploads:
+            self.keeps_body = False
+        self._leaves_body = uploads_here(endpoint, options)
+        self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
+        self._own = None if options.forward_credentials else own_credentials(endpoint, services)
+        outside = self._host is not None and not self._host.startswith("/")
+        self._client_headers = client_headers(services) if options.forwarded_headers and outside else None
+        self._timeouts = services.options.deadlines.headers
+        self._traced = services.options.tracing is not None
+        self.may_begin = self._begins()
+        """Its requests may be sent by `begin`, if one of them lets it."""
+
+    def _begins(self) -> bool:
+        """They go to another server, and are theirs alone."""
+        other = self._host is not None and not self._host.startswith("/")
+        return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
+
+    def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
+        """Sends the request, where nothing has to be waited for. False: nothing is done, and `send` has to do it.
+
+        Raises:
+            RefusedError, BadUrlError, Problem: it cannot be sent.
+        """
+        host, client, scope = self._host, self._client, context.scope
+        method = self._method or scope.method
+        protocol = context.protocol
+        if host is None or client is None or method == "HEAD" or type(protocol) is HeadProtocol:
+            return False
+        if (self._traced and trace_of(protocol) is not None) or hasattr(protocol, "room"):
+            return False
+        body = None
+        if method in BODY_METHODS:
+            if context.body is None and not self._leaves_body and may_have_body(scope):
+                return False
+            body = context.body or None
+        headers = self._headers(context, with_body=body is not None)
+        address = self._address(host, scope, scope.query_string)
+        in_flight_request.request = OutgoingRequest(method, address, headers, body)
+        return client.begin(in_flight_request)
+
+    async def go_on(self, begun: Begun, arriving: ResponseWaiter, began: float) -> HttpResponse:
+        """What `send` would give now, for a request that has begun. began: when, in the loop's time. Raises what
+        `send` raises."""
+        client = self._client
+        if client is None:
+            raise Problem(500, NO_HOST)
+        try:
+            async with asyncio.timeout_at(began + self._options.timeout):
+                return await client.go_on(begun, arriving)
+        except TimeoutError:
+            client.timed_out(begun.request.address)
+            raise
+
+    async def send(self, context: RequestContext) -> HttpResponse:
+        """The answer, once its header section is there.
+
+        Raises:
+            TimeoutError: that takes too long.
+            OutboundError, RefusedError, BadUrlError, Problem: there is none.
+        """
+        host, client, send_subrequest = self._host, self._client, self._inside
+        if host is None or client is None or send_subrequest is None:
+            raise Problem(500, NO_HOST)
+        method = self._method or context.scope.method
+        try:
+            return await self._send(context, host, method, client, send_subrequest)
+        except TimeoutError:
+            if not host.startswith("/"):
+                client.timed_out(read_address(host))
+            raise
+
+    async def _send(
+        self, context: RequestContext, host: str, method: str, client: Client, send_subrequest: SubrequestSender
+    ) -> HttpResponse:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._options.timeout) as deadline:
+
+            def go_on() -> None:
+                """The client sends: it is not the other service that takes long."""
+                if deadline.when() is not None:
+                    deadline.reschedule(loop.time() + self._options.timeout)
+
+            query, body, length = await self._query_and_body(context, method, go_on)
+            headers = self._headers(context, with_body=body is not None)
+            streamed = body is not None and not isinstance(body, bytes)
+            ask: Callable[[], Awaitable[HttpResponse]]
+            if host.startswith("/"):
+                content = body if isinstance(body, bytes) else None
+                ask = partial(send_subrequest, method, host, _anonymous(headers, self._secret), content, context)
+            else:
+                address = self._address(host, context.scope, query)
+                expects = (context.scope.headers.get("expect") or "").lower() == "100-continue"
+                request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
+                ask = partial(client.send, request, named=True, trace=trace_of(context.protocol))
+            # A body that is sent on as it comes is there once.
+            return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, HttpResponse.close))
+
+    def _address(self, host: str, scope: Any, query: str) -> Address:
+        """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError` and
+        `Problem`."""
+        path, last = scope.path, self._last
+        if hasattr(scope, "raw_path"):
+            return self._address_of(host, checked_path(scope), query)
+        if last is not None and last[0] == path and last[1] == query:
+            return last[2]
+        found = self._address_of(host, checked_path(scope), query)
+        self._last = path, query, found
+        return found
+
+    def _address_of(self, host: str, path: str, query: str) -> Address:
+        base = self._base
+        if base is None:
+            base = self._base = read_address(host.rstrip("/") + "/")
+        target = base.target[:-1] + path
+        return Address(base.origin, f"{target}?{query}" if query else target, base.userinfo)
+
+    async def _query_and_body(
+        self, context: RequestContext, method: str, go_on: Callable[[], None]
+    ) -> tuple[str, Body, int | None]:
+        query: str = context.scope.query_string
+        given: list[Given] = given_values(self._automatic, context) if self._automatic else []
+        carries = method in BODY_METHODS
+        if self._raw_body is not None:
+            replaced = next((value for one, value in given if one is self._raw_body), None)
+            given = [pair for pair in given if pair[0] is not self._raw_body]
+            if replaced is not None and carries:
+                return self._query(query, given), replaced.encode(), None
+        body, length = await self._body(context, go_on) if carries else (None, None)
+        if given and carries and self._endpoint.transport is Transport.BODY and _is_json(context):
+            return query, body_with(body if isinstance(body, bytes) else b"", given), None
+        return self._query(query, given), body, length
+
+    def _query(self, query: str, given: list[Given]) -> str:
+        query, too_long = query_with(query, given, self._options.max_query_value)
+        for name in too_long:
+            longest = self._options.max_query_value
+            log.warning("%s: %s is not sent on: it is longer than %d characters", self._endpoint.name, name, longest)
+        return query
+
+    async def _body(self, context: RequestContext, go_on: Callable[[], None]) -> tuple[Body, int | None]:
+        """Bytes or pieces, and the length that pieces have in the end, where it is known."""
+        if context.body is not None:
+            return context.body or None, None
+        if self._leaves_body:
+            return None, None
+        scope = context.scope
+        if not may_have_body(scope):
+            return None, None
+        length = announced_length(scope, self._limit)
+        send_subrequest = self._host is not None and self._host.startswith("/")
+        if self.keeps_body or send_subrequest:
+            return await whole_body(context, self._limit) or None, None
+        if length is not None and length <= SMALL:
+            return await gathered(context, length, self._limit, go_on) or None, None
+        return pieces(context, length, self._limit, go_on), length
+
+    def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
+        scope = context.scope
+        headers: Headers = []
+        if self._options.forward_headers:
+            headers = request_headers(scope.headers.items(), self._excluded, with_body=with_body)
+            if self._own is not None:
+                headers = self._own.removed_from(headers)
+            if self._client_headers is not None:
+                headers += self._client_headers(scope)
+            if self._timeouts:
+                headers = _with_time_left(headers, self._timeouts, context)
+        if self._context is not None:
+            headers += self._context(context)
+        if with_body:
+            headers.append(("content-type", scope.headers.get("content-type") or PLAIN_TEXT))
+        return headers
+
+
+def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
+    """The files of a request stay here, for the routine behind the proxy (proxies-15)."""
+    return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
+
+
+def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | None:
+    """What callers of the endpoint may show to this service; None: it takes none."""
+    auth, antiforgery = services.options.auth, services.options.antiforgery
+    headers = set() if auth.api_keys is None else {auth.api_keys.header}
+    cookies = [scheme.cookie for scheme in auth.schemes.cookies]
+    if antiforgery is not None:
+        headers.add(antiforgery.header.lower())
+        cookies.append(antiforgery.cookie)
+    schemes = set()
+    if auth.schemes.bearers or auth.schemes.jwts:
+        schemes.add("bearer")
+    if auth.basic.enabled or endpoint.options.wants_basic:
+        schemes.add("basic")
+    if not (headers or cookies or schemes or auth.external is not None):
+        return None
+    return OwnCredentials(frozenset(headers), frozenset(schemes), tuple(cookies))
+
+
+def client_headers(services: Services) -> Callable[[Any], Headers]:
+    """Return what makes the headers about the client of a request (scope)."""
+    options = services.options
+    excluded = options.outbound.proxy.exclude_headers
+    read = client_reader(options.forwarding)
+    known: dict[tuple[str, str, str], Headers] = {}
+
+    def headers(scope: Any) -> Headers:
+        client = read(scope)
+        host = client.host or scope.authority or scope.headers.get("host") or ""
+        written = forwarded_headers(client.address, client.scheme, host)
+        return [field for field in written if field[0] not in excluded]
+
+    def cached_headers(scope: Any) -> Headers:
+        # A connection sends many requests, and its port makes its address the same text each time.
+        key = (scope.client, scope.scheme, scope.authority or scope.headers.get("host") or "")
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _KNOWN_CLIENTS:
+                known.clear()
+            found = known[key] = headers(scope)
+        return found
+
+    return headers if options.forwarding.enabled else cached_headers
+
+
+def checked_path(scope: Any) -> str:
+    """`sent_path`. Raises `Problem` 400 for a path that leads out of what the other service is asked for."""
+    path = sent_path(scope)
+    if has_dot_segment(path):
+        raise Problem(400, "a segment of the path is '.' or '..'")
+    return path
+
+
+def sent_path(scope: Any) -> str:
+    """Of the request as it came. granian hands the path over decoded, all of it."""
+    raw: str | None = getattr(scope, "raw_path", None)
+    return encoded_path(scope.path) if raw is None else mended_path(raw)
+
+
+def _with_time_left(headers: Headers, names: tuple[str, ...], context: RequestContext) -> Headers:
+    """How long the client waits, less what has been used up here."""
+    if not context.deadline:
+        return headers
+    seconds = context.deadline - asyncio.get_running_loop().time()
+    return [(name, time_left(name, value, seconds) if name in names else value) for name, value in headers]
+
+
+def _is_json(context: RequestContext) -> bool:
+    return "json" in (context.scope.headers.get("content-type") or "").lower()
+
+
+def _anonymous(headers: Headers, secret: str) -> Headers:
+    """An endpoint of this service is called for nobody in particular (proxies-12). secret: a header that says
+    who somebody is, besides the usual ones.
+    """
+    return [
+        (name, value)
+        for name, value in headers
+        if name not in ("cookie", secret) and (name != "authorization" or value.lower().startswith("basic "))
+    ]

@@ -1,0 +1,122 @@
+"""A request of a passthrough on its way, without a task: what most of them are until their answer leaves.
+
+It is sent over a connection that is open already, and answered where its answer arrives, if that is soon, small and
+stands for itself. Everything else goes on in a task, from where it has got to: what takes longer than `UNWATCHED`,
+whose client may have left meanwhile; what fails, and may be sent again; redirects; bodies that are streamed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from rowcall.ext.driver.http1_client import PendingHttpResponse, stands
+from rowcall.service.http_client.messages import HttpResponse, OutgoingRequest, ResponseWaiter
+from rowcall.service.outgoing.pass_through import is_gathered
+from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
+from rowcall.service.request_context.deadline import DeadlineError
+from rowcall.service.request_context.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from rowcall.service.http_client.client import Client
+    from rowcall.service.http_client.http1 import Http1Connection
+
+_IN_WHOLE_MILLISECONDS = 0.001
+"""So the timers of the loop count."""
+
+
+class InFlightRequests:
+    """Those of one endpoint. finish(exchange, answer, moment): sends an answer that has arrived as a whole.
+    go_on(exchange, flight, arriving): does the rest for a request that has begun."""
+
+    def __init__(
+        self,
+        client: Client,
+        finish: Callable[[RequestContext, HttpResponse, float], None],
+        go_on: Callable[[RequestContext, InFlightRequest, ResponseWaiter], Awaitable[None]],
+    ) -> None:
+        self.client = client
+        self.finish = finish
+        self.go_on = go_on
+        self._loop = asyncio.get_running_loop()
+        self.unwatched: dict[InFlightRequest, None] = {}
+        """In the order in which they have begun."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, in_flight_request: InFlightRequest) -> None:
+        in_flight_request.moment = self._loop.time()
+        self.unwatched[in_flight_request] = None
+        if self._timer is None:
+            self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """One timer for all of them."""
+        latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
+        for in_flight_request in list(takewhile(lambda one: one.moment <= latest, self.unwatched)):
+            in_flight_request.take_time()
+        self._timer = None
+        first = next(iter(self.unwatched), None)
+        if first is not None:
+            self._timer = self._loop.call_at(first.moment + WATCH_AFTER_SECONDS, self._look)
+
+
+class InFlightRequest(PendingHttpResponse):
+    """One of them."""
+
+    __slots__ = ("_flights", "connection", "metered", "request", "reused")
+
+    request: OutgoingRequest
+    connection: Http1Connection
+    reused: bool
+    metered: float
+
+    def __init__(self, context: RequestContext, in_flight_requests: InFlightRequests) -> None:
+        super().__init__(context, in_flight_requests.unwatched, in_flight_requests.finish)
+        self._flights = in_flight_requests
+
+    def _answered_otherwise(self, answer: HttpResponse) -> None:
+        if self._arriving is not None:
+            self._arriving.answered(answer)
+        elif self.done():
+            answer.close()
+        else:
+            self._answer = answer
+            if stands(answer.status) and not answer.ended and is_gathered(answer):
+                answer.on_end = self._ended
+            else:
+                self.take_time()
+
+    def _count(self, status: int) -> None:
+        if self._flights.client.watches:
+            self._flights.client.ended(self, status)
+
+    def failed(self, error: Exception) -> None:
+        if not self.done():
+            self.take_time()
+        if self._arriving is not None:
+            self._arriving.failed(error)
+
+    def take_time(self) -> None:
+        """Goes on in a task."""
+        self._flights.unwatched.pop(self, None)
+        arriving = self._arriving = ResponseWaiter()
+        if self._answer is not None:
+            self._answer.on_end = None
+            arriving.answered(self._answer)
+        self.wait_for(self._flights.go_on(self.context, self, arriving))
+
+    def cancel(self) -> None:
+        """The deadline of its request has passed."""
+        self._flights.unwatched.pop(self, None)
+        if self._answer is not None:
+            self._answer.on_end = None
+        self._count(0)
+        self.fail(DeadlineError(self.context))
+        self.connection.abort()
+
+    def _ended(self, answer: HttpResponse) -> None:
+        answer.on_end = None
+        self._answer = None
+        self.answered(answer)

@@ -1,0 +1,140 @@
+"""The answer of another service on its way to the client: as it is, as fast as the client takes it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import Headers, HttpResponse
+from rowcall.service.log.request_log import logged
+from rowcall.service.request_context.client_liveness import cancel_on_disconnect
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of
+
+log = logging.getLogger("rowcall")
+
+GATHERED = 65_536
+"""Bytes of a body of known length that are waited for, so that it can be sent in one piece."""
+SOON = 0.02
+"""Seconds that a body of unknown length may take to be sent in one piece too. Most are small and all there at once, and
+one that breaks off within them is still told as what it is."""
+
+
+async def pass_through(
+    context: RequestContext, answer: HttpResponse, headers: Headers, patience: float, silence: float
+) -> None:
+    """headers: those of the response, framing aside. patience: seconds that the client may leave the body unread.
+    silence: seconds that the server may leave it unsent, unless it sends events.
+
+    Raises:
+        OutboundError: the body breaks off before anything has been sent.
+        ClientGoneError: the client has left.
+    """
+    protocol = context.protocol
+    if type(protocol) is HeadProtocol or answer.status in (204, 205, 304):
+        answer.close()
+        length = answer.header("content-length") if type(protocol) is HeadProtocol else None
+        protocol.response_empty(answer.status, headers if length is None else _with_length(headers, length))
+        return
+    if answer.complete:
+        protocol.response_bytes(answer.status, headers, answer.take())
+    elif is_gathered(answer):
+        async with asyncio.timeout(silence):
+            body = await answer.read(None)
+        protocol.response_bytes(answer.status, headers, body)
+    elif sends_events(answer):
+        await _stream(context, answer, headers, patience, None)
+    elif await cancel_on_disconnect(protocol, _ends_soon(answer, silence)):
+        protocol.response_bytes(answer.status, headers, await answer.read(None))
+    else:
+        await _stream(context, answer, headers, patience, silence)
+
+
+def _with_length(headers: Headers, length: str) -> Headers:
+    """Configuration may let the header of the other service through as well."""
+    return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
+
+
+async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
+    """Waits for the beginning of a body, and a moment for the rest of a short one. Raises `OutboundError`."""
+    try:
+        async with asyncio.timeout(silence):
+            await answer.gather(0)
+        if answer.length is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(SOON, silence)):
+                    await answer.gather(GATHERED)
+    except BaseException:
+        answer.close()
+        raise
+    return answer.complete and answer.buffered <= GATHERED
+
+
+def is_gathered(answer: HttpResponse) -> bool:
+    """Its body is waited for."""
+    return answer.length is not None and answer.length <= GATHERED and not sends_events(answer)
+
+
+def sends_events(answer: HttpResponse) -> bool:
+    """Nobody knows when the next one comes, and whether there is an end to them."""
+    return (answer.header("content-type") or "").lower().startswith("text/event-stream")
+
+
+async def _stream(
+    context: RequestContext, answer: HttpResponse, headers: Headers, patience: float, silence: float | None
+) -> None:
+    protocol: Any = context.protocol
+    # Events are not compressed: they are small, and each has to arrive at once.
+    coder = None if silence is None else coder_of(protocol, headers)
+    if coder is not None:
+        headers = [field for field in headers if field[0].lower() != "content-length"]
+    elif answer.length is not None:
+        headers = _with_length(headers, str(answer.length))
+    try:
+        body = PipeBody(protocol, answer.status, headers, patience, str(context.scope.client))
+    except BaseException:
+        answer.close()
+        raise
+    context.answered = True
+    complete = False
+    try:
+        complete = await _pump(answer, body, silence, coder)
+    except ClientDisconnectedError:
+        log.debug("%s: the client has left in the middle of the body", context.scope.path)
+    except (OutboundError, TimeoutError) as error:
+        why = str(error) or "it is silent"
+        log.warning("%s: the body of the other service breaks off: %s", context.scope.path, why)
+    finally:
+        if complete:
+            await body.close()
+        else:
+            answer.close()
+            body.cut(alone_on(context.scope))
+        if (waiting := logged(protocol)) is not None:
+            waiting.stream_ended()
+
+
+async def _pump(answer: HttpResponse, body: PipeBody, silence: float | None, coder: Coder | None) -> bool:
+    loop = asyncio.get_running_loop()
+    while True:
+        if answer.has_more:
+            piece = answer.take()
+        else:
+            coming = loop.create_task(answer.chunk())
+            try:
+                await body.wait_for(coming, silence)  # type: ignore[arg-type]
+            finally:
+                if not coming.done():
+                    coming.cancel()
+            if not coming.done():
+                raise TimeoutError
+            piece = coming.result()
+        if not piece:
+            if coder is not None:
+                await body.write(coder.end())
+            return True
+        await body.write(piece if coder is None else coder.part(piece))

@@ -1,0 +1,226 @@
+"""`proxy`: the request goes to another service, and its answer is the answer, or goes to the routine
+(proxies-9 to proxies-13)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import is_personal
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.outgoing.address import BadUrlError
+from rowcall.core.outgoing.forwarding import OF_CONNECTION, response_headers
+from rowcall.core.outgoing.guard import RefusedError
+from rowcall.core.outgoing.options import ProxyOptions
+from rowcall.core.outgoing.reply import Reply, headers_json
+from rowcall.core.text.cache_control import private
+from rowcall.ext.base.http_heads import lowered
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import Headers, HttpResponse, ResponseWaiter
+from rowcall.service.outgoing.bodies import whole_body
+from rowcall.service.outgoing.decoding import decoded_body
+from rowcall.service.outgoing.forwarding import ForwardRequest
+from rowcall.service.outgoing.in_flight import InFlightRequest, InFlightRequests
+from rowcall.service.outgoing.pass_through import pass_through, sends_events
+from rowcall.service.outgoing.timing import tell_time
+from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.client_liveness import cancel_on_disconnect
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.response.headers import comment_fields
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+def proxy(endpoint: Endpoint, services: Services) -> Step | None:
+    wish = endpoint.options.proxy
+    if wish is None:
+        return None
+    forward = ForwardRequest(endpoint, wish, services)
+    if endpoint.passes_through:
+        return _passthrough(endpoint, forward, services)
+    return _transform(endpoint, forward, services)
+
+
+def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of binding: what the routine and the other service both read is kept."""
+    if endpoint.options.proxy is None or endpoint.passes_through:
+        return None
+    if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
+        return None
+    limit = services.options.http.body_limit
+
+    async def keep(context: RequestContext) -> None:
+        await whole_body(context, limit)
+
+    return keep
+
+
+def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
+    options = services.options.outbound.proxy
+    patience = services.options.http.slow_client
+    send_subrequest = is_inside(endpoint, options)
+
+    timed = services.options.http.server_timing
+
+    async def send(context: RequestContext) -> None:
+        await answer_with(context, forward.send(context), asyncio.get_running_loop().time())
+
+    async def answer_with(context: RequestContext, asked: Awaitable[HttpResponse], began: float) -> None:
+        room = getattr(context.protocol, "room", 0)
+        try:
+            answer = await cancel_on_disconnect(context.protocol, asked)
+            headers = told(context, answer, began)
+            if room and not sends_events(answer):
+                async with asyncio.timeout(options.timeout):
+                    await answer.gather(room)
+            await pass_through(context, answer, headers, patience, options.timeout)
+        except FAILURES as error:
+            raise failure(endpoint, error, options).problem() from None
+        # The routine never runs.
+        context.follow(())
+
+    def told(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
+        if timed:
+            tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
+        return answer_headers(
+            answer, options, own_fields(endpoint, comment_fields(context), answer), send_subrequest=send_subrequest
+        )
+
+    dropped = options.exclude_response_headers | OF_CONNECTION
+    plain = options.forward_response_headers and not timed
+
+    def finish(context: RequestContext, answer: HttpResponse, began: float) -> None:
+        headers = lowered(answer.headers, dropped) if plain and context.comment_headers is None else None
+        if headers is None:
+            headers = told(context, answer, began)
+        context.protocol.response_bytes(answer.status, headers, answer.take())
+        context.follow(())
+
+    def go_on(context: RequestContext, in_flight_request: InFlightRequest, arriving: ResponseWaiter) -> Awaitable[None]:
+        return answer_with(
+            context, forward.go_on(in_flight_request, arriving, in_flight_request.moment), in_flight_request.moment
+        )
+
+    client = services.client
+    if client is None or not forward.may_begin:
+        return send
+    in_flight_requests = InFlightRequests(client, finish, go_on)
+
+    def begin(context: RequestContext) -> Waiting:
+        in_flight_request = InFlightRequest(context, in_flight_requests)
+        try:
+            if not forward.begin(context, in_flight_request):
+                return send(context)
+        except FAILURES as error:
+            raise failure(endpoint, error, options).problem() from None
+        in_flight_requests.add(in_flight_request)
+        return in_flight_request
+
+    return begin
+
+
+def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
+    options = services.options.outbound.proxy
+    replies = endpoint.outgoing.replies
+    binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
+    limit = services.options.outbound.client.max_response
+
+    timed = services.options.http.server_timing
+
+    async def send(context: RequestContext) -> None:
+        began = asyncio.get_running_loop().time()
+        try:
+            reply = await cancel_on_disconnect(context.protocol, _reply(forward, context, limit, options.timeout))
+        except FAILURES as error:
+            failed = failure(endpoint, error, options)
+            reply = Reply(failed.status, error=failed.message)
+        if timed:
+            tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
+        for index, part in replies:
+            set_argument(context, index, reply.value(part, binary=index in binary))
+        context.has_null = None in context.arguments
+
+    return send
+
+
+async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | None, seconds: float) -> Reply:
+    answer = await forward.send(context)
+    try:
+        async with asyncio.timeout(seconds):
+            body = decoded_body(await answer.read(limit), answer.header("content-encoding"), limit)
+    except BaseException:
+        answer.close()
+        raise
+    return Reply(answer.status, body, headers_json(answer.headers), answer.header("content-type"))
+
+
+def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
+    """The other service is this one."""
+    wish = endpoint.options.proxy or endpoint.options.proxy_out
+    host = None if wish is None else wish.url or options.host
+    return host is not None and host.startswith("/")
+
+
+def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Headers:
+    """Return the fields that win over those of the upstream response.
+
+    fields: those of the comment, with the caching headers of a personal response. Where the comment has no
+    `Cache-Control`, the upstream's own is sent, as private as the endpoint: it may be stricter than the default.
+    """
+    options = endpoint.options
+    if not is_personal(options) or any(name.lower() == "cache-control" for name, _ in options.headers):
+        return fields
+    upstream = ", ".join(value for name, value in answer.headers if name.lower() == "cache-control")
+    if not upstream:
+        return fields
+    return [(name, private(upstream) if name == "cache-control" else value) for name, value in fields]
+
+
+def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *, send_subrequest: bool) -> Headers:
+    """own: those of the comment, which win. An endpoint of this service gives its content type alone."""
+    # Fields of `Vary` add up.
+    taken = {name for name, _ in own if name != "vary"} if own else ()
+    content_type = answer.header("content-type")
+    headers: Headers = [("content-type", content_type)] if content_type is not None else []
+    headers += own
+    if options.forward_response_headers and not send_subrequest:
+        headers += response_headers(answer.headers, options.exclude_response_headers, taken)
+    return headers
+
+
+FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
+
+
+class Failure:
+    """What the client, or the routine, is told when no answer has come."""
+
+    def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
+        self.status = status
+        self.message = message
+        self._problem = problem
+
+    def problem(self) -> Problem:
+        return self._problem or Problem(self.status, self.message)
+
+
+def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
+    if isinstance(error, Problem):
+        if error.status < 500:
+            # The request itself was wrong: nobody but its client can know better.
+            raise error
+        return Failure(error.status, error.detail or error.title, error)
+    if isinstance(error, TimeoutError):
+        log.warning("%s: the other service has not answered within %g s", endpoint.name, options.timeout)
+        return Failure(504, f"{what} request timed out after {options.timeout:g} seconds")
+    log.warning("%s: the other service cannot be asked: %s", endpoint.name, error)
+    retry_after = getattr(error, "retry_after", None)
+    if retry_after is not None:
+        return Failure(503, str(error), unavailable(str(error), retry_after))
+    return Failure(502, str(error))

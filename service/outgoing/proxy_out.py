@@ -1,0 +1,155 @@
+"""`proxy_out`: the routine runs, its result goes to another service, and the answer of that is the answer
+(proxies-14).
+
+What the routine answers is caught by a protocol that stands in the place of the server's own. The request to the other
+service begins as soon as the routine begins to answer, so that a large result is never held as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from rowcall.core.endpoint.capabilities import Forwarding
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import private_headers
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outgoing.address import read_address
+from rowcall.core.outgoing.forwarding import BODY_METHODS
+from rowcall.service.http_client.messages import Headers, HttpResponse, OutgoingRequest
+from rowcall.service.outgoing.forwarding import NO_HOST, checked_path, sent_path
+from rowcall.service.outgoing.pass_through import pass_through
+from rowcall.service.outgoing.proxy import FAILURES, answer_headers, failure, own_fields
+from rowcall.service.request.subrequests import CapturedResponse
+from rowcall.service.request_context.client_liveness import cancel_on_disconnect
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import trace_of
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+JSON = "application/json; charset=utf-8"
+
+
+class _Result(CapturedResponse):
+    """Catches what the routine answers, unless it is an error: that goes to the client."""
+
+    def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
+        super().__init__(outer)
+        self.outer = outer
+        self.inner = outer
+        self._begin = begin
+        self.sending: asyncio.Task[HttpResponse] | None = None
+
+    def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+        answer = super().answered(status, headers, source)
+        self.sending = self._begin(answer)
+        return answer
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        if status >= 400:
+            self.outer.response_empty(status, headers)
+        else:
+            super().response_empty(status, headers)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        if status >= 400:
+            self.outer.response_bytes(status, headers, body)
+        else:
+            super().response_bytes(status, headers, body)
+
+
+class _Sender:
+    def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
+        self._options = services.options.outbound.proxy
+        self._client = services.client
+        self._inside = services.send_subrequest
+        self._method = wish.method
+        self._host = wish.url or self._options.host
+
+    async def send(self, context: RequestContext, result: HttpResponse) -> HttpResponse:
+        method = self._method or context.scope.method
+        client, send_subrequest, host = self._client, self._inside, self._host
+        try:
+            if host is None or client is None or send_subrequest is None:
+                raise Problem(500, NO_HOST)
+            headers = [("content-type", JSON)]
+            async with asyncio.timeout(self._options.timeout) as deadline:
+                if method not in BODY_METHODS:
+                    body: bytes | AsyncIterator[bytes] | None = None
+                elif result.complete or host.startswith("/"):
+                    body = await result.read(None)
+                else:
+                    body = _streamed(result, deadline, self._options.timeout)
+                carried = headers if method in BODY_METHODS else []
+                if host.startswith("/"):
+                    return await send_subrequest(
+                        method, host, carried, body if isinstance(body, bytes) else None, context
+                    )
+                trace = trace_of(context.protocol)
+                query = context.scope.query_string
+                target = host.rstrip("/") + sent_path(context.scope)
+                address = read_address(f"{target}?{query}" if query else target)
+                return await client.send(OutgoingRequest(method, address, carried, body), named=True, trace=trace)
+        finally:
+            # Whatever nobody has sent on must not hold up the routine that still writes it.
+            result.close()
+
+
+async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    while piece := await result.chunk():
+        if deadline.when() is not None:
+            deadline.reschedule(loop.time() + seconds)
+        yield piece
+
+
+def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of running the routine."""
+    wish = endpoint.options.proxy_out
+    if wish is None or endpoint.passes_through or endpoint.options.invalidates:
+        return None
+    sender = _Sender(endpoint, wish, services)
+
+    def catch(context: RequestContext) -> None:
+        checked_path(context.scope)  # before the routine runs
+        protocol = context.protocol
+        if type(protocol) is HeadProtocol:
+            protocol = protocol.inner
+        loop = asyncio.get_running_loop()
+        context.protocol = _Result(protocol, lambda result: loop.create_task(sender.send(context, result)))
+
+    return catch
+
+
+def send_result(endpoint: Endpoint, services: Services) -> Step | None:
+    """Behind the answer of the routine."""
+    if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
+        return None
+    options = services.options.outbound.proxy
+    patience = services.options.http.slow_client
+    send_subrequest = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
+    private_fields = list(private_headers(endpoint.options))
+
+    async def send(context: RequestContext) -> None:
+        caught = context.protocol
+        while caught is not None and not isinstance(caught, _Result):
+            caught = getattr(caught, "inner", None)
+        if caught is None or caught.sending is None:
+            return
+        context.protocol = caught.outer
+        if context.scope.method == "HEAD":
+            context.protocol = HeadProtocol(caught.outer)
+        try:
+            answer = await cancel_on_disconnect(context.protocol, caught.sending)
+            # Headers of the comment were for the result (proxies-14).
+            headers = answer_headers(
+                answer, options, own_fields(endpoint, private_fields, answer), send_subrequest=send_subrequest
+            )
+            await pass_through(context, answer, headers, patience, options.timeout)
+        except FAILURES as error:
+            raise failure(endpoint, error, options, "ProxyOut").problem() from None
+
+    return send

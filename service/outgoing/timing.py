@@ -1,0 +1,14 @@
+"""`Server-Timing` of requests that go out, where `HttpServer:ServerTiming` asks for it."""
+
+from __future__ import annotations
+
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import HeadersProtocol
+from rowcall.service.request_context.request_context import RequestContext
+
+
+def tell_time(context: RequestContext, name: str, seconds: float) -> None:
+    """Adds `name;dur=12.3` (milliseconds) to whatever is answered."""
+    if type(context.protocol) is not HeadProtocol:
+        header = ("server-timing", f"{name};dur={seconds * 1000:.3f}")
+        context.protocol = HeadersProtocol(context.protocol, [header])

@@ -1,0 +1,308 @@
+"""The step that sends the requests of HTTP types and fills the parameters that receive the answers (outbound-12,
+outbound-13).
+
+All types of a call at once, one request for each distinct type, each with attempts of its own. A request that fails
+never fails the endpoint: its routine learns of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outgoing.address import BadUrlError, has_dot_segment, names_its_host, read_address, shown_url
+from rowcall.core.outgoing.guard import RefusedError
+from rowcall.core.outgoing.outgoing import TypeCall
+from rowcall.core.outgoing.reply import FAILED, TIMED_OUT, Reply, headers_json, retry_after
+from rowcall.core.outgoing.request_definition import RequestDefinition
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import Headers, HttpResponse, OutgoingRequest
+from rowcall.service.outgoing.decoding import decoded_body
+from rowcall.service.outgoing.hedging import hedged
+from rowcall.service.outgoing.timing import tell_time
+from rowcall.service.outgoing.type_cache import kept_reply, request_key
+from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.client_liveness import cancel_on_disconnect
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import NAMES, trace_of
+from rowcall.service.response.headers import argument_text
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+LONGEST_PAUSE = 30.0
+"""Seconds: a server that wants to be left alone for longer is not asked once more for the same request."""
+
+
+def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Behind binding: that the fields of an HTTP type have no values yet is no reason not to call a STRICT routine."""
+    if not endpoint.routine.strict or not endpoint.outgoing.filled:
+        return None
+    return partial(_count_nulls, endpoint.outgoing.members | endpoint.outgoing.filled)
+
+
+def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
+    position = 0
+    context.has_null = False
+    for index in range(context.mask.bit_length()):
+        if context.mask >> index & 1:
+            context.has_null |= context.arguments[position] is None and index not in ignored
+            position += 1
+
+
+def call_types(endpoint: Endpoint, services: Services) -> Step | None:
+    if not endpoint.outgoing.calls or endpoint.options.invalidates:
+        return None
+    calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
+    members = endpoint.outgoing.members
+
+    timed = services.options.http.server_timing
+
+    async def send(context: RequestContext) -> None:
+        began = asyncio.get_running_loop().time()
+        await cancel_on_disconnect(context.protocol, _all(calls, context))
+        if timed:
+            tell_time(context, "calls", asyncio.get_running_loop().time() - began)
+        if endpoint.routine.strict:
+            _count_nulls(members, context)
+
+    return send
+
+
+async def _all(calls: list[_Call], context: RequestContext) -> None:
+    for call in calls:
+        call.check_path(context)
+    if len(calls) == 1:
+        replies = [await calls[0].reply(context)]
+    else:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call.reply(context)) for call in calls]
+        replies = [task.result() for task in tasks]
+    # Only now: no request may see what another one has brought.
+    for call, reply in zip(calls, replies, strict=True):
+        call.fill(context, reply)
+
+
+class _Call:
+    """One type of one endpoint, taken apart beforehand."""
+
+    def __init__(self, endpoint: Endpoint, call: TypeCall, services: Services) -> None:
+        definition = call.definition
+        names = placeholder_names(endpoint.parameters)
+        parse: Callable[[str], Template] = partial(
+            parse_template, names=names, staying=virtual_parameters(endpoint.parameters)
+        )
+        self._endpoint = endpoint.name
+        self._definition = definition
+        self._type = call
+        self._services = services
+        self._binary = {index for index, _ in call.fields if endpoint.parameters[index].cast == "bytea"}
+        self._named = names_its_host(definition.url)
+        self._written = definition.url if "{" in definition.url.partition("#")[0].partition("?")[0] else None
+        self._url = parse(definition.url)
+        written = _path_of(self._url.fill(lambda _index: "x"))
+        # What the comment itself says is the operator's word.
+        self._fills_path = not self._url.is_fixed and not has_dot_segment(written)
+        self._headers = tuple((name, parse(value)) for name, value in definition.headers)
+        self._content_type = None if definition.content_type is None else parse(definition.content_type)
+        self._body = None if definition.body is None else parse(definition.body)
+
+    def check_path(self, context: RequestContext) -> None:
+        """Raises `Problem` 400 if values of the request make `.` or `..` of a segment of the path."""
+        if self._fills_path and has_dot_segment(_path_of(self._url.fill(partial(argument_text, context)))):
+            raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
+
+    def fill(self, context: RequestContext, reply: Reply) -> None:
+        for index, part in self._type.fields:
+            set_argument(context, index, reply.value(part, binary=index in self._binary))
+        for index, parts in self._type.rows:
+            set_argument(context, index, reply.row(parts))
+
+    async def reply(self, context: RequestContext) -> Reply:
+        value_of = partial(argument_text, context)
+        url = self._url.fill(value_of)
+        try:
+            attempt = (
+                self._attempt_inside(context, url, value_of)
+                if url.startswith("/")
+                else self._attempt(context, url, value_of)
+            )
+        except (BadUrlError, RefusedError) as error:
+            log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, shown_url(url), error)
+            return Reply(FAILED, error=str(error))
+        shown = shown_url(url)
+        keeps = self._services.type_answers
+        if not self._definition.cached or keeps is None:
+            return await self._with_retries(shown, attempt)
+        return await kept_reply(
+            keeps, attempt.key, self._definition.cache_seconds, partial(self._with_retries, shown, attempt)
+        )
+
+    def _attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
+        """Raises `BadUrlError` and `RefusedError` for a request that cannot be made."""
+        body = None if self._body is None else self._body.fill(value_of).encode()
+        request = OutgoingRequest(self._definition.method, read_address(url), self._traced(context, value_of), body)
+        client = self._services.client
+        if client is None:
+            raise RefusedError("Service:HttpClientOptions:Enabled is false")
+        return _Attempt(
+            request_key(self._definition.method, url, request.headers, body),
+            partial(client.send, request, named=self._named, trace=trace_of(context.protocol)),
+            partial(client.timed_out, request.address),
+            self._definition.timeout,
+            client.options.max_response,
+            hedge=self._definition.hedge,
+        )
+
+    def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
+        headers = self._filled_headers(value_of)
+        body = None if self._body is None else self._body.fill(value_of).encode()
+        send_subrequest = self._services.send_subrequest
+        if send_subrequest is None:
+            raise RefusedError("Service:HttpClientOptions:Enabled is false")
+        limit = None if self._services.client is None else self._services.client.options.max_response
+        written = self._written
+        call = partial(send_subrequest, self._definition.method, target, headers, body, context, written=written)
+        key = request_key(self._definition.method, target, headers, body)
+        # What was found under one wording need not be there under another.
+        key = key if written is None else f"{written}\n".encode() + key
+        return _Attempt(key, call, _nobody_knows, None, limit, send_subrequest=True)
+
+    def _traced(self, context: RequestContext, value_of: ValueOf) -> Headers:
+        """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""
+        headers = self._filled_headers(value_of)
+        named = {name.lower() for name, _ in headers}
+        own = ((name, context.scope.headers.get(name)) for name in NAMES if name not in named)
+        return [*headers, *((name, value) for name, value in own if value is not None)]
+
+    def _filled_headers(self, value_of: ValueOf) -> Headers:
+        headers = [(name, template.fill(value_of)) for name, template in self._headers]
+        if self._content_type is not None and self._body is not None:
+            headers.append(("Content-Type", self._content_type.fill(value_of)))
+        return headers
+
+    async def _with_retries(self, shown: str, attempt: _Attempt) -> Reply:
+        definition = self._definition
+        delays = iter(definition.retry_delays)
+        number = 0
+        while True:
+            number += 1
+            log.debug("%s: type %s: %s %s", self._endpoint, self._type.name, definition.method, shown)
+            began = asyncio.get_running_loop().time()
+            reply = await attempt.run()
+            elapsed = (asyncio.get_running_loop().time() - began) * 1000
+            delay = _pause(next(delays, None), reply) if attempt.transient and _wants_retry(definition, reply) else None
+            self._report(shown, reply, number, elapsed, delay)
+            if delay is None:
+                return reply
+            await asyncio.sleep(delay)
+
+    def _report(self, shown: str, reply: Reply, number: int, elapsed: float, delay: float | None) -> None:
+        what = f"{self._endpoint}: type {self._type.name}: {self._definition.method} {shown}"
+        outcome = reply.error or f"status {reply.status}"
+        if delay is not None:
+            log.warning("%s: attempt %d: %s; again in %g s", what, number, outcome, delay)
+        elif reply.error is None or reply.status not in (FAILED, TIMED_OUT):
+            size = 0 if reply.body is None else len(reply.body)
+            log.debug("%s: %s, %s, %d bytes, %.0f ms", what, outcome, reply.content_type, size, elapsed)
+        elif reply.status == TIMED_OUT:
+            log.warning("%s: %s", what, outcome)
+        else:
+            log.error("%s: %s", what, outcome)
+
+
+def _path_of(url: str) -> str:
+    """The path of a URL that is absolute or begins with `/`."""
+    _, scheme, rest = url.partition("://")
+    return (rest if scheme else url).partition("#")[0].partition("?")[0]
+
+
+def _pause(delay: float | None, reply: Reply) -> float | None:
+    """Seconds until the next attempt: no fewer than the other service asks for. None: there is none."""
+    if delay is None or reply.retry_after is None:
+        return delay
+    return max(delay, reply.retry_after) if reply.retry_after <= LONGEST_PAUSE else None
+
+
+def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
+    """Timeouts and network errors always do; of answers those that are listed, or all that are no success."""
+    if reply.status in (FAILED, TIMED_OUT) and reply.error is not None:
+        return True
+    if definition.retry_codes:
+        return reply.status in definition.retry_codes
+    return not reply.success
+
+
+def _nobody_knows() -> None:
+    """No breaker stands in front of this service's own endpoints."""
+
+
+def _nothing_to_leave(_reply: Reply) -> None:
+    """It has been read to its end."""
+
+
+class _Attempt:
+    """Sends one request, as often as it is asked to; nothing of one run is left in the next."""
+
+    def __init__(
+        self,
+        key: bytes,
+        send: Callable[[], Awaitable[HttpResponse]],
+        on_timeout: Callable[[], None],
+        timeout: float | None,
+        limit: int | None,
+        *,
+        send_subrequest: bool = False,
+        hedge: float | None = None,
+    ) -> None:
+        self.key = key
+        """Equal for requests that are the same in everything that is sent."""
+        self._send = send
+        self._on_timeout = on_timeout
+        self._timeout = timeout
+        self._limit = limit
+        self._inside = send_subrequest
+        self._hedge = hedge
+        self.transient = True
+        """What failed may succeed another time."""
+
+    async def run(self) -> Reply:
+        try:
+            async with asyncio.timeout(self._timeout):
+                if self._hedge is None:
+                    return await self._context()
+                return await hedged(self._context, self._hedge, _nothing_to_leave)
+        except TimeoutError:
+            self._on_timeout()
+            return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
+        except RefusedError as error:
+            self.transient = False
+            return Reply(FAILED, error=str(error))
+        except OutboundError as error:
+            return Reply(FAILED, error=str(error))
+
+    async def _context(self) -> Reply:
+        answer = await self._send()
+        try:
+            body = decoded_body(await answer.read(self._limit), answer.header("content-encoding"), self._limit)
+        except BaseException:
+            answer.close()
+            raise
+        wait = retry_after(answer.header("retry-after"), time.time())
+        reply = Reply(
+            answer.status, body, headers_json(answer.headers), answer.header("content-type"), retry_after=wait
+        )
+        if self._inside and not reply.success:
+            error = f"Internal request returned {answer.status}"
+            return replace(reply, error=error)
+        return reply

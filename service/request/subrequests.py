@@ -1,0 +1,350 @@
+"""Calls of this service's own endpoints without a socket: `/path` as the URL of an HTTP type or of a proxy.
+
+The endpoint runs with a scope and a protocol made here, for nobody in particular: who is calling is not passed on, and
+no rate limit counts it. Endpoints that are `internal` can be reached in this way only (outbound-16).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.http.forwarded_headers import FORWARDED
+from rowcall.core.http.router import MalformedPathError, Match, Router, decode_path
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import Headers, HttpResponse
+from rowcall.service.request_context.deadline import end_by
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+DEEPEST = 8
+"""Calls within calls, before it is taken for a circle."""
+HELD = 262_144
+"""Bytes of an answer that are held for its reader."""
+_PIPE = "/dev/fd/"
+_SLASH, _ENCODED = "\ufdd0", "%EF%B7%90"
+"""Stands for an encoded slash, which is part of a value, while segments are told apart: no character of a text."""
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+
+Start = Callable[[RequestContext, tuple[Step, ...]], None]
+
+
+class _SubrequestHeaders:
+    """Headers as granian's scope has them: names in lower case."""
+
+    def __init__(self, headers: Headers) -> None:
+        self._pairs = [(name.lower(), value) for name, value in headers]
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        return next((value for key, value in self._pairs if key == name), default)
+
+    def get_all(self, name: str) -> list[str]:
+        return [value for key, value in self._pairs if key == name]
+
+    def items(self) -> Headers:
+        return list(self._pairs)
+
+    def keys(self) -> list[str]:
+        return [key for key, _ in self._pairs]
+
+    def values(self) -> list[str]:
+        return [value for _, value in self._pairs]
+
+    def __contains__(self, name: str) -> bool:
+        return any(key == name for key, _ in self._pairs)
+
+    def __getitem__(self, name: str) -> str:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+class SubrequestScope:
+    """Where granian's scope would be."""
+
+    proto = "http"
+    http_version = "1.1"
+    server = "localhost"
+    authority = "localhost"
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: Headers,
+        depth: int,
+        client: str = "",
+        scheme: str = "http",
+        calls: Subrequests | None = None,
+    ) -> None:
+        self.calls = calls
+        """Of the edition that the exchange runs with."""
+        self.method = method
+        self.path = self.raw_path = path
+        self.query_string = query
+        self.headers = _SubrequestHeaders([("host", "localhost"), *headers])
+        self.depth = depth
+        self.client = client
+        self.scheme = scheme
+
+
+class CapturedResponse:
+    """Stands where the HTTP server's protocol stands, and makes an `Answer` of what is answered."""
+
+    def __init__(self, outer: Any, body: bytes = b"") -> None:
+        """outer: the protocol of the client that waits in the end."""
+        self._body = body
+        self._loop = asyncio.get_running_loop()
+        self._pipe: _PipeReader | None = None
+        self._outer = outer
+        self.begun: asyncio.Future[HttpResponse] = self._loop.create_future()
+        self.endpoint = self.path = ""
+
+    async def __call__(self) -> bytes:
+        return self._body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._body:
+            yield self._body
+        yield b""
+
+    def client_disconnect(self) -> Any:
+        return self._outer.client_disconnect()
+
+    def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+        answer = HttpResponse(source)
+        answer.status = status
+        answer.headers = list(headers)
+        if not self.begun.done():
+            self.begun.set_result(answer)
+        return answer
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.answered(status, headers).end()
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        answer = self.answered(status, headers)
+        if body:
+            answer.add(bytes(body))
+        answer.length = len(body)
+        answer.end()
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.response_bytes(status, headers, body.encode())
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self._pipe = _PipeReader(file)
+        self._pipe.feed(self.answered(status, headers, self._pipe))
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self._pipe = _PipeReader(file, start, end - start)
+        self._pipe.feed(self.answered(status, headers, self._pipe))
+
+
+class _PipeReader:
+    """The reading end of a streamed answer, or a file: read only as fast as it is taken."""
+
+    def __init__(self, path: str, start: int = 0, length: int | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._is_pipe = path.startswith(_PIPE)
+        self._left = length
+        self._answer: HttpResponse | None = None
+        self._unwanted = False
+        if start:
+            os.lseek(self._number, start, os.SEEK_SET)
+
+    def feed(self, answer: HttpResponse) -> None:
+        self._answer = answer
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if self._number < 0:
+            return
+        if self._is_pipe:
+            self._loop.add_reader(self._number, self._read)
+        else:
+            self._loop.call_soon(self._read)
+
+    def abort(self) -> None:
+        """What still comes is dropped: whoever writes shall end as if it had been read."""
+        self._unwanted = True
+        if self._answer is not None:
+            self._answer.end(OutboundError("nobody reads the answer"))
+        self.resume_reading()
+
+    def _read(self) -> None:
+        if self._number < 0:
+            return
+        size = 65_536 if self._left is None else min(65_536, self._left)
+        try:
+            data = os.read(self._number, size) if size else b""
+        except BlockingIOError:
+            return
+        except OSError as error:
+            broken = "the answer was cut off" if error.errno == errno.EISDIR else os.strerror(error.errno or 0)
+            self._end(OutboundError(broken))
+            return
+        if not data:
+            self._end(None)
+            return
+        if self._left is not None:
+            self._left -= len(data)
+        if self._unwanted or self._answer is None:
+            self.resume_reading() if not self._is_pipe else None
+            return
+        self._answer.add(data)
+        if self._answer.buffered > HELD:
+            self._answer.paused = True
+            if self._is_pipe:
+                self._loop.remove_reader(self._number)
+        elif not self._is_pipe:
+            self.resume_reading()
+
+    def _end(self, error: Exception | None) -> None:
+        number, self._number = self._number, -1
+        if self._is_pipe:
+            self._loop.remove_reader(number)
+        os.close(number)
+        if self._answer is not None:
+            self._answer.end(error)
+
+
+def _marked(raw_path: str) -> str:
+    taken = _SLASH in raw_path or _ENCODED in raw_path.upper()
+    return raw_path if taken else _ENCODED_SLASH.sub(_ENCODED, raw_path)
+
+
+def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: text.replace(_SLASH, "/") for name, text in values.items()}
+
+
+def _is_named(route: str, written: str | None, path: str) -> bool:
+    """Whether values only stand where the endpoint takes some, and none of them has become several segments."""
+    if written is None:
+        return True
+    segments = written.partition("#")[0].partition("?")[0].split("/")
+    found = zip(segments, route.split("/"), strict=False)
+    return path.count("/") + 1 == len(segments) and all(
+        taken.startswith("{") or "{" not in segment for segment, taken in found
+    )
+
+
+class Subrequests:
+    """Those that the endpoints of one edition make."""
+
+    def __init__(
+        self, start: Start, fail: Callable[[RequestContext, Exception], None], is_secure: Callable[[Any], bool]
+    ) -> None:
+        """is_secure: whether a client, given the scope of its request, speaks https."""
+        self._start = start
+        self._fail = fail
+        self._is_secure = is_secure
+        self._router = Router()
+        self._steps: Any = {}
+
+    def serve(self, router: Router, steps: Any) -> None:
+        """router: all endpoints, internal ones too. steps: those of a route, by its id."""
+        self._router = router
+        self._steps = steps
+
+    async def call(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: RequestContext,
+        *,
+        written: str | None = None,
+    ) -> HttpResponse:
+        """For nobody in particular, as safely as the outer request came. What that says of its client is not said by
+        any proxy here. Raises `OutboundError` for calls that call each other without end.
+        """
+        own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
+        scheme = "https" if self._is_secure(outer.scope) else "http"
+        return await self._called(method, target, own, body, outer, "", scheme, written=written)
+
+    async def call_for_caller(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: RequestContext,
+        *,
+        written: str | None = None,
+    ) -> HttpResponse:
+        """As `call`, and as if it came from where the outer request comes from."""
+        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
+        return await self._called(method, target, headers, body, outer, client, scheme, written=written)
+
+    async def _called(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: RequestContext,
+        client: str,
+        scheme: str,
+        *,
+        written: str | None,
+    ) -> HttpResponse:
+        depth = getattr(outer.scope, "depth", 0) + 1
+        if depth > DEEPEST:
+            raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
+        raw_path, _, query = target.partition("#")[0].partition("?")
+        capture = CapturedResponse(outer.protocol, body or b"")
+        own = [(name, value) for name, value in headers if name.lower() != "host"]
+        if body and not any(name.lower() == "content-length" for name, _ in own):
+            own.append(("content-length", str(len(body))))
+        context = RequestContext(SubrequestScope(method, raw_path, query, own, depth, client, scheme, self), capture)
+        try:
+            context.scope.path = decode_path(raw_path)
+            marked = _marked(raw_path)
+            match = self._find(method, decode_path(marked))
+        except MalformedPathError as error:
+            self._fail(context, error)
+            return await capture.begun
+        if match is None or (
+            match.route.primary.options.internal and not _is_named(match.route.path, written, raw_path)
+        ):
+            self._fail(context, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
+            return await capture.begun
+        context.values = match.values if marked == raw_path else _with_slashes(match.values)
+        if outer.deadline:
+            end_by(context, outer.deadline)
+        if method == "HEAD":
+            context.protocol = HeadProtocol(capture)
+        self._start(context, self._steps[id(match.route)])
+        return await capture.begun
+
+    def _find(self, method: str, path: str) -> Match | None:
+        if len(path) > 1 and path.endswith("/"):
+            return None
+        found = self._router.find(method, path)
+        return self._router.find("GET", path) if found is None and method == "HEAD" else found
+
+
+async def call_further(
+    method: str,
+    target: str,
+    headers: Headers,
+    body: bytes | None,
+    outer: RequestContext,
+    /,
+    *,
+    written: str | None = None,
+) -> HttpResponse:
+    """`SelfCalls.call` for steps that it runs itself. With a method of it in them, the two would hold each other, and a
+    former edition would stay for ever: the collector does not look at what lives as long as an edition."""
+    calls: Subrequests = outer.scope.calls
+    return await calls.call(method, target, headers, body, outer, written=written)

@@ -1,0 +1,59 @@
+"""Work for a client that may leave: it ends with the client.
+
+Asking the server whether a client is still there costs a task, so that it is asked only about work that takes longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from rowcall.service.request_context.request_context import ClientDisconnectedError
+
+Done = TypeVar("Done")
+
+WATCH_AFTER_SECONDS = 0.25
+"""Seconds that work may take before somebody looks whether its client is there."""
+
+
+async def cancel_on_disconnect(protocol: Any, work: Awaitable[Done]) -> Done:
+    """What `work` gives; it is cancelled when the client of `protocol` leaves.
+
+    Raises:
+        ClientGoneError: it has left.
+    """
+    loop = asyncio.get_running_loop()
+    watch = _Watch(protocol, asyncio.current_task())
+    timer = loop.call_later(WATCH_AFTER_SECONDS, watch.begin)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if watch.gone:
+            raise ClientDisconnectedError("the client has closed the connection") from None
+        raise
+    finally:
+        timer.cancel()
+        watch.end()
+
+
+class _Watch:
+    def __init__(self, protocol: Any, worker: asyncio.Task[Any] | None) -> None:
+        self._protocol = protocol
+        self._worker = worker
+        self._watching: asyncio.Task[None] | None = None
+        self.gone = False
+
+    def begin(self) -> None:
+        self._watching = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        await self._protocol.client_disconnect()
+        if self._worker is not None:
+            self.gone = True
+            self._worker.cancel()
+
+    def end(self) -> None:
+        self._worker = None
+        if self._watching is not None:
+            self._watching.cancel()

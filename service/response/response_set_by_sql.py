@@ -1,0 +1,106 @@
+"""Answers whose status and headers SQL has chosen: read behind the call, in its transaction (rendering-7, rendering-8).
+
+Only endpoints that choose have the second statement; it travels in the same segment, so it costs no round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
+from rowcall.core.endpoint.header_lines import header_lines, is_personal
+from rowcall.core.endpoint.response_set_by_sql import (
+    MARK,
+    READ,
+    ResponseSettingError,
+    headers_set_by_sql,
+    status_set_by_sql,
+)
+from rowcall.core.errors.problems import Problem
+from rowcall.core.text.cache_control import private
+from rowcall.ext.driver.execution import Execution, Part, Script, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.statements import numbers
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.headers import argument_text, fields_of
+from rowcall.service.response.responses import needs_row, null_body
+
+BODILESS = (204, 205, 304)
+
+
+def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
+    """The statements of a call with the one that reads what they have chosen."""
+    writer = RawRenderer(codecs, False)
+
+    def script(mask: int) -> Script:
+        statement = build(mask)
+        count = statement.nparams
+        reading = Statement(next(numbers), READ.encode(), count, writer, statement.repeatable, picks=())
+        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
+        last = parts[-1]
+        # In the transaction of the last one: what was chosen ends with it.
+        open_ended = Part(last.statement, False, last.fresh, last.first_row_only, last.behind_commit)
+        tail = statement.tail if isinstance(statement, Script) else b""
+        return Script(
+            next(numbers),
+            count,
+            (*parts[:-1], open_ended, Part(reading, True, False, behind_commit=last.behind_commit)),
+            tail,
+            statement.repeatable,
+        )
+
+    return script
+
+
+def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
+    """The last step of such an endpoint."""
+    lines = header_lines(endpoint)
+    personal = is_personal(endpoint.options)
+    tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
+
+    def respond(context: RequestContext) -> None:
+        execution = context.execution
+        if execution is None or execution.body is None:
+            raise Problem(500, "the routine returned nothing")
+        body, status_text, headers_text = _parts(execution.body, tail)
+        try:
+            status = status_set_by_sql(status_text)
+            chosen = headers_set_by_sql(headers_text)
+        except ResponseSettingError as error:
+            raise Problem(500, str(error)) from None
+        usual, content_type, body = _usual(endpoint, execution, body)
+        section = lines.fill(partial(argument_text, context))
+        if personal:
+            chosen = [(name, private(value) if name == "cache-control" else value) for name, value in chosen]
+        # Further fields of `Vary` add to those of the comment.
+        own = {name for name, _ in chosen} - {"vary"}
+        headers = [field for field in fields_of(section, content_type) if field[0].lower() not in own] + chosen
+        status = usual if status is None else status
+        if status in BODILESS or content_type is None:
+            context.protocol.response_empty(status, [field for field in headers if field[0] != "content-type"])
+        else:
+            context.protocol.response_bytes(status, headers, body)
+
+    return respond
+
+
+def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
+    body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
+    return body + tail, status.decode(), headers.decode()
+
+
+def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
+    """Status, content type and body as they are when nothing is chosen."""
+    shape = endpoint.shape
+    if shape.path is ResultPath.VOID:
+        return endpoint.success_status, None, b""
+    if shape.path is ResultPath.SCALAR and execution.first_rows == 0:
+        raise Problem(500, "the routine returned no row")
+    is_null = shape.path is ResultPath.SCALAR and execution.first_null
+    if not is_null and not (needs_row(endpoint) and execution.first_rows == 0):
+        return endpoint.success_status, shape.content_type, body
+    if endpoint.options.null_text is NullText.NO_CONTENT:
+        return 204, None, b""
+    return endpoint.success_status, shape.content_type, null_body(endpoint)

@@ -1,0 +1,285 @@
+"""The stores of answers of one worker: one for each kind, made when an endpoint first needs it (caching-27)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.options import CacheOptions, Place
+from rowcall.core.cache.redis_address import BadAddressError, parse_redis
+from rowcall.core.endpoint.capabilities import Stale
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.service.shared_state.host_state import FORGET_TAGS, HostState
+from rowcall.service.shared_state.memory_cache import LARGEST, MemoryCache
+from rowcall.service.shared_state.message_bus import WORKER_GONE
+from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, Found, FoundStale, invalidation_failed
+
+if TYPE_CHECKING:
+    from rowcall.service.shared_state.redis_cache import RedisCache
+    from rowcall.service.shared_state.redis_link import RedisLink
+
+log = logging.getLogger("rowcall.cache")
+
+Asked = TypeVar("Asked")
+AGAIN_SECONDS = 1.0
+
+MOST_BUFFERED = 33_554_432
+"""Bytes of an answer that a worker holds to keep it."""
+
+
+class CacheBackends:
+    """To be made in the running event loop."""
+
+    def __init__(self, options: CacheOptions, host: HostState) -> None:
+        self.options = options
+        self._host = host
+        self._stores: dict[Place, CacheBackend] = {}
+        self._memory: MemoryCache | None = None
+        self._redis: asyncio.Task[RedisCache | None] | None = None
+        self._absent = asyncio.Event()
+        """Redis is not there, as it was for this host's first worker; it is looked for."""
+        self._pruning: asyncio.TimerHandle | None = None
+        self._forgetting: set[asyncio.Future[None]] = set()
+        self._retired = False
+        self._fallen_back = False
+        self._common: set[Place] = set()
+        """Where forgetting reaches other hosts, too."""
+
+    def open(self) -> None:
+        """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
+        uses_redis = {Place.REDIS, Place.HYBRID} if self.options.hybrid.uses_redis else {Place.REDIS}
+        if uses_redis & self.options.places:
+            self._connect()
+        if self.options.enabled:
+            self._host.message_bus.subscribe(FORGET_TAGS, self._hear_tags)
+
+    def of(self, place: Place) -> CacheBackend:
+        store = self._stores.get(place)
+        if store is None:
+            store = self._stores[place] = self._made(place)
+        return store
+
+    def every(self) -> tuple[CacheBackend, ...]:
+        """All that answers may be in: what another worker has kept, this one forgets too."""
+        return tuple(self.of(place) for place in self.options.places)
+
+    def retire(self) -> None:
+        """Another process serves in the place of this one, and has a memory of its own: what is forgotten there is not
+        heard of here. What is in Redis is common to both."""
+        self._retired = True
+        if self._memory is not None:
+            self._memory.retire()
+
+    def fallen_back(self) -> str | None:
+        """Return why responses are cached in memory although Redis is configured, or None."""
+        if self._fallen_back:
+            return (
+                "responses are cached in memory until the service is restarted, as Redis was not reached at the start"
+            )
+        return None
+
+    def expect_heard(self, place: Place) -> None:
+        """Raises `Problem` 503 where forgetting would not reach the process that serves by now."""
+        retired = self._retired or (self._memory is not None and self._memory.retired)
+        if retired and place not in self._common:
+            raise unavailable(
+                "another process serves in the place of this one by now, and keeps answers of its own; "
+                "on a new connection the request reaches it"
+            )
+
+    def _hear_tags(self, message: bytes) -> None:
+        """The supervisor has heard that these are out of date (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
+        for tag in message.decode().replace(",", " ").split():
+            for store in self.every():
+                found = store.invalidate_tag(tag)
+                if isinstance(found, Awaitable):
+                    task = asyncio.ensure_future(_surely(store, tag, found))
+                    self._forgetting.add(task)
+                    task.add_done_callback(self._forgetting.discard)
+
+    def _made(self, place: Place) -> CacheBackend:
+        if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
+            return self._memory_answers()
+        return _Later(self._behind_redis(place), self._absent)
+
+    async def _behind_redis(self, place: Place) -> CacheBackend:
+        redis = await self._connect()
+        if redis is None:
+            return self._memory_answers()
+        self._common.add(place)
+        if place is Place.REDIS:
+            return redis
+        from rowcall.service.shared_state.hybrid_cache import HybridCache
+
+        return HybridCache(redis, self._memory_answers(), self.options.hybrid)
+
+    def _connect(self) -> asyncio.Task[RedisCache | None]:
+        """One connection for all that use Redis."""
+        if self._redis is None:
+            self._redis = asyncio.get_running_loop().create_task(self._connected())
+        return self._redis
+
+    async def _connected(self) -> RedisCache | None:
+        """None: the first worker of this host has not found it, and the store of the host takes its place (caching-28
+        to caching-30). All workers go one way: what one of them kept for itself, nobody else could forget."""
+        # Redis's client is only for those who use it.
+        from rowcall.service.shared_state.redis_link import RedisLink
+
+        try:
+            address = parse_redis(self.options.redis)
+        except BadAddressError as error:
+            log.error("CacheOptions:RedisConfiguration: %s; answers are kept in memory instead", error)
+            return None
+        link = RedisLink(address)
+        reason = await _tried(link, address.attempts)
+        kept = self._host.agreed("answers-in", "redis" if reason is None else "memory")
+        if kept != "redis":
+            if reason is None:
+                await link.close()
+            why = reason or "it could not be when the first worker began"
+            log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, why)
+            self._fallen_back = True
+            return None
+        if reason is not None:
+            log.warning("Redis at %s is gone, requests go on without it: %s", address, reason)
+            self._absent.set()
+            while reason is not None:
+                await asyncio.sleep(AGAIN_SECONDS)
+                reason = await _tried(link, 1)
+            log.warning("Redis at %s is back", address)
+        return self._redis_answers(link)
+
+    def _redis_answers(self, link: RedisLink) -> RedisCache:
+        from rowcall.service.shared_state.redis_cache import RedisCache
+
+        answers = RedisCache(link, self._host.name, os.getpid())
+        self._host.message_bus.subscribe(WORKER_GONE, lambda message: answers.worker_gone(int(message)))
+        return answers
+
+    def largest(self, place: Place) -> int:
+        """Bytes of an answer from which it is none that is kept."""
+        most = min(self.options.memory // LARGEST, MOST_BUFFERED)
+        return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
+
+    def _memory_answers(self) -> MemoryCache:
+        if self._memory is None:
+            self._memory = MemoryCache(self._host.answers("answers", self.options.memory), self._host.message_bus)
+            self._prune_later(self._memory)
+            if self._retired:
+                self._memory.retire()
+        return self._memory
+
+    def _prune_later(self, memory: MemoryCache) -> None:
+        def prune() -> None:
+            memory.prune()
+            self._prune_later(memory)
+
+        self._pruning = asyncio.get_running_loop().call_later(self.options.prune_seconds, prune)
+
+    async def close(self) -> None:
+        if self._pruning is not None:
+            self._pruning.cancel()
+        if self._redis is not None:
+            if self._redis.done() and not self._redis.cancelled() and (redis := self._redis.result()) is not None:
+                await redis.link.close()
+            self._redis.cancel()
+        if self._memory is not None:
+            self._memory.close()
+
+
+class _Absent:
+    """For as long as Redis is not there: every request computes, and nobody may believe that anything is forgotten."""
+
+    def begin(self, _key: bytes, _patience: float) -> Found:
+        return NOT_SHARED
+
+    def begin_stale(self, _key: bytes, _patience: float, _stale: Stale) -> FoundStale:
+        return NOT_SHARED
+
+    def last(self, _key: bytes, _stale: Stale) -> Entry | None:
+        return None
+
+    async def forget(self, _key: bytes) -> bool:
+        raise invalidation_failed()
+
+    async def invalidate_tag(self, _tag: str) -> int:
+        raise invalidation_failed()
+
+    def close(self) -> None: ...
+
+
+class _Later:
+    """Stands for a store that is being connected. absent: set while it is known not to be there."""
+
+    def __init__(self, coming: Awaitable[CacheBackend], absent: asyncio.Event) -> None:
+        self._coming = asyncio.ensure_future(coming)
+        self._absent = absent
+        self._nothing: CacheBackend = _Absent()
+
+    def _ask(self, ask: Callable[[CacheBackend], Asked | Awaitable[Asked]]) -> Asked | Awaitable[Asked]:
+        if self._coming.done():
+            return ask(self._coming.result())
+        return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
+
+    async def _ask_later(self, ask: Callable[[CacheBackend], Asked | Awaitable[Asked]]) -> Asked:
+        absent = asyncio.ensure_future(self._absent.wait())
+        await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
+        absent.cancel()
+        found = ask(self._coming.result() if self._coming.done() else self._nothing)
+        return await found if isinstance(found, Awaitable) else found
+
+    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+        if self._coming.done():
+            return self._coming.result().begin(key, patience)
+        return self._ask(lambda store: store.begin(key, patience))
+
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+        return self._ask(lambda store: store.begin_stale(key, patience, stale))
+
+    def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
+        return self._ask(lambda store: store.last(key, stale))
+
+    def forget(self, key: bytes) -> bool | Awaitable[bool]:
+        return self._ask(lambda store: store.forget(key))
+
+    def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
+        return self._ask(lambda store: store.invalidate_tag(tag))
+
+    def close(self) -> None:
+        self._coming.cancel()
+
+
+async def _tried(link: RedisLink, attempts: int) -> str | None:
+    """Why it cannot be reached; None: it is."""
+    from rowcall.service.shared_state.redis_connection import FAILURES
+
+    reason = ""
+    for attempt in range(max(1, attempts)):
+        try:
+            await link.connect()
+        except FAILURES as error:
+            reason = str(error).strip() or "no answer"
+            await asyncio.sleep(0.1 * attempt)
+        else:
+            return None
+    return reason
+
+
+async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
+    """Nobody waits who could be told that it has not been forgotten, so it is tried until it is."""
+    while True:
+        try:
+            await found
+        except Problem as problem:
+            log.error("the tag %s is not forgotten yet: %s", tag, problem.detail)
+        else:
+            return
+        await asyncio.sleep(AGAIN_SECONDS)
+        again = store.invalidate_tag(tag)
+        if not isinstance(again, Awaitable):
+            return
+        found = again

@@ -1,0 +1,210 @@
+"""Answers in Redis with copies in the store of each host (caching-31, `Hybrid`).
+
+A copy is given only while this worker hears what is forgotten: it listens to Redis and is answered by it all the time.
+All listeners are noted in Redis. Whoever forgets an answer tells them and waits until each has said that its copies are
+gone, or until one that has fallen silent must have stopped giving copies by itself. So when an invalidation is
+answered, no host has the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from functools import lru_cache
+from typing import Any
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.options import HybridOptions
+from rowcall.core.endpoint.capabilities import Stale
+from rowcall.service.shared_state.memory_cache import MemoryCache
+from rowcall.service.shared_state.redis_cache import RedisCache, stored_name
+from rowcall.service.shared_state.redis_connection import FAILURES
+from rowcall.service.shared_state.redis_link import PING, GoneError
+from rowcall.service.shared_state.single_flight import Found, FoundStale, invalidation_failed
+
+CHANNEL = b"rowcall:forget"
+LISTENERS = b"rowcall:listeners"
+SILENT = 1.0
+"""Seconds without an answer after which copies are not given any more."""
+PATIENCE = 1.3
+"""Seconds for which those who have copies are waited for; longer than `SILENT`."""
+SHORTEST = 0.01
+"""Seconds for which Redis is told to wait, at least: it counts in milliseconds, and none of them is for ever."""
+NOTED = 2.5
+"""Seconds for which a listener is one after it has noted itself: `SILENT`, and what the note may take."""
+_COPY = b"copy\0"
+_NOTE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 60000)
+redis.call('PEXPIRE', KEYS[1], 60000)
+"""
+_NOTED = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
+"""
+
+
+@lru_cache(1024)
+def _copy_name(key: bytes) -> bytes:
+    """Remembered: keys of `Hybrid` are of bounded length, and those that are asked for often are few."""
+    return _COPY + stored_name(key)
+
+
+class HybridCache:
+    """To be made in the running event loop."""
+
+    def __init__(self, redis: RedisCache, memory: MemoryCache, options: HybridOptions) -> None:
+        self._redis = redis
+        self._memory = memory
+        self._local = options.seconds if options.local_seconds is None else options.local_seconds
+        self._default = options.seconds
+        self._own = secrets.token_hex(8).encode()
+        self._heard = 0.0
+        self._noted = -NOTED
+        """When it has noted last that it listens."""
+        self._since = time.monotonic()
+        """Since when it has listened without a break."""
+        self._forgotten = 0
+        redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
+        redis.link.background(self._note())
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def begin(self, key: bytes, patience: float) -> Any:
+        return self._copied(key) or self._begin(key, patience)
+
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> Any:
+        """Copies are fresh; what is not stands in Redis."""
+        return self._copied(key) or self._begin_stale(key, patience, stale)
+
+    def _copied(self, key: bytes) -> Entry | None:
+        return self._memory.get(_copy_name(key)) if self._hears() else None
+
+    def _hears(self) -> bool:
+        return time.monotonic() - self._heard < SILENT
+
+    async def _begin(self, key: bytes, patience: float) -> Found:
+        began, seen = time.monotonic(), self._forgotten
+        found = await self._redis.begin(key, patience)
+        # What is computed now is copied when it is asked for again: only an answer that Redis has taken is one.
+        if type(found) is Entry:
+            await self._copy(key, found, began, seen, 0.0)
+        return found
+
+    async def _begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+        began, seen = time.monotonic(), self._forgotten
+        found = await self._redis.begin_stale(key, patience, stale)
+        if type(found) is Entry:
+            await self._copy(key, found, began, seen, stale.longest)
+        return found
+
+    async def last(self, key: bytes, stale: Stale) -> Entry | None:
+        return await self._redis.last(key, stale)
+
+    async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
+        """Unless anything has been forgotten since the answer was asked for: it might have been this one."""
+        asked = time.monotonic()
+        try:
+            left = await self._redis.left(key)
+        except GoneError:
+            return
+        seconds = self._lifetime(entry, None if left is None else left - stale)
+        if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
+            taken = time.monotonic() - asked
+            self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - taken, began)
+
+    def _lifetime(self, entry: Entry, left: float | None) -> float | None:
+        """Of the copy: what is left of the answer's; where that is the default one, no more than that of copies."""
+        is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
+        if self._local is None or not is_default:
+            return left
+        return self._local if left is None else min(left, self._local)
+
+    # --- forgetting ------------------------------------------------------------------------------------------------
+
+    async def forget(self, key: bytes) -> bool:
+        """Raises `Problem` when nothing says that it is forgotten everywhere."""
+        name = stored_name(key)
+        self._forgotten += 1
+        held = self._memory.forget(_COPY + name, noted=True)
+        found = await self._redis.forget(key)
+        await self._tell_all(b"n" + name)
+        return found or held
+
+    async def invalidate_tag(self, tag: str) -> int:
+        """Raises `Problem` as `forget` does."""
+        self._forgotten += 1
+        self._memory.invalidate_tag(tag)
+        count = await self._redis.invalidate_tag(tag)
+        await self._tell_all(b"t" + tag.encode())
+        return count
+
+    async def _tell_all(self, word: bytes) -> None:
+        link = self._redis.link
+        reply = b"rowcall:heard:" + secrets.token_hex(8).encode()
+        try:
+            await link.ask(link.client.publish, CHANNEL, reply + word)
+            until = time.monotonic() + PATIENCE
+            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
+        except GoneError:
+            raise invalidation_failed() from None
+        # A Redis that has just begun anew does not know yet who listens.
+        if not self._hears() or time.monotonic() - self._since < NOTED:
+            missing.add(b"somebody")
+        while missing and (left := until - time.monotonic()) > SHORTEST:
+            missing.discard(await self._next_reply(reply, left))
+        if missing:
+            await asyncio.sleep(max(0.0, until - time.monotonic()))
+
+    async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
+        began = time.monotonic()
+        with contextlib.suppress(*FAILURES):
+            async with asyncio.timeout(seconds):
+                answer = await self._redis.link.client.blpop([reply], timeout=seconds)
+                if answer is not None:
+                    return bytes(answer[1])
+        await asyncio.sleep(max(0.0, seconds - (time.monotonic() - began)))
+        return b""
+
+    # --- listening -------------------------------------------------------------------------------------------------
+
+    async def _note(self) -> None:
+        """For ever: notes that this worker listens. Without a note it gives no copies: nobody would wait for it."""
+        while True:
+            began = time.monotonic()
+            with contextlib.suppress(GoneError):
+                await self._redis.link.run(_NOTE, [LISTENERS], [self._own])
+                self._noted = began
+            await asyncio.sleep(PING)
+
+    def _began(self) -> None:
+        # Whatever was forgotten meanwhile, nobody has told us.
+        self._forgotten += 1
+        self._since = time.monotonic()
+        self._memory.invalidate_all(_COPY)
+
+    def _answered(self, asked: float) -> None:
+        """What was said before that has been heard, so copies are as good as they were then."""
+        if asked - self._noted < SILENT:
+            self._heard = asked
+
+    async def _hear(self, data: bytes) -> None:
+        reply, kind, rest = data[:30], data[30:31], data[31:]
+        self._forgotten += 1
+        if kind == b"t":
+            self._memory.invalidate_tag(rest.decode())
+        else:
+            self._memory.forget(_COPY + rest, noted=True)
+        client = self._redis.link.client
+        with contextlib.suppress(*FAILURES):
+            async with asyncio.timeout(SILENT):
+                await client.rpush(reply, self._own)
+                await client.expire(reply, 10)
+
+    def close(self) -> None:
+        """The stores behind are closed by whoever made them."""

@@ -1,0 +1,142 @@
+"""Messages between the processes of one host: whoever publishes wakes all others, and nobody polls.
+
+    bus.subscribe("cache", take, missed)
+    bus.publish("cache", b"...")
+
+Messages stand in the store in one order, the same for everybody; the bell of each listener only says that there are
+more. A listener gets every message from its subscription on, its own process's too, once and in order. The store keeps
+the latest ones only: who was away for longer is told that it has missed some, and has to look for itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from rowcall.service.shared_state.environment import Environment, Transaction, between, last_before, used
+from rowcall.service.shared_state.wakeup_pipe import Notifier, WakeupPipe
+
+log = logging.getLogger("rowcall")
+
+WORKER_GONE = "worker-gone"
+"""Topic on which the supervisor tells of a worker's death; the message is its process id in decimal digits."""
+
+KEPT = 8192
+"""Messages."""
+SIZE = 67_108_864
+"""Bytes of all messages together."""
+LONGEST = 8_388_608
+"""Bytes of one message."""
+
+Take = Callable[[bytes], None]
+Missed = Callable[[], None]
+
+_MESSAGE, _AFTER = b"m", b"n"
+_BELL, _AFTER_BELL = b"b", b"c"
+
+
+def _key(number: int) -> bytes:
+    return _MESSAGE + number.to_bytes(8, "big")
+
+
+class MessageBus:
+    def __init__(self, folder: Path) -> None:
+        self._environment = Environment(folder / "bus", SIZE)
+        self._bells = folder / "bells"
+        self._bells.mkdir(mode=0o700, exist_ok=True)
+        self._ringer = Notifier(self._bells)
+        self._takers: dict[bytes, list[tuple[Take, Missed | None]]] = {}
+        self._bell: WakeupPipe | None = None
+        self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._next = 0
+
+    def subscribe(self, topic: str, take: Take, missed: Missed | None = None) -> Callable[[], None]:
+        """`take` is called in the event loop for every message that is published from now on; `missed` when some are
+        lost for this process. Gives what ends the subscription."""
+        self._listen()
+        entry = (take, missed)
+        takers = self._takers.setdefault(topic.encode(), [])
+        takers.append(entry)
+
+        def end() -> None:
+            if entry in takers:
+                takers.remove(entry)
+
+        return end
+
+    def publish(self, topic: str, payload: bytes) -> None:
+        """Returns at once; every listener of the host will take it.
+
+        Raises:
+            ValueError: it is too long.
+        """
+        if len(payload) > LONGEST:
+            raise ValueError(f"a message of {len(payload)} bytes is too long")
+        name = topic.encode()
+        with self._environment.write() as transaction:
+            last = last_before(transaction, _AFTER, _MESSAGE)
+            number = int.from_bytes(last[1:], "big") + 1 if last else 1
+            transaction.put(_key(number), len(name).to_bytes(1, "big") + name + payload)
+            _trim(transaction, number)
+            bells = [key[1:].decode() for key, _ in between(transaction, _BELL, _AFTER_BELL)]
+        gone = self._ringer.ring(bells)
+        if gone:
+            with self._environment.write() as transaction:
+                for one in gone:
+                    transaction.delete(_BELL + one.encode())
+
+    def close(self) -> None:
+        if self._bell is not None:
+            with self._environment.write() as transaction:
+                transaction.delete(_BELL + self._name.encode())
+            self._bell.close()
+            self._bell = None
+        self._ringer.close()
+        self._environment.close()
+
+    # --- listening -------------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        if self._bell is not None:
+            return
+        self._bell = WakeupPipe(self._bells / self._name, self._read)
+        with self._environment.write() as transaction:
+            transaction.put(_BELL + self._name.encode(), b"")
+            last = last_before(transaction, _AFTER, _MESSAGE)
+            self._next = int.from_bytes(last[1:], "big") + 1 if last else 1
+
+    def _read(self) -> None:
+        with self._environment.begin() as transaction:
+            found = list(between(transaction, _key(self._next), _AFTER))
+        if not found:
+            return
+        if int.from_bytes(found[0][0][1:], "big") > self._next:
+            self._tell_missed()
+        self._next = int.from_bytes(found[-1][0][1:], "big") + 1
+        for _, message in found:
+            length = message[0]
+            for take, _missed in tuple(self._takers.get(message[1 : 1 + length], ())):
+                try:
+                    take(message[1 + length :])
+                except Exception:
+                    # The others have come with it, and are not read again.
+                    log.exception("a message to the processes of this host was not taken")
+
+    def _tell_missed(self) -> None:
+        for takers in tuple(self._takers.values()):
+            for _take, missed in tuple(takers):
+                if missed is not None:
+                    missed()
+
+
+def _trim(transaction: Transaction, number: int) -> None:
+    """Drops the oldest ones; the one that has just come stays."""
+    while True:
+        oldest = next(between(transaction, _MESSAGE, _AFTER))[0]
+        first = int.from_bytes(oldest[1:], "big")
+        if first == number or (number - first < KEPT and used(transaction) <= SIZE):
+            return
+        transaction.delete(oldest)

@@ -1,0 +1,449 @@
+"""Answers in Redis: one truth for all workers of all hosts.
+
+For each key three things that Redis keeps together (in a Cluster too: they share the part in braces):
+
+    rowcall:{KEY}:a   the answer, with its lifetime
+    rowcall:{KEY}:l   the lease: the ticket of whoever computes, for LEASE seconds unless it is renewed
+    rowcall:{KEY}:w   somebody waits
+
+    rowcall:tag:{TAG}:names   of the answers that have a tag, or are being computed with it
+    rowcall:tag:{TAG}:going   those that are being forgotten by it, with the number of the last who began to
+    rowcall:tag:{TAG}:turns   how many have begun to
+
+A lease is taken, and an answer written, forgotten or given up, by one script each, so in one step for everybody. As in
+the store of a host, forgetting deletes the lease too, and an answer whose lease is gone is not written any more. An
+answer is among those of its tags before it is computed, so a tag that is forgotten takes its lease as well. Its name
+leaves the tag only when it is forgotten: whoever forgets a tag moves its names aside in one step, so that what begins
+behind that is named anew, and names that were moved wait for the next one when Redis is lost on the way.
+
+All times are Redis's own: setting the clock of a host changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import secrets
+import time
+from typing import Any
+
+from rowcall.core.cache.entry import Entry, packed, unpacked
+from rowcall.core.endpoint.capabilities import Stale
+from rowcall.core.errors.problems import Problem
+from rowcall.service.shared_state import entry_sealer
+from rowcall.service.shared_state.redis_connection import MALFORMED
+from rowcall.service.shared_state.redis_link import GoneError, RedisLink
+from rowcall.service.shared_state.single_flight import (
+    NOT_SHARED,
+    RETRY_LOOKUP,
+    Found,
+    FoundStale,
+    NotShared,
+    Outcome,
+    RetryLookup,
+    SingleFlightWaiters,
+    StaleEntry,
+    invalidation_failed,
+    problem_of,
+    problem_text,
+)
+
+CHANNEL = b"rowcall:answers"
+LEASE = 3.0
+"""Seconds after which a host that has died is taken for dead."""
+RENEW = 1.0
+COMPUTING = 3600
+"""Seconds for which a tag knows of an answer besides its lifetime: longer than any computing takes."""
+MOST_REFUSALS = 3
+"""Corrupt entries of one key after which a request computes without the cache."""
+AT_ONCE = 100
+"""Answers of a tag that are forgotten at one time."""
+
+log = logging.getLogger("rowcall.cache")
+
+_BEGIN = """
+local answer = redis.call('GET', KEYS[1])
+if answer then return {1, answer} end
+local held = redis.call('GET', KEYS[2])
+if held then
+  redis.call('SET', KEYS[3], '1', 'PX', 60000)
+  return {2, held}
+end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {3, ''}
+"""
+_BEGIN_STALE = """
+local answer = redis.call('GET', KEYS[1])
+local outdated = false
+if answer then
+  local over = tonumber(ARGV[3]) - redis.call('PTTL', KEYS[1])
+  if over <= 0 or redis.call('PTTL', KEYS[1]) < 0 then return {1, answer} end
+  outdated = over < tonumber(ARGV[4])
+end
+local held = redis.call('GET', KEYS[2])
+if held then
+  if outdated then return {4, answer} end
+  redis.call('SET', KEYS[3], '1', 'PX', 60000)
+  return {2, held}
+end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+if outdated then return {5, answer} end
+return {3, ''}
+"""
+_LAND = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[2])
+if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
+elseif tonumber(ARGV[3]) > 0 then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
+return 1
+"""
+_END = """
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[2])
+if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
+return 1
+"""
+_FORGET = """
+local found = redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[2])
+if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
+return found
+"""
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+_LEFT = "return redis.call('PTTL', KEYS[1])"
+_BREAK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+_ANNOUNCE = """
+local left = redis.call('PTTL', KEYS[1])
+redis.call('SADD', KEYS[1], ARGV[1])
+if ARGV[2] == '' then redis.call('PERSIST', KEYS[1])
+elseif left == -2 or (left >= 0 and left < tonumber(ARGV[2])) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+"""
+_MOVE_ASIDE = """
+local turn = redis.call('INCR', KEYS[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[1])
+local names = redis.call('SMEMBERS', KEYS[1])
+local life = redis.call('PTTL', KEYS[1])
+local before = redis.call('PTTL', KEYS[2])
+for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do names[#names + 1] = name end
+for _, name in ipairs(names) do redis.call('ZADD', KEYS[2], turn, name) end
+redis.call('DEL', KEYS[1])
+if life == -1 or before == -1 then redis.call('PERSIST', KEYS[2])
+elseif #names > 0 then redis.call('PEXPIRE', KEYS[2], math.max(life, before)) end
+return {turn, names}
+"""
+_GONE = """
+for index = 2, #ARGV do
+  local turn = redis.call('ZSCORE', KEYS[1], ARGV[index])
+  if turn and tonumber(turn) <= tonumber(ARGV[1]) then redis.call('ZREM', KEYS[1], ARGV[index]) end
+end
+"""
+_LAST = """
+local answer = redis.call('GET', KEYS[1])
+if not answer then return false end
+local left = redis.call('PTTL', KEYS[1])
+if left >= 0 and tonumber(ARGV[1]) - left >= tonumber(ARGV[2]) then return false end
+return answer
+"""
+
+
+def stored_name(key: bytes) -> bytes:
+    """Keys hold what clients send; in Redis only their hash is seen."""
+    return hashlib.sha256(key).hexdigest().encode()
+
+
+def _keys(name: bytes) -> list[bytes]:
+    return [b"rowcall:{%b}:%b" % (name, kind) for kind in (b"a", b"l", b"w")]
+
+
+def _tag_keys(tag: str) -> list[bytes]:
+    name = hashlib.sha256(tag.encode()).hexdigest().encode()
+    return [b"rowcall:tag:{%b}:%b" % (name, kind) for kind in (b"names", b"going", b"turns")]
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, int(seconds * 1000))
+
+
+class RedisLease:
+    __slots__ = ("_answers", "_name", "_shared", "number", "tags")
+
+    def __init__(self, answers: RedisCache, name: bytes, number: bytes) -> None:
+        self._answers = answers
+        self._name = name
+        self._shared = True
+        self.tags: tuple[str, ...] = ()
+        self.number = number
+
+    async def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
+        self.tags = tags
+        # Where nobody could forget it by its tags, it is none that is kept.
+        self._shared = await self._answers.announce(self._name, tags, seconds)
+
+    async def last(self, stale: Stale) -> Entry | None:
+        return await self._answers.last_named(self._name, stale)
+
+    def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
+        if not self._shared:
+            self.pass_on()
+            return
+        # As a length and not as a point in time: hosts may have different clocks.
+        entry = entry._replace(written=0.0, ends=0.0 if seconds is None else seconds + stale)
+        self._answers.link.background(self._answers.complete(self._name, self.number, entry))
+
+    def pass_on(self) -> None:
+        self._answers.end(self._name, self.number, NOT_SHARED)
+
+    def give_up(self, problem: Problem | None) -> None:
+        self._answers.end(self._name, self.number, RETRY_LOOKUP if problem is None else problem)
+
+
+class RedisCache:
+    """To be made in the running event loop, of a link that is connected. worker: what no other worker of this host is
+    called by (`worker_gone`); host: what no other host is called by."""
+
+    def __init__(self, link: RedisLink, host: str, worker: int) -> None:
+        self.link = link
+        self._waiters = SingleFlightWaiters()
+        self._open: dict[bytes, tuple[bytes, float]] = {}
+        """Tickets of this worker by name: number, and when it was taken."""
+        self._host = host.encode()
+        self._mark = b"%b-%d-%b-" % (self._host, worker, secrets.token_hex(4).encode())
+        self._numbers = 0
+        self.awaited: dict[bytes, bytes] = {}
+        """Whom this worker waits for, by name."""
+        link.on_back.append(self._waiters.tell_all)
+        link.background(self._renew())
+        # What was said while nobody listened is lost.
+        link.background(link.listen(CHANNEL, self._hear, self._waiters.tell_all))
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    async def begin(self, key: bytes, patience: float) -> Found:
+        name = stored_name(key)
+        try:
+            data = await self.link.get(b"rowcall:{%b}:a" % name)
+            entry = None if data is None else self._opened(name, data)
+            return entry or await self._acquire(name, patience)
+        except GoneError:
+            return NOT_SHARED
+
+    async def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+        try:
+            return await self._acquire_stale(stored_name(key), patience, stale)
+        except GoneError:
+            return NOT_SHARED
+
+    async def last(self, key: bytes, stale: Stale) -> Entry | None:
+        return await self.last_named(stored_name(key), stale)
+
+    async def last_named(self, name: bytes, stale: Stale) -> Entry | None:
+        times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
+        try:
+            data = await self.link.run(_LAST, _keys(name)[:1], times)
+        except GoneError:
+            return None
+        return self._opened(name, data) if data else None
+
+    async def left(self, key: bytes) -> float | None:
+        """Seconds for which the answer is kept; None: for ever; 0: it is not. Raises `GoneError`."""
+        left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
+        if not isinstance(left, int):
+            raise GoneError
+        return None if left == -1 else max(0.0, left / 1000)
+
+    async def _acquire(self, name: bytes, patience: float) -> Found:
+        found = await self._wait_or_begin(name, patience, _BEGIN, [])
+        return found.entry if isinstance(found, StaleEntry) else found
+
+    async def _acquire_stale(self, name: bytes, patience: float, stale: Stale) -> FoundStale:
+        times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
+        return await self._wait_or_begin(name, patience, _BEGIN_STALE, times)
+
+    async def _wait_or_begin(self, name: bytes, patience: float, script: str, times: list[int]) -> FoundStale:
+        until = time.monotonic() + patience
+        refusals = 0
+        while True:
+            # Listening begins before the question: the word may come before its answer has been read.
+            future = self._waiters.join(name)
+            try:
+                self._numbers += 1
+                number = self._mark + str(self._numbers).encode()
+                kind, value = await self.link.run(script, _keys(name), [number, _milliseconds(LEASE), *times])
+                refused = kind in (1, 4, 5) and self._opened(name, value) is None
+                if refused:
+                    refusals += 1
+                    await self._remove_refused(name, value)
+            except MALFORMED:
+                self._waiters.leave(name, future)
+                self._awaits_no_more(name)
+                raise GoneError from None
+            except BaseException:
+                self._waiters.leave(name, future)
+                self._awaits_no_more(name)
+                raise
+            if refused and kind != 5 and refusals < MOST_REFUSALS:
+                self._waiters.leave(name, future)
+                continue
+            if kind != 2 or not isinstance(value, bytes):
+                self._waiters.leave(name, future)
+                return self._acquired(kind, value, name, number)
+            self.awaited[name] = value
+            self._waiters.awaits(name, future, value)
+            outcome = await self._await(name, future, until - time.monotonic() if patience > 0 else 0.0)
+            if not isinstance(outcome, RetryLookup):
+                self.awaited.pop(name, None)
+                return outcome
+
+    def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> FoundStale:
+        self.awaited.pop(name, None)
+        lease = None
+        if kind in (3, 5):
+            self._open[name] = (number, time.monotonic())
+            lease = RedisLease(self, name, number)
+        entry = self._opened(name, value) if kind != 3 else None
+        if entry is None:
+            return lease or NOT_SHARED
+        return entry if kind == 1 else StaleEntry(entry, lease)
+
+    async def _await(
+        self, name: bytes, future: asyncio.Future[Outcome], left: float
+    ) -> Entry | RetryLookup | NotShared:
+        """AGAIN after as long as a lease lives: a host that has died says nothing."""
+        try:
+            if left <= 0 or left > LEASE:
+                return await self._waiters.wait(name, future, LEASE, late=RETRY_LOOKUP)
+            return await self._waiters.wait(name, future, left)
+        except BaseException:
+            self._awaits_no_more(name)
+            raise
+
+    def _opened(self, name: bytes, data: Any) -> Entry | None:
+        """Return the entry, or None if it is corrupt, or not the entry of this key."""
+        content = entry_sealer.opened(name, data) if isinstance(data, bytes) else None
+        return None if content is None else unpacked(content)
+
+    async def _remove_refused(self, name: bytes, data: bytes) -> None:
+        """Delete a corrupt entry, so that it is computed anew."""
+        log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
+        await self.link.run(_BREAK, _keys(name)[:1], [data])
+
+    def _awaits_no_more(self, name: bytes) -> None:
+        """One of those who waited does not any more."""
+        if not self._waiters.has(name):
+            self.awaited.pop(name, None)
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    async def announce(self, name: bytes, tags: tuple[str, ...], seconds: float | None) -> bool:
+        life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
+        try:
+            for tag in tags:
+                await self.link.run(_ANNOUNCE, _tag_keys(tag)[:1], [name, life])
+        except GoneError:
+            return False
+        return True
+
+    async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
+        """Whether it is kept. `entry.ends`: for how many seconds; 0: until it is forgotten."""
+        self._open.pop(name, None)
+        life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
+        try:
+            sealed = entry_sealer.sealed(name, packed(entry))
+            kept = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
+        except GoneError:
+            # It may have been forgotten while it was computed, and nobody is there to say so.
+            self._waiters.tell(name, NOT_SHARED)
+            return False
+        self._waiters.tell(name, entry if kept else RETRY_LOOKUP, number)
+        return bool(kept)
+
+    def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
+        self._open.pop(name, None)
+        self.link.background(self._end(name, number, outcome))
+
+    async def _end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
+        word = name + (b"a" if isinstance(outcome, NotShared) else b"r")
+        if isinstance(outcome, Problem):
+            word = name + b"p" + problem_text(outcome)
+        with contextlib.suppress(GoneError):
+            if not await self.link.run(_END, _keys(name), [number, CHANNEL, word]):
+                outcome = RETRY_LOOKUP
+        self._waiters.tell(name, outcome)
+
+    # --- forgetting ------------------------------------------------------------------------------------------------
+
+    async def forget(self, key: bytes) -> bool:
+        """Raises:
+        Problem: Redis does not say that it is forgotten, so nobody may believe it.
+        """
+        try:
+            return await self._forget(stored_name(key))
+        except GoneError:
+            raise invalidation_failed() from None
+
+    async def _forget(self, name: bytes) -> bool:
+        return bool(await self.link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]))
+
+    async def invalidate_tag(self, tag: str) -> int:
+        """Raises `Problem` as `forget` does."""
+        try:
+            keys = _tag_keys(tag)
+            turn, names = await self.link.run(_MOVE_ASIDE, keys, [_milliseconds(COMPUTING)])
+            names = list(dict.fromkeys(names))
+            count = 0
+            for first in range(0, len(names), AT_ONCE):
+                some = names[first : first + AT_ONCE]
+                count += sum(await asyncio.gather(*map(self._forget, some)))
+                await self.link.run(_GONE, keys[1:2], [turn, *some])
+        except (GoneError, *MALFORMED):
+            raise invalidation_failed() from None
+        return count
+
+    def close(self) -> None:
+        """The link is closed by whoever made it."""
+
+    # --- in the background -----------------------------------------------------------------------------------------
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW)
+            before = time.monotonic() - RENEW
+            for name, (number, began) in tuple(self._open.items()):
+                if began < before:
+                    with contextlib.suppress(GoneError):
+                        await self.link.run(_RENEW, [_keys(name)[1]], [number, _milliseconds(LEASE)])
+
+    def worker_gone(self, worker: int) -> None:
+        """A worker of this host has died: what it was computing is free, here and on other hosts."""
+        gone = b"%b-%d-" % (self._host, worker)
+        self._break_leases(gone)
+        self.link.background(self._tell_gone(gone))
+
+    async def _tell_gone(self, gone: bytes) -> None:
+        with contextlib.suppress(GoneError):
+            await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
+
+    def _break_leases(self, gone: bytes) -> None:
+        for name, number in tuple(self.awaited.items()):
+            if number.startswith(gone):
+                self.link.background(self._break(name, number))
+
+    async def _break(self, name: bytes, number: bytes) -> None:
+        with contextlib.suppress(GoneError):
+            await self.link.run(_BREAK, [_keys(name)[1]], [number])
+        self._waiters.tell(name, RETRY_LOOKUP)
+
+    def _hear(self, data: Any) -> None:
+        name, kind, rest = data[:64], data[64:65], data[65:]
+        outcome: Outcome = RETRY_LOOKUP
+        if kind == b"g":
+            self._break_leases(rest)
+            return
+        if kind == b"p":
+            outcome = problem_of(rest)
+        elif kind == b"a":
+            outcome = NOT_SHARED
+        self._waiters.tell(name, outcome)

@@ -1,0 +1,335 @@
+"""One worker's way to Redis: commands of one turn of the loop together, and a switch for when it is gone.
+
+Nothing here fails a request: what cannot be asked raises `GoneError`, at once as long as Redis is known to be gone. One
+warning says that it is, and one line that it is back; in between it is tried once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, ResponseError, TryAgainError
+
+from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
+from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED, Client, is_cluster, open_client
+
+log = logging.getLogger("rowcall.redis")
+
+LONGEST = 1.0
+"""Seconds that a request waits for Redis before it goes on without; a shorter `syncTimeout` counts."""
+TRY_AGAIN = 1.0
+IN_FLIGHT = 4
+"""Batches of reads under way at one time; what comes meanwhile goes with the next."""
+AT_ONCE = 32
+"""Commands under way at one time, and so connections: opening hundreds for a crowd takes longer than waiting."""
+PING = 0.3
+"""Seconds between questions whether Redis still answers a listener."""
+SILENT = 3.0
+"""Seconds without an answer after which a listener connects anew."""
+PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
+
+Hear = Callable[[bytes], Awaitable[None] | None]
+
+
+class GoneError(Exception):
+    """Redis does not answer."""
+
+
+class MalformedReplyError(ValueError):
+    """A reply is not one to the command that was sent: the connection is out of step, or its data corrupt."""
+
+
+def _echoing(script: str) -> str:
+    """Return the script with its last argument in front of its reply.
+
+    A connection that got one surplus reply gives every later command the reply to the one before. The form of replies
+    does not show that; an argument that is different for each call does.
+    """
+    return f"local function body() {script}\nend return {{ARGV[#ARGV], body()}}"
+
+
+class RedisLink:
+    """To be made in the running event loop. `on_back` is called whenever Redis answers again."""
+
+    def __init__(self, address: RedisAddress) -> None:
+        self._address = address
+        self._timeout = min(address.timeout, LONGEST) or LONGEST
+        self.client: Client = None
+        self.is_cluster = False
+        self.gone = True
+        self._loop = asyncio.get_running_loop()
+        self._wanted: dict[bytes, asyncio.Future[bytes | None]] = {}
+        self._scheduled = False
+        self._flying = 0
+        self._scripts: dict[str, Any] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._refusals: set[str] = set()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self.on_back: list[Callable[[], None]] = []
+
+    async def connect(self) -> None:
+        """Raises:
+        OSError, RedisError, TimeoutError: nobody answers.
+        """
+        client = await open_client(self._address, "rowcall")
+        try:
+            # A user whom Redis lets in and who may do nothing is better told of now.
+            await client.eval(PROBE, 1, b"rowcall:probe")
+        except BaseException:
+            await client.aclose()
+            raise
+        self.client = client
+        self.is_cluster = is_cluster(client)
+        self.gone = False
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self.client is not None:
+            await self.client.aclose()
+
+    # --- commands --------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> Awaitable[bytes | None]:
+        """Goes out with all others of this turn of the loop. Raises `GoneError` when awaited."""
+        future = self._wanted.get(key)
+        if future is None:
+            future = self._wanted[key] = self._loop.create_future()
+            if not self._scheduled and self._flying < IN_FLIGHT:
+                self._scheduled = True
+                self._loop.call_soon(self._send)
+        return future
+
+    def _send(self) -> None:
+        self._scheduled = False
+        wanted, self._wanted = self._wanted, {}
+        if wanted:
+            self._flying += 1
+            self.background(self._get_all(wanted))
+
+    async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+        try:
+            mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
+            values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
+        except GoneError as error:
+            for future in wanted.values():
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # whoever waits may have left
+        else:
+            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has counted them
+                if not future.done():
+                    future.set_result(value)
+        finally:
+            self._flying -= 1
+            if self._wanted and not self._scheduled:
+                self._scheduled = True
+                self._loop.call_soon(self._send)
+
+    async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
+        """A Lua script, whole or not at all. Raises `GoneError`."""
+        made = self._scripts.get(script)
+        if made is None and self.client is not None:
+            made = self._scripts[script] = self.client.register_script(_echoing(script))
+        mark = secrets.token_hex(8).encode()
+        reply = await self.ask(made, keys, [*values, mark], check=_echo_of(mark))
+        return reply[1] if len(reply) == 2 else None
+
+    async def ask(
+        self,
+        command: Callable[..., Awaitable[Any]] | None,
+        *arguments: Any,
+        check: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """check: whether a reply has the form that the command has; if not, it fails and connections are closed.
+
+        Raises:
+        GoneError: it has not answered, or is known not to.
+        """
+        if self.gone or command is None:
+            raise GoneError
+        try:
+            async with self._slots:
+                if self.gone:
+                    raise GoneError
+                async with asyncio.timeout(self._timeout):
+                    reply = await command(*arguments)
+            return _checked(reply, check)
+        except MALFORMED as error:
+            self._lost(error)
+            await self._disconnect()
+            raise GoneError from None
+        except FAILURES as error:
+            if isinstance(error, ResponseError) and not _is_no_master(error):
+                self._refused(error)
+            else:
+                self._lost(error)
+            raise GoneError from None
+
+    def _refused(self, error: ResponseError) -> None:
+        """It is there, and does not do this: its memory is full, or its user may not."""
+        kind = str(error).partition(" ")[0]
+        if kind not in self._refusals:
+            self._refusals.add(kind)
+            log.warning("Redis at %s refuses commands, these requests go on without it: %s", self._address, error)
+
+    async def listen(
+        self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None = None
+    ) -> None:
+        """Hears what is said in a channel, for ever. To be run in the background.
+
+        began: called when it listens (again): what was said before is lost. heard: called with a time of the
+        monotonic clock; all that was said before it has been heard.
+        """
+        while True:
+            try:
+                await self._listen_once(channel, hear, began, heard)
+            except (*FAILURES, *MALFORMED) as error:
+                log.debug("not listening to Redis: %s", error)
+            await asyncio.sleep(PING)
+
+    async def _listen_once(
+        self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None
+    ) -> None:
+        async with self.client.pubsub() as source:
+            asked, waiting = time.monotonic(), True
+            await source.subscribe(channel)
+            while True:
+                message = await source.get_message(timeout=PING)
+                kind = None if message is None else message["type"]
+                if kind == "message":
+                    told = hear(message["data"])
+                    if told is not None:
+                        await told
+                elif kind in ("subscribe", "pong"):
+                    if kind == "subscribe":
+                        began()
+                    waiting = False
+                    if heard is not None:
+                        heard(asked)
+                past = time.monotonic() - asked
+                if waiting and past > SILENT:
+                    raise TimeoutError("a listener is not answered")
+                if not waiting and past > PING:
+                    # One question at a time, so that it is known which one an answer is for.
+                    asked, waiting = time.monotonic(), True
+                    await source.ping()
+
+    # --- gone and back ---------------------------------------------------------------------------------------------
+
+    def _lost(self, error: BaseException) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        reason = str(error).strip() or f"no answer within {self._timeout:g} s"
+        log.warning("Redis at %s is gone, requests go on without it: %s", self._address, reason)
+        self.background(self._look_for_it())
+
+    async def _disconnect(self) -> None:
+        """Close every connection: which one is out of step is not known."""
+        with contextlib.suppress(*FAILURES, *MALFORMED):
+            if self.is_cluster:
+                await self.client.aclose()
+            else:
+                await self.client.connection_pool.disconnect(inuse_connections=True)
+
+    async def _look_for_it(self) -> None:
+        while self.gone:
+            await asyncio.sleep(TRY_AGAIN)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self.client.ping()
+            except (*FAILURES, *MALFORMED):
+                continue
+            self.gone = False
+            log.warning("Redis at %s is back", self._address)
+            for told in self.on_back:
+                told()
+
+    def background(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task for Redis failed", exc_info=error)
+
+
+def _checked(reply: Any, check: Callable[[Any], bool] | None) -> Any:
+    if check is not None and not check(reply):
+        raise MalformedReplyError("a reply of unexpected form")
+    return reply
+
+
+def _values_of(count: int) -> Callable[[Any], bool]:
+    def check(reply: Any) -> bool:
+        values = isinstance(reply, list) and len(reply) == count
+        return values and all(value is None or isinstance(value, bytes) for value in reply)
+
+    return check
+
+
+def _echo_of(mark: bytes) -> Callable[[Any], bool]:
+    return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
+
+
+def _is_no_master(error: ResponseError) -> bool:
+    """Somebody else is the master now, or nobody yet: the client looks for him when it connects anew."""
+    if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
+        return True
+    return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)
+
+
+class LateLink:
+    """A link that is made beside the start, and again when that was in vain. Its first users wait for it.
+
+    To be made in the running event loop. key: of the configuration. without: what happens as long as there is none.
+    """
+
+    def __init__(self, address: str, key: str, without: str) -> None:
+        self._key = key
+        self._without = without
+        self._link: RedisLink | None = None
+        self._told = False
+        self._tried = 0.0
+        try:
+            self._place: RedisAddress | None = parse_redis(address)
+        except BadAddressError as error:
+            log.error("%s: %s; %s", key, error, without)
+            self._place = None
+        self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
+
+    async def link(self) -> RedisLink | None:
+        """None: nobody has answered yet."""
+        if self._link is not None:
+            return self._link
+        connecting, place = self._connecting, self._place
+        if connecting is None or place is None:
+            return None
+        if not self._told:
+            await asyncio.shield(connecting)
+        elif connecting.done() and time.monotonic() - self._tried >= TRY_AGAIN:
+            self._connecting = asyncio.create_task(self._connect(place))
+        return self._link
+
+    async def _connect(self, place: RedisAddress) -> None:
+        self._tried = time.monotonic()
+        link = RedisLink(place)
+        try:
+            await link.connect()
+        except FAILURES as error:
+            if not self._told:
+                log.error("Redis at %s cannot be reached: %s; %s", place, str(error).strip(), self._without)
+            self._told = True
+            return
+        if self._told:
+            log.warning("Redis at %s can be reached now", place)
+        self._link = link

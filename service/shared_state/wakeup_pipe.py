@@ -1,0 +1,76 @@
+"""Doorbells: a named pipe for each process that wants to be woken. Ringing never waits and never gets lost.
+
+A bell says only "look": what there is to see stands in the store. A pipe that is full has been rung often enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+_AT_ONCE = 65_536
+
+
+class WakeupPipe:
+    """The bell of this process, from construction until `close`. Needs a running event loop."""
+
+    def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
+        os.mkfifo(path, 0o600)
+        self._path = path
+        self._on_ring = on_ring
+        # Open for both, or the pipe would be at its end whenever no ringer has it open.
+        self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._pipe, self._answer)
+
+    def _answer(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._pipe, _AT_ONCE)
+        self._on_ring()
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._pipe)
+        os.close(self._pipe)
+        self._path.unlink(missing_ok=True)
+
+
+class Notifier:
+    """Rings the bells of a folder by their names."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._pipes: dict[str, int] = {}
+
+    def ring(self, names: Iterable[str]) -> list[str]:
+        """Gives the names of those that nobody listens to any more."""
+        return [name for name in names if not self._ring(name)]
+
+    def _ring(self, name: str) -> bool:
+        try:
+            pipe = self._pipes.get(name)
+            if pipe is None:
+                pipe = self._pipes[name] = os.open(self._folder / name, os.O_WRONLY | os.O_NONBLOCK)
+            os.write(pipe, b"!")
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno in (errno.EPIPE, errno.ENXIO, errno.ENOENT):
+                self._forget(name)
+                return False
+            raise
+        return True
+
+    def _forget(self, name: str) -> None:
+        pipe = self._pipes.pop(name, None)
+        if pipe is not None:
+            os.close(pipe)
+        (self._folder / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        for pipe in self._pipes.values():
+            os.close(pipe)
+        self._pipes.clear()

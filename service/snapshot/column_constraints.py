@@ -1,0 +1,138 @@
+"""Reads what the catalogue proves about values: NOT NULL, CHECK, enums, domains, comments, and what views pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import Catalog, TypeKind
+from rowcall.core.catalogue.value_constraints import (
+    NO_CONSTRAINTS,
+    ColumnConstraints,
+    ValueConstraints,
+    choices_of,
+    keeps_nulls_out,
+)
+from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
+from rowcall.service.sqlfiles.describing import Described, Question, describe
+
+_TYPES = """
+select t.oid, t.typnotnull, array(
+           select pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k
+           where k.contypid = t.oid and k.contype = 'c' and k.convalidated
+       ), array(
+           select e.enumlabel::text from pg_catalog.pg_enum e where e.enumtypid = t.oid order by e.enumsortorder
+       )
+from pg_catalog.pg_type t where t.oid = any(%s)"""
+
+_COLUMNS = """
+select c.oid, c.reltype, c.relkind = 'v', a.attnum, a.attname, a.atttypid,
+       a.attnotnull and c.relkind in ('r', 'p') and not (c.relkind = 'r' and c.relhassubclass) and not exists (
+           select from pg_catalog.pg_constraint k
+           where k.conrelid = c.oid and k.contype = 'n' and k.conkey[1] = a.attnum and not k.convalidated
+       ), array(
+           select pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k
+           where c.relkind in ('r', 'p') and not (c.relkind = 'r' and c.relhassubclass)
+             and k.conrelid = c.oid and k.contype = 'c' and k.convalidated and k.conkey = array[a.attnum]
+       ), col_description(c.oid, a.attnum)
+from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+where c.relkind in ('r', 'p', 'v', 'm', 'f') and (c.reltype = any(%(rows)s) or c.oid = any(%(relations)s))"""
+"""A constraint that is not validated binds new rows alone, and a table's children may do without its constraints."""
+
+_VIEWS = """
+select c.oid, pg_get_viewdef(c.oid) from pg_catalog.pg_class c where c.oid = any(%s)"""
+
+_DEEPEST = 8
+"""Views on views."""
+
+_NAMES = {TypeKind.ENUM, TypeKind.DOMAIN}
+
+
+async def read_constraints(
+    connection: psycopg.AsyncConnection[Any], catalog: Catalog, endpoints: Iterable[Endpoint]
+) -> ColumnConstraints:
+    """About what these endpoints lead to. Raises `psycopg.Error`."""
+    named = [oid for oid, info in catalog.types.items() if info.kind in _NAMES]
+    reader = _Reader(connection)
+    await reader.read_types(named)
+    rows = [oid for oid, info in catalog.types.items() if info.kind is TypeKind.COMPOSITE]
+    rows += [table.row_type_oid for table in catalog.tables]
+    origins = {relation for endpoint in endpoints for relation in _origins(endpoint.shape)}
+    await reader.read_relations(rows, origins - {0})
+    return reader.constraints()
+
+
+def _origins(shape: ResultShape) -> Iterable[int]:
+    yield from (column.column.origin[0] for column in shape.columns)
+    for part in shape.parts:
+        yield from _origins(part.shape)
+
+
+class _Reader:
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._types: dict[int, ValueConstraints] = {}
+        self._columns: dict[tuple[int, int], ValueConstraints] = {}
+        self._names: dict[tuple[int, int], tuple[int, str]] = {}
+        """Relation and number → row type and name."""
+
+    async def read_types(self, oids: Iterable[int]) -> None:
+        wanted = [oid for oid in oids if oid not in self._types]
+        for oid, not_null, checks, labels in await self._rows(_TYPES, (wanted,)):
+            self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
+
+    async def read_relations(self, rows: Iterable[int], relations: Iterable[int], depth: int = _DEEPEST) -> None:
+        found = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
+        views: set[int] = set()
+        await self.read_types({row[5] for row in found})
+        for relation, row_type, view, number, name, type_oid, not_null, checks, text in found:
+            own = ValueConstraints(not_null, _first_choices(checks), text)
+            self._columns[relation, number] = own.besides(self._types.get(type_oid, NO_CONSTRAINTS))
+            self._names[relation, number] = row_type, name
+            if not view:
+                continue
+            # A domain says nothing about what an outer join puts in its place.
+            self._columns[relation, number] = replace(self._columns[relation, number], never_null=False)
+            views.add(relation)
+        if views and depth:
+            await self._look_through(sorted(views), depth)
+
+    async def _look_through(self, views: list[int], depth: int) -> None:
+        """What columns of views are that they take from tables as they are."""
+        async with self._connection.transaction():
+            # Names with their schemas, whatever the search path of the role is.
+            await self._connection.execute("set local search_path = pg_catalog")
+            texts: Mapping[int, str] = dict(await self._rows(_VIEWS, (views,)))
+        answers = await describe(self._connection, [Question(texts[one], ()) for one in views], "pg_catalog")
+        origins = {
+            (view, number): origin
+            for view, answer in zip(views, answers, strict=True)
+            if isinstance(answer, Described)
+            for number, origin in enumerate(answer.origins, 1)
+        }
+        known = {relation for relation, _ in self._columns}
+        unknown = {relation for relation, _ in origins.values()} - known - {0}
+        if unknown:
+            await self.read_relations((), unknown, depth - 1)
+        # Views of one round may stand on one another.
+        for _ in range(_DEEPEST):
+            for (view, number), origin in origins.items():
+                below = self._columns.get(origin, NO_CONSTRAINTS)
+                if (view, number) in self._columns:
+                    sure = below.never_null and keeps_nulls_out(texts[view])
+                    told = self._columns[view, number].besides(below)
+                    self._columns[view, number] = replace(told, never_null=sure)
+
+    def constraints(self) -> ColumnConstraints:
+        attributes = {self._names[key]: constraints for key, constraints in self._columns.items()}
+        return ColumnConstraints(self._types, attributes, self._columns)
+
+    async def _rows(self, sql: str, parameters: Any) -> list[Any]:
+        return await (await self._connection.execute(sql, parameters)).fetchall()
+
+
+def _first_choices(checks: Iterable[str]) -> tuple[str | int, ...]:
+    return next((found for found in map(choices_of, checks) if found), ())

@@ -1,0 +1,103 @@
+"""SQL of the configuration about who is calling: what the database refuses is told at the start, by its key.
+
+It is prepared and never run. Whoever met it first otherwise would be somebody who signs in.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import psycopg
+from psycopg import generators
+from psycopg.pq import DiagnosticField, ExecStatus
+
+from rowcall.core.auth.commands import VALID, numbered
+from rowcall.core.auth.external.options import UNTYPED
+from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.config import Settings
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.connector import Connector
+from rowcall.service.options.worker import WorkerOptions
+
+log = logging.getLogger("rowcall")
+
+_MISTAKES = ("42", "3F")
+"""Classes of errors about what is written: it is no SQL, or names what there is not."""
+_UNSURE = frozenset({"42725", "42P18"})
+"""Depend on the types of values, which are known when it runs."""
+
+
+class Configured(NamedTuple):
+    key: str
+    sql: str
+    types: Mapping[int, str] | None = {}
+    """As in `core.auth.commands.numbered`."""
+
+
+def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]) -> Iterator[Configured]:
+    """Those that run on the main connection."""
+    auth = options.auth
+    of_keys = {
+        "Service:AuthenticationOptions:PasswordVerificationFailedCommand": auth.login.failed_command,
+        "Service:AuthenticationOptions:PasswordVerificationSucceededCommand": auth.login.succeeded_command,
+        "Auth:ApiKey:Command": None if auth.api_keys is None else auth.api_keys.command,
+        "Auth:SessionCheckCommand": None if auth.session_check is None else auth.session_check.command,
+    }
+    yield from (Configured(key, sql) for key, sql in of_keys.items() if sql)
+    basic = {VALID: "boolean"}
+    if auth.basic.command:
+        yield Configured("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
+    for endpoint in endpoints:
+        asked = endpoint.options.basic_auth
+        if asked is not None and asked.command and endpoint.options.connection is None:
+            yield Configured(f"{endpoint.routine.identity}: basic_auth_command", asked.command, basic)
+    if auth.external is not None and auth.external.providers:
+        yield Configured("Auth:External:LoginCommand", auth.external.command, UNTYPED)
+        if any(provider.back_channel for provider in auth.external.providers):
+            yield Configured("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
+    if auth.schemes and auth.single_use and (use := settings.text_or_none("Auth:RefreshTokenUseCommand")):
+        yield Configured("Auth:RefreshTokenUseCommand", use, None)
+    yield from (Configured("Service:BeforeRoutineCommands", before.sql) for before in options.before)
+
+
+def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
+    """Of the endpoints that there are."""
+    paths, commands = options.paths, options.commands
+    wanted = (
+        ("ChallengeAddExistingUserCommand", commands.challenge_add, paths.add_options),
+        ("ChallengeRegistrationCommand", commands.challenge_register, paths.register_options),
+        ("ChallengeAuthenticationCommand", commands.challenge_login, paths.login_options),
+        ("VerifyChallengeCommand", commands.verify, paths.add or paths.register or paths.login),
+        ("AuthenticateDataCommand", commands.credential, paths.login),
+        ("CompleteAddExistingUserCommand", commands.complete_add, paths.add),
+        ("CompleteRegistrationCommand", commands.complete_register, paths.register),
+        ("CompleteAuthenticateCommand", commands.complete_login, paths.login),
+    )
+    yield from (Configured(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in wanted if path)
+
+
+async def tell_refused(connector: Connector, commands: Sequence[Configured]) -> None:
+    """A database that does not answer is told of by whoever needs it."""
+    if not commands:
+        return
+    try:
+        async with connector.maintenance_connection() as connection:
+            for command in commands:
+                if (refusal := await _refusal(connection, command)) is not None:
+                    log.warning("%s cannot run: %s", command.key, refusal)
+    except psycopg.Error as error:
+        log.debug("commands of the configuration cannot be prepared: %s", str(error).strip())
+
+
+async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: Configured) -> str | None:
+    text, _ = numbered(command.sql, command.types)
+    connection.pgconn.send_prepare(b"", text.encode())
+    for result in await connection.wait(generators.execute(connection.pgconn)):
+        if result.status == ExecStatus.FATAL_ERROR:
+            state = (result.error_field(DiagnosticField.SQLSTATE) or b"").decode()
+            if state.startswith(_MISTAKES) and state not in _UNSURE:
+                message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+                return f"{state}: {message.decode(errors='replace')}"
+    return None

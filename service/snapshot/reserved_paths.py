@@ -1,0 +1,160 @@
+"""The paths at which the service itself answers, or a stream is. An endpoint there is never reached, which its author
+is told, as he is of two streams at one path."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from rowcall.core.config import Settings
+from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.events.stream_path import stream_path
+
+log = logging.getLogger("rowcall")
+
+_ANY = None
+_SCHEMAS = "Service:McpOptions:ToolSchemas:"
+_HEALTH, _STATS, _PASSKEYS = "HealthChecks:", "Stats:", "Auth:PasskeyAuth:"
+_AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
+    ("HealthChecks:Enabled", _ANY, tuple(_HEALTH + name for name in ("Path", "ReadyPath", "LivePath"))),
+    (
+        "Stats:Enabled",
+        "GET",
+        tuple(_STATS + name for name in ("RoutinesStatsPath", "TablesStatsPath", "IndexesStatsPath", "ActivityPath")),
+    ),
+    ("Auth:BearerTokenAuth", "POST", ("Auth:BearerTokenRefreshPath",)),
+    ("Auth:JwtAuth", "POST", ("Auth:JwtRefreshPath",)),
+    (
+        "Auth:PasskeyAuth:Enabled",
+        "POST",
+        tuple(
+            _PASSKEYS + name for name in ("AddPasskeyOptionsPath", "AddPasskeyPath", "LoginOptionsPath", "LoginPath")
+        ),
+    ),
+    (
+        ("Auth:PasskeyAuth:Enabled", "Auth:PasskeyAuth:EnableRegister"),
+        "POST",
+        tuple(_PASSKEYS + name for name in ("RegistrationOptionsPath", "RegistrationPath")),
+    ),
+    ("Antiforgery:Enabled", "GET", ("Antiforgery:TokenPath",)),
+    ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
+    ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
+    ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),
+    ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
+    (
+        "Service:McpOptions:ToolSchemas:Enabled",
+        "GET",
+        tuple(f"{_SCHEMAS}{name}UrlPath" for name in ("OpenAi", "Anthropic", "LlmsTxt")),
+    ),
+)
+"""What switches them on, their method, and the keys that hold them."""
+
+_REFRESHED = {"BearerToken": "BearerTokenRefreshPath", "Jwt": "JwtRefreshPath"}
+"""Kinds of schemes, and the key of each."""
+
+
+_SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOptions:LogoutPath")
+
+
+class ReservedPaths:
+    def __init__(self, settings: Settings) -> None:
+        self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
+        self._cookies = dict(_cookie_paths(settings))
+        self._signing = {key: path for key in _SIGNING if (path := settings.text_or_none(key))}
+        self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
+
+    def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+        """Of endpoints that no request finds."""
+        streams: dict[str, Endpoint] = {}
+        for endpoint in endpoints:
+            if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
+                first = streams.setdefault(path, endpoint)
+                if _heard(first) != _heard(endpoint):
+                    message = (
+                        f"the stream at {path} is also that of {first.routine.identity}, which tells something else or "
+                        "lets others in; give one of them another path"
+                    )
+                    yield Diagnostic(endpoint.routine.identity, None, message)
+        if not self._keys and not streams:
+            return
+        for endpoint in endpoints:
+            if (stream := streams.get(endpoint.path)) is not None:
+                message = f"{endpoint.name} is not reached: the stream of {stream.name} is there"
+                yield Diagnostic(endpoint.routine.identity, None, f"{message}; give one of them another path")
+            path = _bare(endpoint.path)
+            key = self._keys.get((_ANY, path)) or self._keys.get((endpoint.method, path))
+            if key is not None:
+                message = f"{endpoint.name} is not reached: {key} answers there; give one of them another path"
+                yield Diagnostic(endpoint.routine.identity, None, message)
+
+    def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+        """Of cookies whose path covers no endpoint (RFC 6265, 5.1.4): who has signed in stays a stranger everywhere."""
+        for key, path in self._cookies.items():
+            if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
+                message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
+                yield Diagnostic(key, None, message)
+
+    def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+        """Of paths that make an endpoint a login or a logout, where there is none."""
+        there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
+        for key, path in self._signing.items():
+            if endpoints and path.lower() not in there:
+                yield Diagnostic(key, None, f"no endpoint is at {path}, so that it makes none a login or a logout")
+
+
+def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.flag("StaticFiles:Enabled"):
+        return  # pages may be what it is for
+    if settings.flag("Auth:CookieAuth"):
+        yield "Auth:CookiePath", settings.text_or_none("Auth:CookiePath") or "/"
+    for name in settings.names("Auth:Schemes"):
+        place = f"Auth:Schemes:{name}:"
+        if settings.flag(place + "Enabled") and (settings.choice_or_none(place + "Type") or "") == "Cookies":
+            yield place + "CookiePath", settings.text_or_none(place + "CookiePath") or "/"
+
+
+def _covers(cookie: str, path: str) -> bool:
+    """Paths of endpoints answer in any case; a browser sends the cookie where somebody asks in the cookie's."""
+    ours, theirs = cookie.lower().rstrip("/").split("/"), path.lower().split("/")
+    return len(ours) <= len(theirs) and all(
+        one == other or other.startswith("{") for one, other in zip(ours, theirs, strict=False)
+    )
+
+
+def _heard(endpoint: Endpoint) -> object:
+    """What a channel tells, and to whom. Other streams tell all the same, to everybody."""
+    events = endpoint.options.events
+    if events is None or events.channel is None:
+        return None
+    asked = endpoint.options
+    return events.channel, events.filters, asked.connection, asked.requires_authorization, asked.roles, asked.basic_auth
+
+
+def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
+    found: dict[tuple[str | None, str], str] = {}
+    for method, key in _switched_on(settings):
+        path = settings.text_or_none(key)
+        if path:
+            other = found.setdefault((method, _bare(path)), key)
+            if other != key:
+                log.warning("%s and %s are both %s; only one of them answers there", other, key, path)
+    return found
+
+
+def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
+    """Method and key."""
+    for switches, method, keys in _AT:
+        if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
+            yield from ((method, key) for key in keys)
+    for name in settings.names("Auth:Schemes"):
+        place = f"Auth:Schemes:{name}:"
+        if settings.flag(place + "Enabled"):
+            kind = _REFRESHED.get(settings.choice_or_none(place + "Type") or "")
+            if kind is not None:
+                yield "POST", place + kind
+
+
+def _bare(path: str) -> str:
+    return path.lower().rstrip("/")

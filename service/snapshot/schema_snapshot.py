@@ -1,0 +1,168 @@
+"""What the workers serve: one reading of the database, numbered, made by the supervisor and the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import TypeInfo, types_below
+from rowcall.core.endpoint.endpoint import Endpoint, Options, ResultShape
+from rowcall.core.errors.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSnapshot:
+    """types: every type that a result column of these endpoints leads to, by oid, on the main database."""
+
+    number: int
+    endpoints: tuple[Endpoint, ...]
+    types: Mapping[int, TypeInfo]
+    other_types: Mapping[str, Mapping[int, TypeInfo]] = field(default_factory=dict)
+    """The same for endpoints that run on another database than the main one, by case-folded name of its connection."""
+    left_out: tuple[Diagnostic, ...] = ()
+    """What asks to be served and is not, with the reason."""
+    looked_at: tuple[str, ...] = ()
+    """Where endpoints were looked for, in words."""
+    example_requests: tuple[tuple[str, str], ...] = ()
+    """Names and texts of the `.http` files that are served: what they show of routines only the database knows."""
+
+    @property
+    def left_out_count(self) -> int:
+        return sum(one.left_out for one in self.left_out)
+
+    @property
+    def options(self) -> Collection[Options]:
+        """Of all endpoints; those of many are one object."""
+        return {id(one.options): one.options for one in self.endpoints}.values()
+
+    def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
+        """Those of the database that the endpoint runs on."""
+        return self.other_types.get((endpoint.options.connection or "").casefold(), self.types)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed between two editions, as endpoint names."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    @classmethod
+    def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
+        names = {one.name for some in moved_endpoints(old, new) for one in some}
+        before = _by_name(old, names)
+        after = _by_name(new, names)
+        return cls(
+            added=tuple(sorted(after.keys() - before.keys())),
+            changed=tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
+            removed=tuple(sorted(before.keys() - after.keys())),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def moved_endpoints(old: SchemaSnapshot, new: SchemaSnapshot) -> tuple[list[Endpoint], list[Endpoint]]:
+    """Endpoints that are in the old one alone, and in the new one alone, as objects."""
+    before, after = set(map(id, old.endpoints)), set(map(id, new.endpoints))
+    return [one for one in old.endpoints if id(one) not in after], [
+        one for one in new.endpoints if id(one) not in before
+    ]
+
+
+def _by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, list[Endpoint]]:
+    endpoints: dict[str, list[Endpoint]] = {}
+    paths = {name.partition(" ")[2] for name in names}
+    for endpoint in snapshot.endpoints if paths else ():
+        # The name is put together of two others each time.
+        if endpoint.path in paths and (name := endpoint.name) in names:
+            endpoints.setdefault(name, []).append(endpoint)
+    return endpoints
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChange:
+    """From one edition to the next, for whoever holds the first one.
+
+    parts: what the endpoints are, in order: those that are kept, from an index to another one of the old edition, or
+    new ones. types, other_types: None where they are as they were.
+    """
+
+    base: int
+    base_count: int
+    number: int
+    parts: tuple[tuple[int, int] | list[Endpoint], ...]
+    types: Mapping[int, TypeInfo] | None
+    other_types: Mapping[str, Mapping[int, TypeInfo]] | None
+    left_out: tuple[Diagnostic, ...]
+    looked_at: tuple[str, ...]
+
+    @classmethod
+    def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
+        parts: list[tuple[int, int] | list[Endpoint]] = []
+        places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
+        begin = end = 0
+        for one in new.endpoints:
+            place = places.get(id(one))
+            if place == end > begin:
+                end += 1
+                continue
+            if end > begin:
+                parts.append((begin, end))
+                begin = end = 0
+            if place is not None:
+                begin, end = place, place + 1
+            elif parts and isinstance(last := parts[-1], list):
+                last.append(one)
+            else:
+                parts.append([one])
+        if end > begin:
+            parts.append((begin, end))
+        return cls(
+            old.number,
+            len(old.endpoints),
+            new.number,
+            tuple(parts),
+            None if new.types == old.types else new.types,
+            None if new.other_types == old.other_types else new.other_types,
+            new.left_out,
+            new.looked_at,
+        )
+
+    @property
+    def new_count(self) -> int:
+        return sum(len(part) for part in self.parts if isinstance(part, list))
+
+    def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:
+        """Raises ValueError where `old` is not what this is a change of."""
+        if (old.number, len(old.endpoints)) != (self.base, self.base_count):
+            raise ValueError(f"edition {self.number} is told as a change of {self.base}, and {old.number} is held")
+        endpoints: list[Endpoint] = []
+        for part in self.parts:
+            endpoints += part if isinstance(part, list) else old.endpoints[part[0] : part[1]]
+        return SchemaSnapshot(
+            self.number,
+            tuple(endpoints),
+            old.types if self.types is None else self.types,
+            old.other_types if self.other_types is None else self.other_types,
+            self.left_out,
+            self.looked_at,
+        )
+
+
+def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
+    yield shape
+    for part in shape.parts:
+        yield part.shape
+
+
+def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
+    """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
+    pending = {endpoint.routine.return_type_oid for endpoint in endpoints}
+    # Endpoints with the same signature share their shape.
+    for whole in {id(endpoint.shape): endpoint.shape for endpoint in endpoints}.values():
+        columns = [column for shape in _shapes(whole) for column in shape.columns]
+        pending.update(column.column.type_oid for column in columns)
+        pending.update(column.group.type_oid for column in columns if column.group is not None)
+    return types_below(pending, types)

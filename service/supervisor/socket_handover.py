@@ -1,0 +1,180 @@
+"""A new process takes the place of one that runs: it gets the listening sockets themselves, over a Unix socket.
+
+Both then have the same queue of connections, so at no moment is there nobody to accept one. Sharing the port instead
+(SO_REUSEPORT) gives each process a queue of its own; what waits in that of the old one is reset when it is closed.
+
+The new one asks, gets the sockets, starts, and says when it serves. Then the old one gives up its place and leaves. A
+new one that fails before that changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable
+
+from rowcall.service.sockets.inherited import Inherited
+from rowcall.service.sockets.listeners import Listeners
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_HELLO = b"rowcall handover 1"
+_SERVING = b"serving"
+_YOURS = b"yours"
+_PART = struct.Struct("!I?")
+"""How many sockets follow, and whether they stay open elsewhere when all of us end."""
+_MOST_DESCRIPTORS = 250
+"""In one message (SCM_MAX_FD of Linux is 253)."""
+_PATIENCE = 5.0
+_CREDENTIALS = struct.Struct("3i")
+
+
+def _owner(connection: socket.socket) -> int:
+    """The user at the other end."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    user: int = _CREDENTIALS.unpack(found)[1]
+    return user
+
+
+def _is_trusted(connection: socket.socket) -> bool:
+    return _owner(connection) in (os.geteuid(), 0)
+
+
+class PreviousProcess:
+    """The process that runs, seen from the one that takes its place."""
+
+    def __init__(self, connection: socket.socket, inherited: Inherited) -> None:
+        self._connection = connection
+        self.inherited = inherited
+
+    @classmethod
+    def at(cls, path: str) -> PreviousProcess | None:
+        """None: nobody is there. Raises StartupError where one is, and does not hand over."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(_PATIENCE)
+        try:
+            connection.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            return None
+        except OSError as error:
+            connection.close()
+            raise StartupError(f"HttpServer:HandoverSocket: {path}: {error.strerror or error}") from None
+        try:
+            return cls(connection, _received(connection))
+        except OSError as error:
+            connection.close()
+            raise StartupError(
+                f"HttpServer:HandoverSocket: the process at {path} hands nothing over ({error or 'no answer'}); "
+                "perhaps another one is taking its place"
+            ) from None
+
+    async def leave(self) -> None:
+        """Tells it that its place is taken, and waits until it has given it up."""
+        loop = asyncio.get_running_loop()
+        self._connection.setblocking(False)
+        with self._connection, contextlib.suppress(OSError):
+            async with asyncio.timeout(_PATIENCE):
+                await loop.sock_sendall(self._connection, _SERVING)
+                await loop.sock_recv(self._connection, 64)
+
+
+def _received(connection: socket.socket) -> Inherited:
+    if not _is_trusted(connection):
+        raise PermissionError("it belongs to another user")
+    connection.sendall(_HELLO)
+    sockets: list[socket.socket] = []
+    while True:
+        packet, descriptors, _, _ = socket.recv_fds(connection, 64, _MOST_DESCRIPTORS)
+        if len(packet) != _PART.size:
+            raise ConnectionError("it has ended")
+        sockets += [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        follow, stay = _PART.unpack(packet)
+        if not follow:
+            return Inherited.of(sockets, stay=stay, required=False)
+
+
+async def _answer(connection: socket.socket) -> bytes:
+    """What the successor says; nothing when it has ended, be it with packets that it had not read."""
+    try:
+        return await asyncio.get_running_loop().sock_recv(connection, 64)
+    except ConnectionResetError:
+        return b""
+
+
+class SuccessorListener:
+    """Where a successor asks. on_successor: called once, when it serves."""
+
+    def __init__(self, path: str, listeners: Listeners, on_successor: Callable[[], None]) -> None:
+        self._path = path
+        self._listeners = listeners
+        self._on_successor = on_successor
+        self._socket: socket.socket | None = None
+
+    def open(self) -> None:
+        """Raises StartupError."""
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        before = os.umask(0o177)  # for the owner alone, from the first moment
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISSOCK(os.stat(self._path).st_mode):
+                    os.unlink(self._path)  # whoever was there is gone, or has given its place up
+            one.bind(self._path)
+            one.listen()
+            one.setblocking(False)
+        except OSError as error:
+            one.close()
+            raise StartupError(f"HttpServer:HandoverSocket: {self._path}: {error.strerror or error}") from None
+        finally:
+            os.umask(before)
+        self._socket = one
+
+    def close(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            self._socket.close()
+            self._socket = None
+
+    async def run(self) -> None:
+        """One successor at a time, until one has taken over."""
+        loop = asyncio.get_running_loop()
+        while self._socket is not None:
+            connection, _ = await loop.sock_accept(self._socket)
+            connection.setblocking(False)
+            with connection:
+                try:
+                    await self._hand_over(connection)
+                except OSError as error:
+                    log.warning("the listening sockets could not be handed over: %s", error)
+
+    async def _hand_over(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        if not _is_trusted(connection):
+            log.warning("a process of user %d has asked for the listening sockets in vain", _owner(connection))
+            return
+        if await loop.sock_recv(connection, 64) != _HELLO:
+            return
+        self._send_sockets(connection)
+        log.info("another process takes over: it has the listening sockets and starts")
+        if await _answer(connection) != _SERVING:
+            log.warning("the process that wanted to take over has ended before it served; this one goes on")
+            return
+        self.close()
+        self._listeners.give_away()
+        self._on_successor()
+        await loop.sock_sendall(connection, _YOURS)
+
+    def _send_sockets(self, connection: socket.socket) -> None:
+        rest = [one.fileno() for one in self._listeners.sockets]
+        while True:
+            part, rest = rest[:_MOST_DESCRIPTORS], rest[_MOST_DESCRIPTORS:]
+            socket.send_fds(connection, [_PART.pack(len(rest), self._listeners.stay)], part)
+            if not rest:
+                return

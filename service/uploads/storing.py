@@ -1,0 +1,105 @@
+"""The handlers of an endpoint, made ready once: what a request still needs is its values and its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.template import parse_template, placeholder_names
+from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects, ObjectStore
+from rowcall.core.uploads.row_command import row_command
+from rowcall.core.uploads.settings import SettingTemplates
+from rowcall.service.response.headers import argument_text
+from rowcall.service.uploads.file_system import FileSystem
+from rowcall.service.uploads.handler import Handler, Turn
+from rowcall.service.uploads.large_object import LargeObject
+from rowcall.service.uploads.object_store.handler import ObjectStorage
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
+from rowcall.service.uploads.row_commands.delimited import Delimited
+from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+HandlerFactory = Callable[[Turn], Handler]
+"""Raises `ClimbingPathError`."""
+
+
+def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
+    """All that the configuration has: an endpoint may name any of them as its fallback."""
+    found = services.options.uploads.handlers
+    return {key: _factory(key, options, endpoint, services) for key, options in found.items()}
+
+
+def in_transaction(endpoint: Endpoint, services: Services) -> bool:
+    """One of the handlers that the endpoint asks for works in the database (uploads-8), or its routine is a
+    function. Nobody can see that it runs in a transaction; but what it does stays only if the service, which may be
+    killed meanwhile, has lived to see its end, as the files do."""
+    upload, options = endpoint.options.upload, services.options.uploads
+    if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
+        return True
+    keys = () if upload is None else upload.handlers or (options.default_handler,)
+    return any(not isinstance(options.handlers.get(key), Folder | None) for key in keys)
+
+
+def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Services) -> HandlerFactory:
+    upload = endpoint.options.upload
+    assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
+    names = placeholder_names(endpoint.parameters)
+    templates = SettingTemplates(upload, endpoint.options.custom, key, names)
+    common = services.options.uploads.common
+
+    def settings(turn: Turn):  # type: ignore[no-untyped-def]
+        return templates.fill(partial(argument_text, turn.context))
+
+    if isinstance(options, Folder):
+        return lambda turn: FileSystem(key, options, common, settings(turn), turn)
+    if isinstance(options, LargeObjects):
+        commands = large_object_commands(endpoint, services)
+        return lambda turn: LargeObject(key, options, common, settings(turn), turn, commands)
+    if isinstance(options, ObjectStore):
+        client = services.client
+        assert client is not None  # noqa: S101 (`client_of` makes one for this handler)
+        bucket = templates.written("bucket")
+        named = bucket is None or parse_template(bucket, names).is_fixed
+
+        def object_storage(turn: Turn) -> Handler:
+            return ObjectStorage(key, options, common, settings(turn), turn, client, named=named)
+
+        # The object comes into being between the routine and the end of its transaction.
+        return object_storage
+    text = templates.written("row_command") or options.row_command
+    if isinstance(options, Csv):
+        command = row_command(text, names)
+        call = row_call(endpoint, services, command)
+        batching = Batching(endpoint, services, command)
+
+        def delimited(turn: Turn) -> Handler:
+            return Delimited(key, options, common, settings(turn), turn, command, call, batching)
+
+        return delimited
+    return _spreadsheet(key, options, text, templates, endpoint, services)
+
+
+def _spreadsheet(
+    key: str, options: Excel, text: str, templates: SettingTemplates, endpoint: Endpoint, services: Services
+) -> HandlerFactory:
+    """Rows as arrays and rows as JSON need commands with other types; a placeholder may decide between them."""
+    names = placeholder_names(endpoint.parameters)
+    common = services.options.uploads.common
+    commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}
+    calls = {as_json: row_call(endpoint, services, command) for as_json, command in commands.items()}
+    batchings = {
+        as_json: Batching(endpoint, services, command, own_about=True) for as_json, command in commands.items()
+    }
+
+    def make(turn: Turn) -> Handler:
+        settings = templates.fill(partial(argument_text, turn.context))
+        return Spreadsheet(key, options, common, settings, turn, commands, calls, batchings)
+
+    return make

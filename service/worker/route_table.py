@@ -1,0 +1,170 @@
+"""What the requests of one edition find: routes, and the steps behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.events.stream_path import with_parameters
+from rowcall.core.http.router import REPLACED, Match, Route, Router
+from rowcall.core.http.routing import Routing
+from rowcall.service.events.stream import Stream
+from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.streams import Offered
+from rowcall.service.handler.upload_chunks import piece_routes
+from rowcall.service.log.request_log import logged
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.headers import Headers
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.uploads.resumable.protocol import announced, resumes
+
+
+class CompiledRoutes(dict[int, tuple[Step, ...]]):
+    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
+
+    def __init__(self, routes: Iterable[Route], services: Services) -> None:
+        super().__init__()
+        self._routes = {id(route): route for route in routes}
+        self._services = services
+
+    def __missing__(self, key: int) -> tuple[Step, ...]:
+        steps = self[key] = compile_route(self._routes[key], self._services)
+        return steps
+
+
+class RouteTable:
+    """Everything that is swapped when the schema changes: routes and their handlers."""
+
+    def __init__(
+        self,
+        snapshot: SchemaSnapshot,
+        services: Services,
+        routing: Routing,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        streams: Iterable[Offered],
+    ) -> None:
+        """routing: of the edition. fixed: routes that no routine stands behind; they win over endpoints on the same
+        method and path. streams: by paths, which win over everything, with any method (events-7).
+        """
+        self.snapshot = snapshot
+        self.routing: Routing | None = routing
+        self.internal_routing: Routing | None = None
+        """With internal endpoints, where others call them."""
+        routes = routing.router.routes
+        tell = any(not one.cors or (one.upload is not None and one.upload.resumable) for one in snapshot.options)
+        telling = routes if tell else ()
+        pieces = dict(piece_routes(telling, services))
+        self.router = routing.router.changed((), (*pieces, *fixed))
+        self.closed = frozenset(id(route) for route in (*telling, *pieces) if not route.primary.options.cors)
+        """Routes that pages of other origins are told nothing about."""
+        self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
+        self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
+        whole = (route for route in telling if all(map(resumes, route.candidates)))
+        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
+        """What OPTIONS tells about a route."""
+        self.find = self.router.find
+        offered = {one.path: one for one in streams}
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
+        self._terms = {path: one.terms for path, one in offered.items()}
+        patterns = with_parameters(offered)
+        if offered:
+            # No methods: with itself in it, the table of a former edition would not go with the last who uses it.
+            if patterns is None:
+                self.find = partial(_stream_first, self.streams, self.router)
+            else:
+                self.find = partial(_any_stream_first, self.streams, self.router, patterns)
+            self.steps.update((id(match.route), offered[path].steps) for path, match in self.streams.items())
+
+    def still_offers(self, stream: Stream) -> bool:
+        """To the same people, and on the same terms. Who reads the stream comes back, and is asked anew."""
+        return stream.path in self._terms and self._terms[stream.path] == stream.terms
+
+    def find_otherwise(self, context: RequestContext) -> Match | None:
+        """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
+        scope = context.scope
+        router = self.router
+        path = scope.path
+        if "\0" in path or "\ufffd" in path:
+            raise Problem(400, "the path is not valid UTF-8 text")
+        everything = path == "*" and scope.method == "OPTIONS"  # asks about the server (RFC 9110, 9.3.7)
+        allowed = _every_method(router) if everything else allowed_methods(router, path)
+        if not allowed:
+            raise Problem(404, f"there is no endpoint at {path[:200]}")
+        if (told := logged(context.protocol)) is not None:
+            told.path = self.shown_path(scope)
+        if scope.method == "OPTIONS":
+            context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
+            return None
+        match = router.find("GET", path) if scope.method == "HEAD" else None
+        if match is None:
+            raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
+        context.protocol = HeadProtocol(context.protocol)
+        return match
+
+    def shown_path(self, scope: Any) -> str:
+        """The path of a request as the log shows it: without the values that endpoints there keep to themselves."""
+        path: str = scope.path
+        # What is no text leads nowhere, and its remains are not shown either.
+        readable = path.replace(REPLACED, "_").replace("\0", "_")
+        for method in (scope.method, *self.router.allowed(readable)):
+            match = self.router.find(method, readable)
+            if match is not None and any(one.discreet for one in match.route.candidates):
+                return match.route.path
+        return path
+
+    def _told_of(self, path: str) -> Headers:
+        found = (self.router.find(method, path) for method in ("POST", "PATCH"))
+        return next((self.told[id(one.route)] for one in found if one and id(one.route) in self.told), [])
+
+
+def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
+    """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
+    methods = set(router.allowed(path))
+    return _with_implied(methods) if methods else ()
+
+
+def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
+    return streams.get(path) or router.find(method, path)
+
+
+def _any_stream_first(
+    streams: Mapping[str, Match],
+    router: Router,
+    patterns: tuple[re.Pattern[str], Sequence[str]],
+    method: str,
+    path: str,
+) -> Match | None:
+    if path not in streams:
+        pattern, paths = patterns
+        if (found := pattern.fullmatch(path)) is not None:
+            return streams[paths[(found.lastindex or 1) - 1]]
+    return _stream_first(streams, router, method, path)
+
+
+def _every_method(router: Router) -> tuple[str, ...]:
+    return _with_implied({route.method for route in router.routes})
+
+
+def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
+    return tuple(sorted(methods | implied))
+
+
+def empty_table() -> RouteTable:
+    """Until the first edition is there."""
+    table = RouteTable.__new__(RouteTable)
+    table.snapshot = SchemaSnapshot(0, (), {})
+    table.routing = table.internal_routing = None
+    table.router = Router()
+    table.find = table.router.find
+    table.streams = {}
+    table._terms = {}
+    table.closed = frozenset()
+    table.told = {}
+    table.steps = {}
+    return table
