@@ -65,7 +65,7 @@ class _Slot:
     def of(
         cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool, strict: StrictTypes | None
     ) -> _Slot:
-        never_null = strict is not None and parameter.facts.never_null
+        never_null = strict is not None and parameter.constraints.never_null
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
         return cls(
