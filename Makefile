@@ -15,7 +15,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TEST_PROCESSES) -
 SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test attack thorough test-all drills check format bench fuzz docs dist clean
+.PHONY: build demo test attack thorough test-all drills check format bench fuzz docs site dist clean
 
 build: $(STAMPS)/installed
 
@@ -74,10 +74,13 @@ fuzz: build
 docs: build
 	$(BIN)/python ci/write_docs.py
 
-dist: $(STAMPS)/tools
+site: $(STAMPS)/tools
+	$(BIN)/python ci/build_site.py
+
+dist: site
 	rm -rf dist && mkdir -p build
 	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist .demo *.egg-info ext/*/*.so ext/*/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist service/manual/site.zip .demo *.egg-info ext/*/*.so ext/*/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis

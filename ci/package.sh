@@ -15,6 +15,7 @@ CC=false CXX=false "$room/venv/bin/python" -m pip --disable-pip-version-check in
 cp ci/serve_once.py "$room"
 cd "$room"
 venv/bin/python -c 'import psycopg.pq as pq; print("libpq", pq.version(), pq.__impl__); assert pq.version() >= 170000'
+venv/bin/python -c 'from rowcall.service.manual.archive import ARCHIVE, Site; assert Site(ARCHIVE).file("/")'
 venv/bin/python serve_once.py venv/bin/rowcall
 cd "$OLDPWD"
 # The other ways to deploy it, with what checks them (too large for everybody's `make test`).

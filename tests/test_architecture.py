@@ -81,7 +81,7 @@ ORDER = {
         "encryption",
         "handler",
         "snapshot supervisor worker",
-        "embedded command cli",
+        "embedded manual command cli",
     ),
 }
 """From the ground up. Folders may import from those in front of them, in the same line too."""

@@ -126,6 +126,13 @@ SWITCHES = (
         ("bash", "zsh", "fish"),
         alone=True,
     ),
+    Switch(
+        ("--docs",),
+        "Serve the manual as a site on this machine, on port 8765 of 127.0.0.1 unless a port or HOST:PORT is given.",
+        ("[ADDRESS]",),
+        "manual:serve",
+        alone=True,
+    ),
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--watch",),

@@ -1,0 +1,60 @@
+"""`--docs`: serve the manual as a site on this machine (command-10)."""
+
+from __future__ import annotations
+
+import sys
+from zipfile import BadZipFile
+
+from rowcall.service.command.switches import Arguments
+from rowcall.service.manual import archive
+from rowcall.service.manual.server import ManualServer
+
+HOST = "127.0.0.1"
+PORT = 8765
+
+
+def serve(arguments: Arguments) -> int:
+    """Serve until the process is interrupted. Return 1 if there is no site or the address cannot be used, 2 if it is
+    not an address."""
+    text = "".join(arguments.given["--docs"])
+    address = _address(text)
+    if address is None:
+        print(f"rowcall: '{text}' is not a port, HOST:PORT or [IPV6]:PORT", file=sys.stderr)
+        return 2
+    try:
+        site = archive.Site(archive.ARCHIVE)
+    except FileNotFoundError:
+        print(
+            "rowcall: this installation does not contain the manual. In a checkout, `make site` builds it; "
+            "wheels made by `make dist` contain it.",
+            file=sys.stderr,
+        )
+        return 1
+    except (OSError, BadZipFile) as error:
+        print(f"rowcall: {archive.ARCHIVE} cannot be read: {error}", file=sys.stderr)
+        return 1
+    host, port = address
+    try:
+        server = ManualServer(host, port, site)
+    except OSError as error:
+        reason = error.strerror or error
+        print(f"rowcall: cannot listen on {host}, port {port}: {reason}. Try: rowcall --docs 0", file=sys.stderr)
+        return 1
+    with server:
+        print(f"The manual is served at {server.url}; Ctrl+C ends it.", flush=True)
+        server.serve_forever()
+    return 0
+
+
+def _address(text: str) -> tuple[str, int] | None:
+    """Return host and port of `PORT`, `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; None for anything else."""
+    if text.isascii() and text.isdigit():
+        host, digits = HOST, text
+    elif text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        digits = rest.removeprefix(":") or str(PORT)
+    else:
+        host, _, digits = text.partition(":")
+        host, digits = host or HOST, digits or str(PORT)
+    valid = digits.isascii() and digits.isdigit() and int(digits) < 65536
+    return (host, int(digits)) if valid else None

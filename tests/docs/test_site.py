@@ -1,0 +1,172 @@
+"""The site of the manual: it builds without a warning and needs no other host; `rowcall --docs` serves it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from zipfile import ZipFile
+
+import httpx
+import pytest
+
+from ci.build_site import pack
+from tests.docs.pages import FOLDER
+
+ROOT = FOLDER.parent
+REPOSITORY = "https://example.org/rowcall"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("manual") / "site"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROWCALL_REPOSITORY", REPOSITORY)
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "ci" / "build_site.py"), str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def archive(site: Path) -> Path:
+    path = site.parent / "site.zip"
+    pack(site, path)
+    return path
+
+
+class _Loaded(HTMLParser):
+    """Collects the addresses that a browser loads by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag in ("script", "img", "iframe", "source", "audio", "video", "embed"):
+            self.addresses.append(named.get("src") or "")
+        if tag == "link" and named.get("rel") not in ("canonical", "next", "prev"):
+            self.addresses.append(named.get("href") or "")
+
+
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 60
+    loaded = set()
+    for page in pages:
+        parser = _Loaded()
+        parser.feed(page.read_text(encoding="utf-8"))
+        loaded |= {address for address in parser.addresses if re.match(r"(?:\w+:)?//", address)}
+    assert loaded == set()
+    styles = "".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
+    assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import", styles)
+
+
+def test_pages_have_search_dark_mode_copy_buttons_edit_links_and_version(site: Path) -> None:
+    page = (site / "caching.html").read_text(encoding="utf-8")
+    version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version is not None
+    assert f"rowcall {version[1]}" in page
+    assert 'data-md-component="search"' in page
+    assert 'data-md-color-scheme="slate"' in page
+    assert "content.code.copy" in page
+    assert f'href="{REPOSITORY}/edit/main/docs/caching.md"' in page
+
+
+def test_links_to_files_outside_of_the_manual_lead_to_the_repository(site: Path) -> None:
+    page = (site / "production.html").read_text(encoding="utf-8")
+    assert f'href="{REPOSITORY}/blob/main/examples/deployment/README.md"' in page
+
+
+def test_names_of_files_are_titles_of_code_blocks(site: Path) -> None:
+    assert '<span class="filename">shop.json</span>' in (site / "running.html").read_text(encoding="utf-8")
+
+
+def _command(archive: Path, *arguments: str) -> list[str]:
+    """`rowcall --docs` with an archive at another place than beside its module."""
+    program = (
+        "import sys, pathlib; from rowcall.service.manual import archive; "
+        "archive.ARCHIVE = pathlib.Path(sys.argv.pop(1)); "
+        "from rowcall.service.cli import main; sys.exit(main())"
+    )
+    return [sys.executable, "-W", "error", "-c", program, str(archive), "--docs", *arguments]
+
+
+@pytest.fixture(scope="module")
+def served(archive: Path) -> Iterator[httpx.Client]:
+    process = subprocess.Popen(_command(archive, "0"), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    announced = re.fullmatch(
+        r"The manual is served at (http://127\.0\.0\.1:\d+/); Ctrl\+C ends it\.\n", process.stdout.readline()
+    )
+    assert announced is not None
+    with httpx.Client(base_url=announced[1], trust_env=False) as client:
+        yield client
+    process.terminate()
+    process.stdout.close()
+    process.wait(10)
+
+
+def test_the_site_is_served_with_a_policy_that_allows_nothing_else(served: httpx.Client) -> None:
+    response = served.get("/")
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "<title>" in response.text
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_scripts_and_the_search_index_are_served(served: httpx.Client) -> None:
+    (script,) = re.findall(r'src="(assets/javascripts/bundle[^"]+)"', served.get("/index.html").text)
+    assert served.get(script).headers["content-type"] in (
+        "text/javascript; charset=utf-8",
+        "application/javascript; charset=utf-8",
+    )
+    assert "docs" in served.get("/search/search_index.json").json()
+    assert served.head("/caching.html").headers["content-length"] == str(len(served.get("/caching.html").content))
+
+
+@pytest.mark.parametrize("path", ["/nothing.html", "/../pyproject.toml", "/%2e%2e/pyproject.toml", "//etc/passwd"])
+def test_other_paths_are_404(served: httpx.Client, path: str) -> None:
+    response = served.get(path)
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_an_installation_without_the_manual_says_how_to_get_it(tmp_path: Path) -> None:
+    done = subprocess.run(_command(tmp_path / "site.zip"), capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "`make site`" in done.stderr
+    assert "`make dist`" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["localhost:x", "70000", "[::1]x", "1:2:3"])
+def test_a_text_that_is_no_address_is_refused(archive: Path, address: str) -> None:
+    done = subprocess.run(_command(archive, address), capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"'{address}' is not a port" in done.stderr
+
+
+def test_an_address_that_is_taken_is_named(archive: Path, served: httpx.Client) -> None:
+    port = served.base_url.port
+    done = subprocess.run(_command(archive, str(port)), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1, port {port}" in done.stderr
+
+
+def test_wheels_contain_the_archive(archive: Path) -> None:
+    """The lists that setuptools reads name it; ci/package.sh looks into the wheel."""
+    assert "*.zip" in (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    assert '"manual/site.zip"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    with ZipFile(archive) as packed:
+        assert {"index.html", "404.html", "search/search_index.json"} <= set(packed.namelist())
+        assert not [name for name in packed.namelist() if name.endswith(".map")]
