@@ -1,5 +1,5 @@
-"""Authenticate and authorize: the first two steps of an endpoint that is not open to everybody (access-1 to access-4,
-execution-2)."""
+"""Authenticate and authorize: the first two steps of every endpoint that is not open to anonymous callers (access-1 to
+access-4, execution-2)."""
 
 from __future__ import annotations
 
@@ -23,32 +23,38 @@ if TYPE_CHECKING:
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Sets `exchange.user`. None where nobody will ask who is calling."""
+    """Return the step that sets `context.user`, or None if no part of this endpoint uses the identity of the caller."""
     if endpoint.options.wants_basic:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
-    asked = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
-    if not needs_identity(endpoint) and not asked:
+    identity_used = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
+    if not needs_identity(endpoint) and not identity_used:
         return None
-    # Without a scheme no request can say who sends it.
+    # Without a sign-in scheme no request can carry an identity.
     return services.auth.sessions.authenticate if services.options.auth.schemes else None
 
 
 def needs_identity(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint uses the user: claims, role, upload metadata, impersonation or authorization."""
     options = endpoint.options
-    tells_rows = options.upload is not None
+    is_upload = options.upload is not None
     claims = options.user_parameters or options.user_context or options.role_from_claim
-    return claims or tells_rows or options.impersonation is not None or is_closed(endpoint)
+    return claims or is_upload or options.impersonation is not None or is_closed(endpoint)
 
 
 def is_closed(endpoint: Endpoint) -> bool:
-    """Only for signed-in callers. A login is open whatever its comment says (sign-in-14)."""
+    """Return whether the endpoint is only for signed-in callers. A login is open whatever its comment says
+    (sign-in-14)."""
     options = endpoint.options
-    asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
-    return not options.open_login and (asks or options.login)
+    restricted = options.requires_authorization or bool(options.roles) or options.fresh is not None
+    return not options.open_login and (restricted or options.login)
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that refuses callers who may not call the endpoint, or None if it is open.
+
+    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit.
+    """
     if not is_closed(endpoint):
         return _refusing_impersonation(endpoint)
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
@@ -83,13 +89,13 @@ def _refuse_impersonation(context: RequestContext) -> None:
 
 
 def impersonation_refusal() -> Problem:
-    """For what somebody who acts as another must not do in his name."""
+    """Return the 403 for an action that a user must not do while impersonating another user."""
     return Problem(403, "this is not for somebody who acts as another user", code="impersonation")
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
-    """Behind who may call: nobody begins twice, and only who has begun ends."""
-    wanted = endpoint.options.impersonation
+    """Wrap the authorization step: a user who impersonates cannot begin again, and only such a user can end it."""
+    impersonation = endpoint.options.impersonation
 
     def begin(context: RequestContext) -> None:
         step(context)
@@ -106,16 +112,19 @@ def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoi
         step(context)
         _refuse_impersonation(context)
 
-    return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(wanted, refuse)  # type: ignore[arg-type]
+    return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(impersonation, refuse)  # type: ignore[arg-type]
 
 
 def recently(
     step: Callable[[RequestContext], None], endpoint: Endpoint, services: Services
 ) -> Callable[[RequestContext], None]:
-    """`authorize … within 5 minutes`: who has signed in longer ago is asked to do it again (RFC 9470)."""
+    """Wrap an authorization step for `authorize … within 5 minutes`.
+
+    The wrapped step raises `Problem` 401 if the user signed in longer ago than that (RFC 9470).
+    """
     seconds = endpoint.options.fresh or 0.0
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
-    # With HTTP Basic the password comes with each request.
+    # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
 
     def let_in_recent(context: RequestContext) -> None:
@@ -134,23 +143,32 @@ def recently(
 
 
 def signed_in_at(user: User) -> float:
-    """In seconds since 1970; long ago where nothing usable is known."""
+    """Return the time of the user's sign-in in seconds since 1970, or minus infinity if the claim is missing or
+    unusable."""
     text = user.first(SIGNED_IN_AT) or ""
     return float(text) if text.isascii() and text.isdigit() and len(text) < 12 else float("-inf")
 
 
 def share_basic(endpoints: Sequence[Endpoint]) -> bool:
-    """All of them are closed and take the same names and passwords: whoever is asked for one is asked for all."""
+    """Return whether all endpoints are closed and accept the same names and passwords by HTTP Basic.
+
+    If so, one challenge authenticates for all of them.
+    """
     first = endpoints[0].options.basic_auth
-    return all(is_closed(one) and one.options.wants_basic and one.options.basic_auth == first for one in endpoints)
+    return all(
+        is_closed(endpoint) and endpoint.options.wants_basic and endpoint.options.basic_auth == first
+        for endpoint in endpoints
+    )
 
 
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
-    """For several endpoints on one route, before it is known which of them is meant: who could call none of them is
-    refused as by the first. Nothing where one of them is open.
+    """Return the steps that run before the overload of a route is selected.
 
-    Who calls is found again by the endpoint itself, except where they are `share_basic`: a session is nobody to one
-    that wants HTTP Basic, and the reverse.
+    They refuse a caller who can call none of the endpoints, with the refusal of the first one. If one of the endpoints
+    is open, there are no such steps.
+
+    The selected endpoint authenticates the caller again, unless all of them `share_basic`: a user by session is
+    anonymous to an endpoint with HTTP Basic, and the reverse.
     """
     first = endpoints[0]
     challenge = basic_step(first, services) if first.options.wants_basic else None
@@ -164,7 +182,7 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
 
     def let_in(context: RequestContext) -> Waiting:
         if by_basic and "authorization" in context.scope.headers:
-            return None  # of several names and passwords only the endpoint itself can tell
+            return None  # only the selected endpoint can check these credentials
         refusal: Problem | None = None
         for check in checks:
             try:
@@ -179,24 +197,24 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
             raise refusal
         return None
 
-    asks = authenticate(by_session[0], services) if by_session else None
-    return (let_in,) if asks is None else (asks, let_in)
+    authenticating = authenticate(by_session[0], services) if by_session else None
+    return (let_in,) if authenticating is None else (authenticating, let_in)
 
 
 def _who_may(endpoint: Endpoint, access: Access | None) -> str:
-    """For somebody who is signed in. Single users that are let in are nobody else's business."""
+    """Return the detail of the 403 for a signed-in user. It does not reveal single users whom the endpoint admits."""
     if access is None or not access.roles:
         return f"{endpoint.name} is for other users"
     return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
 
 
 def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -> Problem:
-    """401 for somebody who is not signed in, on whatever path."""
+    """Return the 401 for an anonymous caller, on any path."""
     return unauthorized(_with_error(auth.schemes.challenge, context), detail)
 
 
 def _with_error(challenge: str, context: RequestContext) -> str:
-    """A token that was brought along was no good (RFC 6750, section 3.1)."""
+    """Return the challenge, with `invalid_token` if the request brought a bearer token (RFC 6750, section 3.1)."""
     header = context.scope.headers.get("authorization")
     if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'
@@ -204,7 +222,7 @@ def _with_error(challenge: str, context: RequestContext) -> str:
 
 
 def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
-    """Who may call, and what would let everybody."""
+    """Return the detail of the 401: who may call the endpoint, and which setting opens it to anonymous callers."""
     if endpoint.options.roles:
         return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.options.roles)}"
     annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"

@@ -1,7 +1,8 @@
-"""Forms, and what a session by cookie changes, need a token that only a page of this service can have.
+"""Require antiforgery tokens for forms and for changes by a session with a cookie (only pages of this service have
+tokens).
 
-Stands beside the refusal of other sites (`service.auth.cross_site`), which believes what browsers say about a page; a
-token is believed whatever the browser says, and guards forms that nobody has to be signed in for.
+This check complements the cross-site check (`service.auth.cross_site`). That one relies on headers in which browsers
+name the page; a token is verified whatever the browser sends, and also protects forms of anonymous callers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ FIELDS = frozenset({URLENCODED, MULTIPART})
 
 
 def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
-    """Stands behind `authorize`, as it may read the body. Calls from inside the service come from no browser."""
+    """Return the antiforgery step of an endpoint, or None if it needs none.
+
+    The step follows `authorize`, because it may read the body. Internal subrequests come from no browser and are not
+    checked.
+    """
     guard = services.auth.antiforgery
     if guard is None or endpoint.method in SAFE or not services.limited:
         return None
@@ -42,17 +47,19 @@ def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
         guard,
         services,
         signs_out=options.logout,
-        # Files are taken as they arrive, so nothing is known of the fields behind them.
+        # Uploaded files are processed while they arrive, before any fields behind them are known.
         reads_forms=guard.options.reads_forms and options.upload is None,
-        # What goes on to another service, or to the routine as it came, stays as it is.
+        # A body that is proxied or passed to the routine unparsed must stay unchanged.
         strips=options.proxy is None and endpoint.raw_body is None,
         limit=body_limit(endpoint, services),
     ).ask
 
 
 def guards(services: Services) -> tuple[Step, ...]:
-    """Who is calling, and that no page of another site has made him, for a route that no routine stands behind and that
-    changes something. Nothing of a body is read."""
+    """Return the steps that authenticate the caller and refuse pages of other sites, without reading a body.
+
+    They are for routes that change something and have no routine.
+    """
     authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
     foreign = refuse_foreign_sessions(services)
     guard = services.auth.antiforgery
@@ -61,7 +68,7 @@ def guards(services: Services) -> tuple[Step, ...]:
 
 
 class _Asking:
-    """Of one endpoint."""
+    """The antiforgery check of one endpoint."""
 
     def __init__(
         self,
@@ -88,7 +95,8 @@ class _Asking:
         kind = kind_of(scope)
         by_cookie = context.user is not None and context.user.scheme in self._cookies
         header = scope.headers.get("authorization")
-        # No page of another site can add this header. (A cookie counts where the bearer token is none of ours.)
+        # A page of another site cannot add this header. If the bearer token is not one of this service, the cookie
+        # counts.
         free = not self._enforced or (header is not None and is_bearer(header) and not by_cookie)
         if kind in FORMS or (not free and (by_cookie or self._signs_out)):
             return self._ask(context, kind, free=free)
@@ -103,8 +111,8 @@ class _Asking:
                 limit = self._limit if kind != URLENCODED or not self._strips else min(self._limit, self._form_limit)
                 context.body = await read_body(scope, context.protocol, limit)
             large = len(context.body) > LARGE_BODY
-            taken = (scope, context.body, options.field)
-            in_form, rest = await aside(take_field, *taken) if large else take_field(*taken)
+            arguments = (scope, context.body, options.field)
+            in_form, rest = await aside(take_field, *arguments) if large else take_field(*arguments)
             if in_form is not None:
                 token = token or in_form
                 if self._strips:
@@ -113,7 +121,7 @@ class _Asking:
             return
         user = await caller(context, self._identity)
         if user is not None and user.scheme == API_KEY:
-            return  # no page can add that header either
+            return  # a page of another site cannot add the header of API keys either
         if kind not in FORMS and (user is None or user.scheme not in self._cookies):
             return
         if not token:
@@ -125,27 +133,30 @@ class _Asking:
 
 
 async def caller(context: RequestContext, identity: Identity) -> User | None:
-    """Whose session it is, as pages see it: without credentials that browsers ask for. Nothing is renewed by asking."""
-    seen = RequestContext(context.scope, context.protocol)
-    waiting = identity.sessions.authenticate(seen)
+    """Return the user of the session with which a page of this service is requested. No session is renewed by this.
+
+    Credentials for which browsers prompt (HTTP Basic) are ignored.
+    """
+    probe = RequestContext(context.scope, context.protocol)
+    waiting = identity.sessions.authenticate(probe)
     if waiting is not None:
         await waiting
-    user: User | None = seen.user
+    user: User | None = probe.user
     return user
 
 
 def token_routes(identity: Identity) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps of what gives a token to scripts."""
+    """Yield method, path and steps of the endpoint that issues antiforgery tokens to scripts."""
     guard = identity.antiforgery
     path = None if guard is None else guard.options.token_path
     if guard is None or path is None:
         return
     options = guard.options
 
-    async def tell(context: RequestContext) -> None:
+    async def send_token(context: RequestContext) -> None:
         issued = guard.issue(context.scope, await caller(context, identity))
-        told = {"fieldName": options.field, "headerName": options.header, "token": issued.token}
+        content = {"fieldName": options.field, "headerName": options.header, "token": issued.token}
         headers = [("content-type", "application/json"), *issued.headers]
-        context.protocol.response_bytes(200, headers, orjson.dumps(told))
+        context.protocol.response_bytes(200, headers, orjson.dumps(content))
 
-    yield "GET", path, (tell,)
+    yield "GET", path, (send_token,)

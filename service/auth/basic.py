@@ -1,4 +1,4 @@
-"""HTTP Basic: a name and a password with each request, checked here or by a command (access-6 to access-11)."""
+"""HTTP Basic: a name and a password with each request, verified here or by a command (access-6 to access-11)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ log = logging.getLogger("rowcall")
 SCHEME = "Basic"
 REALM = "rowcall"
 REMEMBERED = 10_000
+"""Most verified credentials that an endpoint caches in one worker."""
 
 
 class Credentials(NamedTuple):
@@ -36,16 +37,18 @@ class Credentials(NamedTuple):
 
 
 def basic_header(user: str, password: str) -> str:
-    """`Authorization: Basic …`, for `--basic_auth`."""
+    """Return the header line `Authorization: Basic …`, for `--basic_auth`."""
     return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
-    """Sets `exchange.user`, or ends the request with a challenge."""
+    """Return the step that sets `context.user`, or ends the request with a challenge."""
     return _Basic(endpoint, services).authenticate
 
 
 class _Basic:
+    """HTTP Basic for one endpoint."""
+
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         options = services.options.auth.basic
         own = endpoint.options.basic_auth or BasicAuth()
@@ -61,14 +64,14 @@ class _Basic:
         )
         self._login = services.options.auth.login
         self._name_claim = services.options.auth.identity.user_name
-        # Whoever reads this process's memory is not given passwords as well.
+        # Fingerprints are keyed, so that the memory of this process does not reveal passwords.
         self._pepper = os.urandom(32)
         self._known: dict[bytes, User] = {}
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
         if self._told and context.user is not None:
             return None
-        context.user = None  # a session has no say here
+        context.user = None  # a session does not authenticate here
         self._check_transport(context)
         header: str | None = context.scope.headers.get("authorization")
         credentials = read_credentials(header)
@@ -78,9 +81,9 @@ class _Basic:
         if self._command is not None:
             return self._ask(context, credentials, self._command)
         fingerprint = hashlib.blake2b(header.encode(), key=self._pepper).digest()
-        known = self._known.get(fingerprint)
-        if known is not None:
-            context.user = known
+        cached_user = self._known.get(fingerprint)
+        if cached_user is not None:
+            context.user = cached_user
             return None
         return self._check(context, credentials, fingerprint)
 
@@ -107,15 +110,16 @@ class _Basic:
     async def _is_valid(self, credentials: Credentials) -> bool:
         stored = self._users.get(credentials.user)
         if not self._options.hashed:
-            right = hmac.compare_digest((stored or "").encode(), credentials.password.encode())
-            return right and stored is not None
+            equal = hmac.compare_digest((stored or "").encode(), credentials.password.encode())
+            return equal and stored is not None
         if stored is None:
             await self._identity.hasher.pretend(credentials.password)
             return False
         return await self._identity.hasher.verify(credentials.password, stored)
 
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
-        """The command alone decides; `$3` tells it what is known about the password (access-6 to access-11 step 4)."""
+        """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11
+        step 4)."""
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(context, values)
@@ -131,7 +135,10 @@ class _Basic:
         context.user = self._identity.sessions.user(row.claims, SCHEME)
 
     async def _known_validity(self, credentials: Credentials) -> str | None:
-        """None for a user of whom nothing is known, which takes as long to find out as that a password is wrong."""
+        """Return "true" or "false", or None for a user who is not configured.
+
+        The check of an unknown user takes as long as that of a wrong password, so the time reveals nothing.
+        """
         valid = bool(self._users) and await self._is_valid(credentials)
         if credentials.user not in self._users:
             return None
@@ -147,13 +154,13 @@ class _Basic:
 
 
 def read_credentials(header: str | None) -> Credentials | None:
-    """Split at the first colon, UTF-8. None for what is missing, broken or empty."""
+    """Return name and password, split at the first colon and decoded as UTF-8; None if missing, malformed or empty."""
     if header is None or header[: len("Basic ")].lower() != "basic ":
         return None
     try:
-        user, found, password = base64.b64decode(header[len("Basic ") :], validate=True).decode().partition(":")
+        user, colon, password = base64.b64decode(header[len("Basic ") :], validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return None
-    if not found or not user or not password or "\0" in user or "\0" in password:
+    if not colon or not user or not password or "\0" in user or "\0" in password:
         return None
     return Credentials(user, password)

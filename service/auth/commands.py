@@ -1,4 +1,4 @@
-"""SQL of the configuration that runs for a request: verification callbacks, challenge commands."""
+"""Run SQL commands of the configuration for a request: verification callbacks, challenge commands."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 ALL_TEXT: Mapping[int, str] = MappingProxyType({})
+"""Type names of parameters by number: none, so all values are text."""
 
 
 class Command:
-    """One command with optional positional parameters."""
+    """A configured SQL command with optional positional parameters."""
 
     def __init__(self, label: str, sql: str, services: Services, types: Mapping[int, str] = ALL_TEXT) -> None:
-        """types: of those values that are no text."""
+        """types: names of the types of parameters that are not text, by parameter number."""
         text, self.takes = numbered(sql, types)
         self._database = services.database
         self._call = Call(
@@ -40,22 +41,24 @@ class Command:
         )
 
     async def run(self, context: RequestContext, values: Sequence[str | None]) -> list[list[Cell]]:
-        """Its rows. values: for `$1` and on, as far as the command has them.
+        """Run the command and return its rows.
+
+        values: for `$1` and following; values that the command does not use are ignored.
 
         Raises:
-            Problem: it failed.
+            Problem: the command failed.
         """
-        inner = RequestContext(context.scope, context.protocol)
-        known = dict(enumerate(values, 1))
-        taken = (known.get(number) for number in self.takes)
-        inner.arguments = [None if value is None else value.encode() for value in taken]
-        await self._database.run_alone(self._call, inner)
+        command_context = RequestContext(context.scope, context.protocol)
+        by_number = dict(enumerate(values, 1))
+        used_values = (by_number.get(number) for number in self.takes)
+        command_context.arguments = [None if value is None else value.encode() for value in used_values]
+        await self._database.run_alone(self._call, command_context)
         self._call.existed = True
-        return rows_of(inner)
+        return rows_of(command_context)
 
 
 def rows_of(context: RequestContext) -> list[list[Cell]]:
-    """What a finished call with a `CellRows` writer gave."""
-    request = context.execution
-    body = b"" if request is None else request.body
+    """Return the rows of a finished call that was rendered by `CellRows`."""
+    execution = context.execution
+    body = b"" if execution is None else execution.body
     return [[Cell(*cell) for cell in row] for row in orjson.loads(body)] if body else []

@@ -1,4 +1,4 @@
-"""Claims as session variables of the transaction that a routine runs in (access-17, access-18)."""
+"""Set claims as session variables of the transaction in which a routine runs (access-17, access-18)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """The address of the client always, claims of signed-in callers only: keys of nobody's claims are not touched."""
+    """Return the preamble with the settings, or None if the endpoint does not use `user_context`.
+
+    The client address is always set. Claims are set for signed-in callers only; for anonymous callers, these settings
+    are not touched.
+    """
     if not endpoint.options.user_context:
         return None
     mapping = services.options.auth.mapping
@@ -33,7 +37,7 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def _keep_claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
-    """Worked out for the first request of a user that asks."""
+    """Compute the settings of a user's claims and cache them on the user."""
     json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
     pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)
     user.context = [*json, *(part for pair in pairs for part in pair)]

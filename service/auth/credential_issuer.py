@@ -1,4 +1,4 @@
-"""What a successful sign-in, a refresh and a sign-out send: cookies, or tokens as JSON (sign-in-27 to sign-in-34)."""
+"""Send the response of a sign-in, a refresh and a sign-out: cookies, or tokens as JSON (sign-in-27 to sign-in-34)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from rowcall.service.identity.sessions import Sessions, cookie_header
 from rowcall.service.request_context.request_context import RequestContext
 
 NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
-"""With every token (RFC 6749, section 5.1)."""
+"""Headers of every response with a token (RFC 6749, section 5.1)."""
 
 
 class CredentialIssuer:
+    """Issues and ends the sessions of all sign-in schemes."""
+
     def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
         self._schemes = options.schemes
         self._single_use = options.single_use
@@ -40,17 +42,19 @@ class CredentialIssuer:
         *,
         anew: bool = True,
     ) -> None:
-        """body: content type and content, for a sign-in by cookie. anew: the user has shown now who he is. From here on
-        the request counts as his.
+        """Sign the user of the row in and send the response. From here on the request has that user.
+
+        body: content type and content, for a sign-in by cookie. anew: the user has proved their identity in this
+        request, so the time of the sign-in is set.
 
         Raises:
-            Problem: the row names an unknown scheme (404), or there is none to sign in with, or the session would be
-                too large.
+            Problem: the row names an unknown scheme (404), or no scheme is configured, or the session
+            is too large.
         """
         scheme = self._chosen(context, row)
         if self._notes_time and anew:
-            others = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
-            row = replace(row, claims=(*others, (SIGNED_IN_AT, str(int(time.time())))))
+            other_claims = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
+            row = replace(row, claims=(*other_claims, (SIGNED_IN_AT, str(int(time.time())))))
         context.user = self._sessions.user(row.claims, scheme.name)
         if not isinstance(scheme, CookieScheme):
             self.send_tokens(context, scheme, row.claims, headers)
@@ -67,6 +71,8 @@ class CredentialIssuer:
             context.protocol.response_bytes(200, [("content-type", body[0]), *fields], body[1])
 
     def _chosen(self, context: RequestContext, row: LoginRow) -> Scheme:
+        """Return the scheme that the row names, else the main JWT scheme, else the scheme of the request. Raises
+        `Problem`."""
         if row.scheme is not None:
             named = self._schemes.named(row.scheme)
             if named is None:
@@ -88,17 +94,20 @@ class CredentialIssuer:
         headers: Headers,
         mark: Mark | None = None,
     ) -> None:
-        """mark: of the refresh token; None: it is the first of its sign-in."""
-        written = (mark or new_mark()).text if self._single_use else None
+        """Send an access token and a refresh token as JSON.
+
+        mark: of the refresh token; None for the first one of a sign-in.
+        """
+        mark_text = (mark or new_mark()).text if self._single_use else None
         if isinstance(scheme, JwtScheme):
-            content_type, content = "application/json", self._signed(scheme, claims, written)
+            content_type, content = "application/json", self._signed(scheme, claims, mark_text)
         else:
-            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, written)
+            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, mark_text)
         fields = [("content-type", content_type), *with_fields(headers, NOT_STORED)]
         context.protocol.response_bytes(200, fields, orjson.dumps(content))
 
     def _check_size(self, size: int) -> None:
-        """Raises `Problem` for a session that no request could bring along."""
+        """Raises `Problem` 500 for a session that is too large for the headers of a request."""
         if size > self._longest:
             raise Problem(
                 500,
@@ -119,24 +128,31 @@ class CredentialIssuer:
         }
 
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
-        """What is left of the lifetimes in whole seconds, after signing: usually one less (sign-in-30)."""
+        """Return the response for a JWT scheme.
+
+        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30).
+        """
         tokens = self._sessions.signed[scheme.name]
-        began = time.time()
-        expire, refresh_expire = (lifetime(claims, began, each) for each in (scheme.expire, scheme.refresh_expire))
-        access = tokens.sign(claims, began, expire)
+        start = time.time()
+        expire, refresh_expire = (
+            lifetime(claims, start, seconds) for seconds in (scheme.expire, scheme.refresh_expire)
+        )
+        access = tokens.sign(claims, start, expire)
         self._check_size(len(access))
-        refresh = tokens.sign_refresh(claims, began, refresh_expire, mark)
-        spent = time.time() - began
+        refresh = tokens.sign_refresh(claims, start, refresh_expire, mark)
+        elapsed = time.time() - start
         return {
             "accessToken": access,
             "refreshToken": refresh,
             "tokenType": "Bearer",
-            "expiresIn": max(0, int(expire - spent)),
-            "refreshExpiresIn": max(0, int(refresh_expire - spent)),
+            "expiresIn": max(0, int(expire - elapsed)),
+            "refreshExpiresIn": max(0, int(refresh_expire - elapsed)),
         }
 
     def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
-        """Ends the sessions of these schemes, or of the one that authenticates this request. Tokens end by themselves.
+        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names.
+
+        Only cookies are removed. Tokens remain valid until they expire.
 
         Raises:
             Problem: 500 for a scheme that does not exist.
@@ -153,6 +169,7 @@ class CredentialIssuer:
         context.protocol.response_empty(200, with_fields(headers, cookie_headers(cookies)) if cookies else headers)
 
     def _known(self, name: str) -> Scheme:
+        """Return the scheme of this name. Raises `Problem` 500 if it does not exist."""
         scheme = self._schemes.named(name)
         if scheme is None:
             raise Problem(500, f"the routine signs out of {name[:100]!r}, and there is no such scheme")

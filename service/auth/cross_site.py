@@ -1,9 +1,9 @@
-"""Pages of other sites and sessions by cookie: browsers send the cookie along, whoever has written the page. So they do
-with a name and password that they have asked for (HTTP Basic).
+"""Refuse requests from pages of other sites that use a session by cookie or HTTP Basic.
 
-A request that changes something, a sign-in and a sign-out are refused when the browser says that they come from
-elsewhere (Fetch Metadata, and the header Origin, RFC 6454). Browsers cannot be made to say otherwise by a page; what is
-no browser sends neither header and has no session of somebody else's.
+Browsers send cookies, and credentials for which they have prompted (HTTP Basic), with the requests of any page. A
+request that changes something, a sign-in and a sign-out are refused if the browser states that they come from another
+site (Fetch Metadata, and the header Origin, RFC 6454). A page cannot make a browser send other values. A client that is
+not a browser sends neither header, and has no session of another user.
 """
 
 from __future__ import annotations
@@ -27,18 +27,22 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
-"""What reads only (RFC 9110, 9.2.1). QUERY is none that a page can send without being asked by CORS first."""
+"""Methods that only read (RFC 9110, 9.2.1). A page can send QUERY to another site only after a CORS preflight."""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
 _SCHEMES = {"ws": "http", "wss": "https"}
 _MOST_TOLD = 100
+"""Most origins that a refusal logs."""
 
 Refusal = Callable[[Any], None]
-"""Raises `Problem` for the scope of a request that comes from elsewhere."""
+"""A function that raises `Problem` for the scope of a request from another site."""
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Stands behind `authenticate`. None where nothing can be at stake that browsers send by themselves."""
+    """Return the cross-site step of an endpoint. It follows `authenticate`.
+
+    None if the endpoint changes nothing, or accepts no credentials that browsers send by themselves.
+    """
     options = services.options.auth
     if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
         return None
@@ -47,13 +51,13 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
         return lambda context: check(context.scope)
     if not options.schemes.cookies:
         return None
-    signs = endpoint.options.login or endpoint.options.logout
+    signs_in_or_out = endpoint.options.login or endpoint.options.logout
     takes_json = endpoint.transport is Transport.BODY and endpoint.raw_body is None
     cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
     def refuse(context: RequestContext) -> None:
         user = context.user
-        if signs or (user is not None and user.scheme in cookies):
+        if signs_in_or_out or (user is not None and user.scheme in cookies):
             check(context.scope)
             if takes_json:
                 refuse_plain_text(context.scope)
@@ -62,7 +66,7 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_foreign_sessions(services: Services) -> Step | None:
-    """For a route that no routine stands behind and that changes something. Stands behind `authenticate`."""
+    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`."""
     options = services.options.auth
     if options.cross_site is None or not options.schemes.cookies:
         return None
@@ -77,10 +81,10 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
 
 
 def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
-    """For whatever signs in or acts for a session."""
+    """Return the check for requests that sign in or use a session."""
     trusted = frozenset() if options.cross_site is None else options.cross_site.origins
     client_of = client_reader(forwarding)
-    told: set[str] = set()
+    logged: set[str] = set()
 
     def check(scope: Any) -> None:
         origin: str | None = scope.headers.get("origin")
@@ -92,8 +96,8 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
         ):
             return
         shown = one_line((origin or "cross-site")[:200])
-        if shown not in told and len(told) < _MOST_TOLD:
-            told.add(shown)
+        if shown not in logged and len(logged) < _MOST_TOLD:
+            logged.add(shown)
             log.warning("refused a request from a page of %s; Auth:TrustedOrigins lists whose pages may", shown)
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
@@ -107,8 +111,11 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
 
 
 def refuse_plain_text(scope: Any) -> None:
-    """The type in which a page may send JSON anywhere without being asked by CORS first, and which `fetch` sends where
-    generated clients say nothing (browsers-7). A browser that says whose page asks has been judged by that."""
+    """Raises `Problem` 415 for a body of type text/plain (browsers-7).
+
+    A page can send JSON of this type to any site without a CORS preflight, and `fetch` uses it if a generated client
+    sets no type. If the browser names the origin, the cross-site check has judged the request already.
+    """
     if scope.headers.get("origin") is not None or scope.headers.get("sec-fetch-site") == "same-origin":
         return
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()

@@ -1,7 +1,7 @@
-"""`role_from_claim`: a routine runs as the role of PostgreSQL that a claim names, for its privileges and policies.
+"""`role_from_claim`: run a routine as the PostgreSQL role that a claim names, with its privileges and policies.
 
-The role is set as settings are, for the transaction of the call alone (`SET LOCAL ROLE`). Only roles that the
-configuration lists are set, and nobody runs as the service for want of one: who has none is refused.
+The role is set for the transaction of the call only (`SET LOCAL ROLE`), like other settings. Only roles that the
+configuration lists are set. A user without such a role is refused; the routine never runs as the service instead.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
-    """Stands behind `authorize`. A login is open, and runs as the service where strangers have no role."""
+    """Return the step that refuses callers without a role; it follows `authorize`.
+
+    A login is open: it runs as the service if anonymous callers have no role.
+    """
     if not endpoint.options.role_from_claim or endpoint.options.login:
         return None
     options = services.options.auth
@@ -38,6 +41,7 @@ def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:
+    """Return the preamble that sets the role, or None if the endpoint does not use `role_from_claim`."""
     if not endpoint.options.role_from_claim:
         return None
     roles = services.options.auth.database_roles
@@ -50,7 +54,8 @@ def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def role_of(user: User | None, roles: DatabaseRoles) -> str | None:
+    """Return the first role of the user's claims that the configuration allows, or the role of anonymous callers."""
     if user is None:
         return roles.anonymous
-    named = (value for kind, value in user.claims if kind == roles.claim)
-    return next((value for value in named if value in roles.allowed), None)
+    claimed_roles = (value for kind, value in user.claims if kind == roles.claim)
+    return next((value for value in claimed_roles if value in roles.allowed), None)

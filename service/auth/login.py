@@ -1,4 +1,4 @@
-"""The login endpoint: the routine's row becomes a session (sign-in-14 to sign-in-23)."""
+"""The login endpoint: the row of the routine becomes a session (sign-in-14 to sign-in-23)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 ANONYMOUS = "nobody is known by these credentials"
-"""Whatever was wrong: an answer of its own for a wrong password tells which names exist."""
+"""The same title for every failure: a response of its own for a wrong password would reveal which names exist."""
 
 
 def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """What follows the run of the routine. call: gives `CellRows`; only its first row counts."""
+    """Return the steps behind the call of the routine. call: renders `CellRows`; only the first row is used."""
     call.single = True
     return (_Login(endpoint, services).finish,)
 
 
 class _Login:
+    """The sign-in of one login endpoint."""
+
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         options = services.options.auth
         self._endpoint = endpoint
@@ -48,9 +50,9 @@ class _Login:
         self._impersonation_valid = options.impersonation_valid
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         self._has_hash = options.login.hash.lower() in columns
-        wanted = options.login.password.lower()
+        password_name = options.login.password.lower()
         names = [parameter.db_name.lower() for parameter in endpoint.parameters]
-        self._password = next((index for index, name in enumerate(names) if wanted in name), None)
+        self._password = next((index for index, name in enumerate(names) if password_name in name), None)
         failed, succeeded = options.login.failed_command, options.login.succeeded_command
         self._failed = None if failed is None else Command(f"{endpoint.name} failed", failed, services)
         self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
@@ -63,15 +65,16 @@ class _Login:
             if self._has_hash:
                 await self._hasher.pretend(self._given_password(context))
             raise Problem(401, ANONYMOUS)
-        # Without a hash column the routine has decided; an empty hash beside a password is an account without one.
+        # Without a hash column, the routine has decided. An empty hash beside a password is an account without a
+        # password.
         if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
             await self._verify(context, row)
         self._answer(context, row, cells)
 
     def _is_nobody(self, cells: list[Cell]) -> bool:
-        """A routine that finds nobody may return no row, or a record in which everything is NULL.
+        """Return whether the routine found no user: no row, or a record in which everything is NULL.
 
-        Of a set, such a row was meant as one: where it has a status, that is an impossible one (sign-in-18).
+        A set returns such a row only on purpose. If it has a status column, NULL is an invalid status (sign-in-18).
         """
         if any(cell.text is not None for cell in cells):
             return False
@@ -88,7 +91,10 @@ class _Login:
         return None if self._password is None else argument_text(context, self._password)
 
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
-        """Anything but a successful verification is a failure: a NULL, empty or missing password too."""
+        """Verify the password against the hash of the row. Raises `Problem` unless it matches.
+
+        A NULL, empty or missing password counts as a failure.
+        """
         stored = row.hash or ""
         password = self._given_password(context)
         if self._password is None:
@@ -97,12 +103,15 @@ class _Login:
                 self._endpoint.name,
                 self._options.password,
             )
-        known = dict(row.claims)
-        values = [row.scheme, *(known.get(kind) or None for kind in (self._identity.user_id, self._identity.user_name))]
+        claims = dict(row.claims)
+        values = [
+            row.scheme,
+            *(claims.get(kind) or None for kind in (self._identity.user_id, self._identity.user_name)),
+        ]
         if not await self._hasher.verify(password, stored):
-            # People choose their names themselves.
-            shown = (None if value is None else one_line(value) for value in values[1:])
-            log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *shown)
+            # Users choose their names themselves, so the names may contain line breaks.
+            log_values = (None if value is None else one_line(value) for value in values[1:])
+            log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *log_values)
             await self._report_failure(context, values)
             if self._options.tells_wrong_passwords:
                 raise Problem(404, "the password is wrong")
@@ -113,7 +122,8 @@ class _Login:
             await self._succeeded.run(context, [*values, renewed])
 
     async def _report_failure(self, context: RequestContext, values: list[str | None]) -> None:
-        """An error of the command does not change the answer; the database layer has logged it."""
+        """Run the command for failed verifications. Its errors do not change the response; the database layer logs
+        them."""
         if self._failed is None:
             return
         try:
@@ -141,7 +151,7 @@ class _Login:
         )
 
     def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
-        """The row with the claims that say who really acts, or without them where he acts as himself again."""
+        """Return the row with claims of the real user, or without them when the impersonation ends."""
         if self._impersonation is Impersonation.BEGINS:
             try:
                 valid = self._impersonation_valid
@@ -156,16 +166,18 @@ class _Login:
                 "%s: %s acts as %s from now on", self._endpoint.name, self._shown(user.claims), self._shown(claims)
             )
             return replace(row, claims=claims)
-        own = own_claims(row.claims, user, self._identity)
-        if own is None:
+        restored_claims = own_claims(row.claims, user, self._identity)
+        if restored_claims is None:
             log.error("%s: the row is not that of who has acted as another, but of somebody else", self._endpoint.name)
             raise Problem(500, "the login row cannot be used; the log of the service says why")
-        log.info("%s: %s no longer acts as %s", self._endpoint.name, self._shown(own), self._shown(user.claims))
-        return replace(row, claims=own)
+        log.info(
+            "%s: %s no longer acts as %s", self._endpoint.name, self._shown(restored_claims), self._shown(user.claims)
+        )
+        return replace(row, claims=restored_claims)
 
     def _shown(self, claims: tuple[Claim, ...]) -> str:
-        found = dict(claims)
-        parts = (found.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
+        by_type = dict(claims)
+        parts = (by_type.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
         return "user " + " ".join(one_line(part) for part in parts if part)
 
     def _answer_status(self, context: RequestContext, row: LoginRow, headers: list[tuple[str, str]]) -> None:

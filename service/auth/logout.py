@@ -1,4 +1,4 @@
-"""The logout endpoint: the routine runs and says which sessions end (sign-in-34)."""
+"""The logout endpoint: the routine runs and selects the sessions to end (sign-in-34)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """What follows the run of the routine. call: gives `CellRows` where the routine returns something."""
+    """Return the steps behind the call of the routine. call: renders `CellRows` if the routine returns something."""
     call.rows = False
     issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
 
     def finish(context: RequestContext) -> None:
         names = [] if call.renderer is None else list(scheme_names(rows_of(context)))
         if isinstance(context.protocol, RenewingProtocol):
-            # A session that is being ended is not renewed as well.
+            # A session that ends must not be renewed by the same response.
             context.protocol = context.protocol.inner
         issuer.sign_out(context, names, list(comment_fields(context)))
 

@@ -1,7 +1,7 @@
-"""Binds a request and fills the parameters that are the service's own: claims, the client's address, hashes.
+"""Bind a request and set the injected parameters: claims, client address, hashes (access-14, access-15).
 
-The rest of binding stays as it is: the plain binder gets the endpoint with those parameters optional and unchecked,
-and what it found for them is overwritten here (access-14, access-15).
+The plain binder runs with these parameters optional and unchecked. Values that it has bound for them are overwritten
+here.
 """
 
 from __future__ import annotations
@@ -32,29 +32,31 @@ log = logging.getLogger("rowcall")
 
 
 def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Request values, and what the service knows itself → the arguments of the call."""
+    """Return the steps that set the arguments of the call from request values and injected values."""
     endpoint = with_headers_filled(endpoint, services)
-    filled = injected_parameters(endpoint, services.options.auth.mapping)
+    injected = injected_parameters(endpoint, services.options.auth.mapping)
     hashed = hashed_parameters(endpoint)
-    if not filled and not hashed:
+    if not injected and not hashed:
         return (binding.bind(endpoint, services),)
     targets = {target for target, source in hashed if target != source}
     sources = {source for target, source in hashed if target == source}
 
     def binder(claims: Sequence[InjectedParameter]) -> Step:
-        return binding.bind(with_injected(endpoint, {one.index for one in claims} | targets, sources), services)
+        return binding.bind(
+            with_injected(endpoint, {parameter.index for parameter in claims} | targets, sources), services
+        )
 
-    if not filled:
+    if not injected:
         return (binder(()),)
     if not services.options.auth.claims_from_anonymous:
-        return (binder(filled), _fill(endpoint, filled, filled, services))
-    addresses = tuple(one for one in filled if one.source is Source.ADDRESS)
-    anonymous, signed_in = binder(addresses), binder(filled)
+        return (binder(injected), _fill(endpoint, injected, injected, services))
+    addresses = tuple(parameter for parameter in injected if parameter.source is Source.ADDRESS)
+    anonymous, signed_in = binder(addresses), binder(injected)
 
     def bind_for_user(context: RequestContext) -> Waiting:
         return (anonymous if context.user is None else signed_in)(context)
 
-    return bind_for_user, _fill(endpoint, filled, addresses, services)
+    return bind_for_user, _fill(endpoint, injected, addresses, services)
 
 
 def _fill(
@@ -63,36 +65,40 @@ def _fill(
     for_anonymous: Sequence[InjectedParameter],
     services: Services,
 ) -> Step:
-    """Nobody's claims are like those that somebody does not have: the default, else NULL."""
+    """Return the step that sets injected parameters.
+
+    For anonymous callers, a claim parameter gets its default, or NULL if it has none; the same applies to a claim that
+    the user lacks.
+    """
     address_of = services.auth.address
-    elsewhere = "body" if endpoint.transport is Transport.BODY else "query"
+    request_part = "body" if endpoint.transport is Transport.BODY else "query"
 
     def fill(context: RequestContext) -> None:
         user = context.user
-        for one in for_anonymous if user is None else filled:
-            if one.source is Source.ADDRESS:
-                set_argument(context, one.index, address_of(context.scope))
+        for injected in for_anonymous if user is None else filled:
+            if injected.source is Source.ADDRESS:
+                set_argument(context, injected.index, address_of(context.scope))
                 continue
             if user is None:
-                _put_default(context, one)
+                _put_default(context, injected)
                 continue
-            if context.mask >> one.index & 1:
-                _warn(endpoint, one, "path" if one.parameter.path else elsewhere)
-            if one.source is Source.CLAIMS_JSON:
-                set_argument(context, one.index, user.json)
+            if context.mask >> injected.index & 1:
+                _warn(endpoint, injected, "path" if injected.parameter.path else request_part)
+            if injected.source is Source.CLAIMS_JSON:
+                set_argument(context, injected.index, user.json)
                 continue
-            values = user.arrays if one.parameter.array else user.texts
-            if one.claim in values:
-                set_argument(context, one.index, values[one.claim])
+            values = user.arrays if injected.parameter.array else user.texts
+            if injected.claim in values:
+                set_argument(context, injected.index, values[injected.claim])
             else:
-                _put_default(context, one)
+                _put_default(context, injected)
         context.has_null = None in context.arguments
 
     return fill
 
 
 def _put_default(context: RequestContext, one: InjectedParameter) -> None:
-    """For a claim that the caller does not have: the default of the comment or of the routine, else NULL."""
+    """Set the default of the comment or of the routine, else NULL, for a claim that the caller does not have."""
     parameter = one.parameter
     if parameter.has_default and not parameter.defaulted:
         remove_argument(context, one.index)
@@ -112,14 +118,14 @@ def _warn(endpoint: Endpoint, one: InjectedParameter, place: str) -> None:
 
 
 def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
-    """Passwords become hashes once they have been checked against rules (sign-in-26)."""
+    """Return the step that replaces passwords by their hashes, after validation (sign-in-26)."""
     hashed = hashed_parameters(endpoint)
     if not hashed:
         return None
     hasher = services.auth.hasher
 
     async def hash_values(context: RequestContext) -> None:
-        # All sources are read first: one may be the target of another.
+        # All sources are read before any target is set, because a source can be another parameter's target.
         texts = [(target, argument_text(context, source)) for target, source in hashed]
         for target, text in texts:
             set_argument(context, target, (await hasher.hash(text)).encode() if text else None)

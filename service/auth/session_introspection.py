@@ -1,4 +1,4 @@
-"""The commands behind API keys and sessions that can be ended (`service.identity.introspected_sessions`)."""
+"""Connect the commands of API keys and introspected sessions (`service.identity.introspected_sessions`)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 SESSIONS_ENDED = "sessions-ended"
-"""Topic of the bus: what is remembered of sessions is out of date."""
+"""Topic of the message bus: cached introspection results are no longer valid."""
 
 _ADDRESS = 2
-"""Number of the client's address in the command that looks up keys."""
+"""Parameter number of the client address in the command for API keys."""
 
 log = logging.getLogger("rowcall")
 
 
 def connect_sessions(services: Services) -> None:
-    """Gives sessions what they ask by, where there is anything to ask."""
+    """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if these are configured."""
     sessions, options = services.auth.sessions, services.options.auth
     if not isinstance(sessions, IntrospectedSessions):
         return
@@ -51,10 +51,10 @@ def connect_sessions(services: Services) -> None:
         key_sql, key_takes = numbered(options.api_keys.command)
 
         async def watch_key(digest: str, address: str | None) -> bool:
-            known = {1: digest, _ADDRESS: address}
+            by_number = {1: digest, _ADDRESS: address}
             async with services.database.maintenance_connection() as connection:
                 cursor = psycopg.AsyncRawCursor(connection)
-                await cursor.execute(key_sql.encode(), [known.get(number) for number in key_takes])
+                await cursor.execute(key_sql.encode(), [by_number.get(number) for number in key_takes])
                 cells = _first_row(cursor.pgresult)
             try:
                 return _claims(cells, options.login) is not None
@@ -74,9 +74,11 @@ def connect_sessions(services: Services) -> None:
         sql, takes = numbered(options.session_check.command)
 
         async def watch(number: str, owner: str) -> bool:
-            known = {1: number, 2: owner}
+            by_number = {1: number, 2: owner}
             async with services.database.maintenance_connection() as connection:
-                cursor = await psycopg.AsyncRawCursor(connection).execute(sql.encode(), [known.get(n) for n in takes])
+                cursor = await psycopg.AsyncRawCursor(connection).execute(
+                    sql.encode(), [by_number.get(n) for n in takes]
+                )
                 row = await cursor.fetchone()
             return row is not None and row[0] is True
 
@@ -88,7 +90,7 @@ def connect_sessions(services: Services) -> None:
 
 
 def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] | None:
-    """What the row of a key says of its owner; None: it is nobody's."""
+    """Return the claims of the key's owner, or None if the row names no owner."""
     if all(cell.text is None for cell in cells):
         return None
     row = read_login_row(cells, options)
@@ -96,7 +98,10 @@ def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] |
 
 
 def _first_row(result: PGresult | None) -> list[Cell]:
-    """As the server printed it, of which nothing is asked but whose it is: arrays are not told apart."""
+    """Return the first row as text, as the server printed it.
+
+    Callers only need to know whether it names an owner, so arrays are not distinguished.
+    """
     if result is None or not result.ntuples:
         return []
     fields = range(result.nfields)

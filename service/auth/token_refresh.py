@@ -1,9 +1,9 @@
 """The refresh endpoints: new tokens for a refresh token, without the database (sign-in-32, sign-in-33).
 
-A refresh token is good for one use (`service.identity.refresh_token_use`), unless the configuration says otherwise.
-What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated: by the
-session that the token was issued with, or somebody with an account could make a stolen session last for ever with a
-token of his own.
+A refresh token can be used once (`service.identity.refresh_token_use`), unless the configuration says otherwise. A
+stolen opaque refresh token is worthless alone, because the request has to be authenticated as well: by the session with
+which the token was issued. Otherwise an attacker with an account could extend a stolen session without end with
+a token of that account.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 log = logging.getLogger("rowcall")
 
 LARGEST = 131_072
-"""Bytes of a request: anybody may send one."""
+"""Most bytes of a request. Anonymous callers can send one."""
 NOT_VALID = "the refresh token or the session it belongs to is not valid any more"
 _NOT_VALID_JWT = "Invalid or expired refresh token"
 
@@ -40,7 +40,7 @@ _NOT_VALID_JWT = "Invalid or expired refresh token"
 def refresh_routes(
     options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
 ) -> Iterator[tuple[str, Step]]:
-    """Path and step of each; all are POST."""
+    """Yield path and step of each refresh endpoint. All are POST."""
     issuer = CredentialIssuer(options, sessions)
     once = single_use if options.single_use else None
     for bearer in options.schemes.bearers:
@@ -54,26 +54,29 @@ def refresh_routes(
 def _opaque(
     scheme: BearerScheme, sessions: Sessions, issuer: CredentialIssuer, keys: Keys, once: RefreshTokenUse | None
 ) -> Step:
-    """The new tokens are made from the claims of the refresh token; who brings it has to be signed in still."""
+    """Return the step of an opaque bearer scheme.
+
+    The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user.
+    """
 
     async def refresh(context: RequestContext) -> None:
         token = await _token(context, "refresh")
-        waiting = sessions.authenticate(context)
-        if waiting is not None:
-            await waiting
+        authentication = sessions.authenticate(context)
+        if authentication is not None:
+            await authentication
         user = context.user
-        lease = await _read(sessions.refresh[scheme.name], keys, token)
-        if user is None or lease is None:
+        session = await _read(sessions.refresh[scheme.name], keys, token)
+        if user is None or session is None:
             raise unauthorized("Bearer", NOT_VALID)
-        mark = mark_of(lease.mark, token)
-        if user.scheme != scheme.name or user.subject != sessions.user(lease.claims, scheme.name).subject:
+        mark = mark_of(session.mark, token)
+        if user.scheme != scheme.name or user.subject != sessions.user(session.claims, scheme.name).subject:
             if once is not None:
-                # Whoever has two credentials that do not belong together has one that is not his.
+                # Two credentials of different users: one of them is stolen, so the family of the refresh token ends.
                 await once.is_first(Mark(mark.family, ENDED), scheme.expire)
             log.warning("%s: refused a refresh token that does not belong to the session it came with", scheme.name)
             raise unauthorized("Bearer", NOT_VALID)
         await _use(once, mark, scheme.name, scheme.expire)
-        issuer.send_tokens(context, scheme, lease.claims, [], mark.next)
+        issuer.send_tokens(context, scheme, session.claims, [], mark.next)
 
     return refresh
 
@@ -99,12 +102,12 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, onc
         except BadTokenError:
             raise unauthorized("Bearer", _NOT_VALID_JWT) from None
         if latest_end(claims) <= time.time():
-            # Within the clock skew of the token itself, each refresh would give another one.
+            # Within the clock skew, each refresh of an expired token would issue another valid one.
             raise unauthorized("Bearer", _NOT_VALID_JWT)
         context.user = sessions.user(claims, scheme.name)
-        checking = sessions.drop_ended(context)
-        if checking is not None:
-            await checking
+        introspection = sessions.drop_ended(context)
+        if introspection is not None:
+            await introspection
         if context.user is None:
             raise unauthorized("Bearer", _NOT_VALID_JWT)
         await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
@@ -114,7 +117,10 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, onc
 
 
 async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
-    """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
+    """Mark the token as used.
+
+    Raises `Problem` 401 if it was used before, or if a later token of the same sign-in was used twice.
+    """
     if once is None or await once.is_first(mark, lifetime):
         return
     log.warning("%s: refused a refresh token that was used before, or that follows from one used twice", scheme)

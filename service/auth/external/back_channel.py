@@ -1,7 +1,7 @@
-"""The issuer says that somebody has signed out there: sessions here end too (OpenID Connect Back-Channel Logout 1.0).
+"""End sessions when the issuer reports a sign-out (OpenID Connect Back-Channel Logout 1.0).
 
-Which sessions these are is known to the operator's command. What workers remember of sessions that were asked for is
-forgotten at once, on all of them; other hosts ask again after `SessionCheckInterval`.
+The operator's command knows which sessions these are. Cached introspection results of sessions are discarded at once by
+all workers of the host; other hosts check the sessions again after `SessionCheckInterval`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ log = logging.getLogger("rowcall")
 
 UNCACHED = [("cache-control", "no-store")]
 REQUIRED = ["iss", "aud", "iat", "exp", "jti", "events"]
+"""Claims that a logout token must have."""
 LONGEST_LIFE = 3600.0
-"""Seconds from `iat` to `exp`: so long it has to be known that a token has been used."""
+"""Most seconds from `iat` to `exp`. For so long it must be recorded that a token has been used."""
 
 
 class BackChannel:
-    """One provider in one worker."""
+    """Back-channel logout of one provider in one worker."""
 
     def __init__(
         self,
@@ -57,15 +58,15 @@ class BackChannel:
         self._command = Command(f"logout at {provider.key}", options.logout_command, services)
 
     async def end_sessions(self, context: RequestContext) -> None:
-        """200 when they have ended, else 400 with the error of OAuth 2 (2.8)."""
+        """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (2.8)."""
         try:
             token = await self._token(context)
         except (ProviderError, LogoutTokenError) as error:
             log.warning("%s: a logout token is not taken: %s", self._provider.key, one_line(str(error)))
             _refuse(context, str(error))
             return
-        name = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
-        if not await self._single_use.is_first(Mark(name, 0), LONGEST_LIFE + 2 * CLOCK_SKEW):
+        digest = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
+        if not await self._single_use.is_first(Mark(digest, 0), LONGEST_LIFE + 2 * CLOCK_SKEW):
             log.warning("%s: a logout token came twice", self._provider.key)
             _refuse(context, "it has been used before")
             return
@@ -82,18 +83,18 @@ class BackChannel:
         context.protocol.response_empty(200, UNCACHED)
 
     async def _token(self, context: RequestContext) -> LogoutToken:
-        """Raises `TalkError` or `LogoutTokenError`."""
+        """Read and verify the logout token of the request. Raises `ProviderError` or `LogoutTokenError`."""
         body = await read_body(context.scope, context.protocol, self._largest)
         form = kind_of(context.scope) == URLENCODED
-        given = parse_qs(body.decode("ascii", "replace")).get("logout_token", []) if form else []
-        if len(given) != 1:
+        tokens = parse_qs(body.decode("ascii", "replace")).get("logout_token", []) if form else []
+        if len(tokens) != 1:
             raise LogoutTokenError("the form has no logout_token")
         addresses = await self._profiles.addresses()
         assert addresses.keys is not None  # noqa: S101 (an issuer has them)
-        claims = await signed_claims(self._provider, addresses.keys, given[0], REQUIRED)
+        claims = await signed_claims(self._provider, addresses.keys, tokens[0], REQUIRED)
         if claims["exp"] - claims["iat"] > LONGEST_LIFE:
             raise LogoutTokenError("it holds for too long")
-        return read_logout_token(jwt.get_unverified_header(given[0]), claims)
+        return read_logout_token(jwt.get_unverified_header(tokens[0]), claims)
 
 
 def _refuse(context: RequestContext, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What an OpenID Connect issuer publishes about itself: its addresses and its keys (OpenID Connect Discovery 1.0)."""
+"""Read the addresses and keys that an OpenID Connect issuer publishes (OpenID Connect Discovery 1.0)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from rowcall.service.identity.key_set import KeySet
 from rowcall.service.log.entry import one_line
 
 FRESH = 3600.0
-"""Seconds after which the document is read again."""
+"""Seconds after which the discovery document is read again."""
 BETWEEN_FAILURES = 5.0
-"""Seconds for which a document that could not be read is not asked for again."""
+"""Seconds after a failure in which the discovery document is not requested again."""
 KEYS_FRESH, KEYS_LONGEST = 600.0, 86_400.0
+"""Seconds after which keys are read again, and after which old keys are no longer used."""
 BETWEEN_KEYS = 1.0
-"""The tokens come from the issuer himself: no stranger can make us ask for keys he has made up."""
+"""Fewest seconds between two requests for keys. It can be short: tokens come from the issuer directly, so a third party
+cannot cause requests with invented key ids."""
 CLOCK_SKEW = 120.0
+"""Seconds by which the clocks of issuer and service may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a provider is asked what. None: it has no such place."""
+    """The URLs of a provider by purpose; None if it has no such endpoint."""
 
     authorize: str | None
     token: str
@@ -38,9 +41,9 @@ class Addresses:
     logout: str | None
     revoke: str | None
     basic: bool = False
-    """The secret goes into a header and not into the form."""
+    """Whether the client secret is sent in a header instead of the form."""
     tells_issuer: bool = False
-    """It says with every code who has issued it (RFC 9207)."""
+    """Whether the provider sends its identifier with every code (RFC 9207)."""
     keys: KeySet | None = None
 
 
@@ -57,7 +60,7 @@ class Issuers:
         self._keys: tuple[str, KeySet] | None = None
 
     async def addresses(self) -> Addresses:
-        """Raises `TalkError`: the issuer does not say, and has not said before."""
+        """Return the addresses. Raises `ProviderError` if the issuer cannot be reached and was never read before."""
         provider = self._provider
         if provider.issuer is None:
             return Addresses(
@@ -76,6 +79,7 @@ class Issuers:
         return self._known
 
     async def _read(self, issuer: str) -> None:
+        """Read the discovery document; on failure, keep the previous addresses and record the error."""
         try:
             self._known = await self._published(issuer)
             self._read_at = time.monotonic()
@@ -84,18 +88,19 @@ class Issuers:
             self._failure = time.monotonic(), error
 
     async def _published(self, issuer: str) -> Addresses:
+        """Request and check the discovery document. Raises `ProviderError`."""
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            told = orjson.loads(await self._talker.question(url))
+            document = orjson.loads(await self._talker.question(url))
         except orjson.JSONDecodeError:
-            told = None
-        if not isinstance(told, dict):
+            document = None
+        if not isinstance(document, dict):
             raise ProviderError(f"{url} is no JSON object")
-        if told.get("issuer") != issuer:
-            # Whoever speaks for another could have codes and tokens sent to himself (RFC 9700, 4.4).
+        if document.get("issuer") != issuer:
+            # A document for another issuer could direct codes and tokens to an attacker (RFC 9700, 4.4).
             raise ProviderError(f"{url} is that of another issuer; Issuer has to be written as the document writes it")
         provider = self._provider
-        given = {
+        configured = {
             "authorization_endpoint": provider.auth_url,
             "token_endpoint": provider.token_url,
             "userinfo_endpoint": provider.info_url,
@@ -103,33 +108,36 @@ class Issuers:
             "revocation_endpoint": provider.revoke_url,
             "jwks_uri": None,
         }
-        found = {name: url or _text(told.get(name)) for name, url in given.items()}
+        urls = {name: url or _text(document.get(name)) for name, url in configured.items()}
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if found[name] is None:
+            if urls[name] is None:
                 raise ProviderError(f"{url} names no {name}")
-        for name, address in found.items():
+        for name, address in urls.items():
             _check(url, name, address)
-        methods = told.get("token_endpoint_auth_methods_supported")
+        methods = document.get("token_endpoint_auth_methods_supported")
         return Addresses(
-            authorize=found["authorization_endpoint"],
-            token=found["token_endpoint"] or "",
-            info=found["userinfo_endpoint"],
-            logout=found["end_session_endpoint"],
-            revoke=found["revocation_endpoint"],
+            authorize=urls["authorization_endpoint"],
+            token=urls["token_endpoint"] or "",
+            info=urls["userinfo_endpoint"],
+            logout=urls["end_session_endpoint"],
+            revoke=urls["revocation_endpoint"],
             basic="client_secret_post" not in (methods if isinstance(methods, list) else ()),
-            tells_issuer=told.get("authorization_response_iss_parameter_supported") is True,
-            keys=self._key_set(found["jwks_uri"] or ""),
+            tells_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+            keys=self._key_set(urls["jwks_uri"] or ""),
         )
 
     def _key_set(self, url: str) -> KeySet:
-        """The keys stay when the document is read again and names the same address."""
+        """Return the key set of this URL. Known keys stay if the document is read again and names the same URL."""
         if self._keys is None or self._keys[0] != url:
             self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._talker.question, BETWEEN_KEYS)
         return self._keys[1]
 
 
 def _check(url: str, name: str, address: str | None) -> None:
-    """Browsers are sent there by a script of ours: `javascript:` would run in our pages."""
+    """Raises `ProviderError` for an address that is no http(s) URL.
+
+    A script of this service sends browsers to these addresses; `javascript:` would run in its pages.
+    """
     if address is None:
         return
     try:
@@ -145,12 +153,12 @@ def _text(value: object) -> str | None:
 async def verified(
     provider: Provider, keys: KeySet, token: object, nonce: str | None, access_token: str | None
 ) -> dict[str, Any]:
-    """The claims of an ID token.
+    """Verify an ID token and return its claims.
 
-    nonce: None where none was sent.
+    nonce: None if none was sent.
 
     Raises:
-        TalkError: it does not hold.
+        ProviderError: the token is not valid.
     """
     if not isinstance(token, str):
         raise ProviderError("there is no ID token in the answer; does Scope hold openid?")
@@ -171,12 +179,12 @@ async def signed_claims(
     required: list[str],
     fault_in: Callable[[Mapping[str, Any], str], str | None] = lambda _claims, _algorithm: None,
 ) -> dict[str, Any]:
-    """The claims of a token that the issuer has signed for this client, and that is not out of date.
+    """Verify that the issuer has signed a token for this client and that it has not expired; return its claims.
 
-    fault_in: what else is wrong with claims, and the algorithm of their signature; None: nothing.
+    fault_in: returns another fault for the claims and the signature algorithm, or None.
 
     Raises:
-        TalkError: it does not hold.
+        ProviderError: the token is not valid.
     """
     fault = "no key of the issuer verifies it"
     for key, algorithms in await keys.candidates(token):
@@ -195,8 +203,8 @@ async def signed_claims(
         except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             fault = one_line(str(error)[:200]) or type(error).__name__
             continue
-        found = fault_in(claims, algorithms[0])
-        if found is None:
+        claims_fault = fault_in(claims, algorithms[0])
+        if claims_fault is None:
             return claims
-        fault = found
+        fault = claims_fault
     raise ProviderError(fault)

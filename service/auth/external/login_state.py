@@ -1,8 +1,8 @@
-"""Attempts to sign in: what the page begins and a code has to bring back, good for every worker and for one use.
+"""Login states: what a sign-in at a provider begins with, and what the code must match. All workers accept it, once.
 
-What belongs to an attempt (its state, the nonce, the verifier of PKCE) travels in a cookie that only the service can
-read, so nothing is kept for whoever begins and never comes back. The cookie is bound to the browser, the state to the
-cookie; that an attempt is used once is told by whoever tells it of refresh tokens, for all workers and hosts.
+A login state (state, nonce, PKCE verifier) travels in a sealed cookie, so the service stores nothing for sign-ins that
+are never completed. The cookie is bound to the browser and the state to the cookie. The store of used refresh tokens
+ensures, for all workers and hosts, that a login state is used once.
 """
 
 from __future__ import annotations
@@ -27,27 +27,32 @@ from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
 
 VALID = 900.0
-"""Seconds from the page to the code: somebody may have to find a second factor first."""
+"""Seconds from the page to the code. The user may need time for a second factor."""
 MOST = 6
-"""Attempts that a browser may have open; the oldest make room."""
+"""Most login states that a browser may have open; the oldest are removed."""
 PREFIX = "rowcall.signin."
+"""Prefix of the cookies' names."""
 _HOST = "__Host-"
-"""Keeps other hosts of the domain from setting the cookie (RFC 6265bis, 4.1.3.2); only over https."""
+"""Prevents other hosts of the domain from setting the cookie (RFC 6265bis, 4.1.3.2); only over https."""
 _NAME = re.compile(rf"(?:^|[; ])((?:{_HOST})?{re.escape(PREFIX)}[A-Za-z0-9_-]+)=")
 _STATE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class LoginState(NamedTuple):
+    """The state of one sign-in that has begun."""
+
     provider: str
     state: str
     redirect_uri: str
     verifier: str | None
     nonce: str | None
     user: str | None
-    """Who was signed in when it began, as a digest."""
+    """Digest of the user who was signed in when the sign-in began."""
 
 
 class LoginStates:
+    """Creates, finds and uses login states."""
+
     def __init__(self, keys: Keys, sessions: Sessions, single_use: RefreshTokenUse) -> None:
         self._keys = keys
         self._sessions = sessions
@@ -57,8 +62,8 @@ class LoginStates:
     def begin(
         self, scope: Any, provider: Provider, redirect_uri: str, user: User | None
     ) -> tuple[LoginState, list[str]]:
-        """The attempt and the Set-Cookie headers that go with it. Raises `NoKeyError`."""
-        attempt = LoginState(
+        """Return a new login state and its Set-Cookie headers. Raises `NoKeyError`."""
+        login_state = LoginState(
             provider.key,
             secrets.token_urlsafe(32),
             redirect_uri,
@@ -66,22 +71,24 @@ class LoginStates:
             secrets.token_urlsafe(32) if provider.issuer else None,
             digest_of(user),
         )
-        sealed = self._protector.seal(orjson.dumps([*attempt, time.time() + VALID]))
+        sealed = self._protector.seal(orjson.dumps([*login_state, time.time() + VALID]))
         secure = self._sessions.is_secure(scope)
-        value = f"{_cookie(attempt.state, secure=secure)}={sealed}; max-age={int(VALID)}{_attributes(secure=secure)}"
+        value = (
+            f"{_cookie(login_state.state, secure=secure)}={sealed}; max-age={int(VALID)}{_attributes(secure=secure)}"
+        )
         surplus = self._open(scope)[: 1 - MOST]
-        return attempt, [*(self._ended(name) for name in surplus), value]
+        return login_state, [*(self._ended(name) for name in surplus), value]
 
     def has(self, scope: Any, state: object) -> bool:
-        """The sign-in with this state was begun in this browser, and not ended."""
+        """Return whether the sign-in with this state began in this browser and has not been completed."""
         name = _cookie(state, secure=self._sessions.is_secure(scope)) if isinstance(state, str) else ""
         return name in self._open(scope)
 
     async def find(self, scope: Any, provider: Provider, state: object) -> tuple[LoginState, str]:
-        """The attempt with this state, and the Set-Cookie header that ends it.
+        """Return the login state with this state, and the Set-Cookie header that removes it.
 
         Raises:
-            Problem: 400, there is none, or it has expired.
+            Problem: 400, it does not exist or has expired.
         """
         if not isinstance(state, str) or not _STATE.fullmatch(state):
             raise _refusal("the state of a sign-in that has begun on this page is missing")
@@ -94,23 +101,25 @@ class LoginStates:
         except SealError:
             raise _refusal("the cookie of this sign-in does not hold") from None
         *members, expires = content
-        attempt = LoginState(*members)
-        if not hmac.compare_digest(attempt.state, state) or attempt.provider != provider.key:
+        login_state = LoginState(*members)
+        if not hmac.compare_digest(login_state.state, state) or login_state.provider != provider.key:
             raise _refusal("the state belongs to another sign-in")
         if time.time() >= expires:
             raise _refusal("this sign-in was begun too long ago")
-        return attempt, self._ended(name)
+        return login_state, self._ended(name)
 
     async def use(self, attempt: LoginState) -> None:
-        """To be called when the provider has taken the code: what strangers make up is not written down.
+        """Mark a login state as used. To be called after the provider has accepted the code, so that invented states
+        are not recorded.
 
         Raises:
-            Problem: 400, it has been used before; 503 where that cannot be told.
+            Problem: 400, it was used before; 503 if this cannot be determined.
         """
         if not await self._single_use.is_first(Mark(hashlib.sha256(attempt.state.encode()).hexdigest(), 0), VALID):
             raise _refusal("this sign-in has been used before")
 
     async def _opened(self, sealed: str) -> list[Any]:
+        """Return the content of a sealed cookie; read the key ring again if its key is unknown. Raises `SealError`."""
         try:
             content: list[Any] = orjson.loads(self._protector.open(sealed))
         except UnknownKeyError:
@@ -119,7 +128,7 @@ class LoginStates:
         return content
 
     def _open(self, scope: Any) -> list[str]:
-        """Names of the cookies of attempts; browsers send the oldest first (RFC 6265, 5.4)."""
+        """Return the names of the login state cookies; browsers send the oldest first (RFC 6265, 5.4)."""
         return _NAME.findall(cookie_header(scope.headers)) if "cookie" in scope.headers else []
 
     def _ended(self, name: str) -> str:
@@ -127,12 +136,12 @@ class LoginStates:
 
 
 def digest_of(user: User | None) -> str | None:
-    """Who somebody is, without saying it."""
+    """Return a digest that identifies the user without revealing the identity."""
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
 def _cookie(state: str, *, secure: bool) -> str:
-    """Several tabs may be signing in."""
+    """Return the cookie's name, which depends on the state, because several tabs may sign in at the same time."""
     return f"{_HOST if secure else ''}{PREFIX}{hashlib.sha256(state.encode()).hexdigest()[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""From a code to a profile: the code becomes tokens, the tokens tell who it is (external-sign-in-5)."""
+"""Exchange a code for tokens, and read the user's profile with them (external-sign-in-5)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from rowcall.service.auth.external.issuers import Addresses, Issuers, verified
 from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 
 _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr", "auth_time", "jti"})
+"""Claims of an ID token that are not part of the profile."""
 
 
 class Profile(NamedTuple):
+    """A user as the provider describes them."""
+
     email: str
     name: str | None
     info: str
-    """What the provider says, as JSON."""
+    """The provider's claims about the user, as JSON."""
     refresh: str | None
     identity: str | None
     """The ID token."""
@@ -28,7 +31,7 @@ class Profile(NamedTuple):
 
 
 class Profiles:
-    """Of one provider."""
+    """Reads the profiles of one provider."""
 
     def __init__(self, provider: Provider, talker: ProviderClient) -> None:
         self._provider = provider
@@ -36,16 +39,18 @@ class Profiles:
         self._issuers = Issuers(provider, talker)
 
     async def addresses(self) -> Addresses:
-        """Raises `TalkError`."""
+        """Return the addresses of the provider. Raises `ProviderError`."""
         return await self._issuers.addresses()
 
     async def by_code(
         self, code: str, redirect_uri: str, verifier: str | None, nonce: str | None, said_issuer: object
     ) -> Profile:
-        """said_issuer: what came back beside the code (RFC 9207); None: nothing.
+        """Return the profile for an authorization code.
+
+        said_issuer: the `iss` parameter beside the code (RFC 9207), or None.
 
         Raises:
-            TalkError: there is no profile.
+            ProviderError: there is no profile.
         """
         addresses = await self.addresses()
         issuer = self._provider.issuer
@@ -58,33 +63,37 @@ class Profiles:
         return await self._profile(addresses, await self._tokens(addresses, fields), nonce)
 
     async def by_refresh_token(self, token: str, identity: str | None, subject: str | None) -> Profile:
-        """identity, subject: of the sign-in; another person's are not taken.
+        """Return the profile for a refresh token of the provider.
+
+        identity, subject: of the sign-in; a profile of another subject is refused.
 
         Raises:
-            RefusedByProviderError: the token is good for nothing any more.
-            TalkError: there is no profile.
+            RefusedByProviderError: the token is no longer valid.
+            ProviderError: there is no profile.
         """
         addresses = await self.addresses()
         fields = {"grant_type": "refresh_token", "refresh_token": token, **self._who_asks(addresses)}
         tokens = await self._tokens(addresses, fields)
-        found = await self._profile(addresses, tokens, None, again=True)
-        if self._provider.issuer is not None and found.subject not in (None, subject):
+        profile = await self._profile(addresses, tokens, None, again=True)
+        if self._provider.issuer is not None and profile.subject not in (None, subject):
             raise ProviderError("the refreshed tokens are somebody else's")
-        return found._replace(
-            refresh=found.refresh or token,
-            identity=found.identity or identity,
+        return profile._replace(
+            refresh=profile.refresh or token,
+            identity=profile.identity or identity,
             subject=subject,
-            info=found.info if identity is None else _with_session(found.info, identity),
+            info=profile.info if identity is None else _with_session(profile.info, identity),
         )
 
     async def revoke(self, token: str) -> None:
-        """Raises `TalkError`: it may still hold."""
+        """Revoke a refresh token at the provider, if it has an endpoint for it. Raises `ProviderError`; the token may
+        remain valid."""
         addresses = await self.addresses()
         if addresses.revoke is not None:
             fields = {"token": token, "token_type_hint": "refresh_token", **self._who_asks(addresses)}
             await self._talker.form(addresses.revoke, fields, self._basic(addresses))
 
     def _who_asks(self, addresses: Addresses) -> dict[str, str]:
+        """Return the client's credentials for the form."""
         provider = self._provider
         if not provider.client_secret:
             return {"client_id": provider.client_id}
@@ -105,24 +114,28 @@ class Profiles:
     async def _profile(
         self, addresses: Addresses, tokens: Mapping[str, Any], nonce: str | None, *, again: bool = False
     ) -> Profile:
-        """again: an issuer need not send another ID token (OpenID Connect Core, 12.2)."""
+        """Return the profile from the ID token and the user info.
+
+        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2).
+        """
         provider = self._provider
         access: str = tokens["access_token"]
         claims: dict[str, Any] = {}
         if addresses.keys is not None and (not again or "id_token" in tokens):
             claims = await verified(provider, addresses.keys, tokens.get("id_token"), nonce, access)
-        told, text = await self._told(addresses.info, access)
-        subject = claims.get("sub") or told.get("sub")
+        user_info, text = await self._told(addresses.info, access)
+        subject = claims.get("sub") or user_info.get("sub")
         if provider.issuer is not None:
-            if "sub" in told and told["sub"] != subject:
+            if "sub" in user_info and user_info["sub"] != subject:
                 raise ProviderError("the profile is about somebody else than the ID token")
-            if "sub" not in told and addresses.info is not None and provider.info_url is None:
-                # It could be anybody's (OpenID Connect Core, 5.3.2). An InfoUrl of the operator's may be of any kind.
+            if "sub" not in user_info and addresses.info is not None and provider.info_url is None:
+                # The profile could be of any user (OpenID Connect Core, 5.3.2). An InfoUrl set by the operator may be
+                # of any kind.
                 raise ProviderError("the profile does not say whom it is about")
-            told = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **told}
-            text = orjson.dumps(told).decode()
-        email = email_of(told)
-        if email and str(told.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
+            user_info = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **user_info}
+            text = orjson.dumps(user_info).decode()
+        email = email_of(user_info)
+        if email and str(user_info.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
             raise ProviderError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
         email = email or await self._email(access)
         if email is None:
@@ -130,7 +143,7 @@ class Profiles:
         refresh, identity = tokens.get("refresh_token"), tokens.get("id_token")
         return Profile(
             email,
-            name_of(told),
+            name_of(user_info),
             text,
             refresh if isinstance(refresh, str) else None,
             identity if isinstance(identity, str) else None,
@@ -138,16 +151,17 @@ class Profiles:
         )
 
     async def _told(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
+        """Request the user info; return it as a dictionary and as text."""
         if url is None:
             return {}, "{}"
         body = await self._talker.question(url, access)
         try:
-            told = orjson.loads(body)
+            user_info = orjson.loads(body)
         except orjson.JSONDecodeError:
-            told = None
-        if not isinstance(told, dict):
+            user_info = None
+        if not isinstance(user_info, dict):
             raise ProviderError(f"{url} answered no JSON object")
-        return told, body.decode()
+        return user_info, body.decode()
 
     async def _email(self, access: str) -> str | None:
         url = self._provider.email_url
@@ -160,8 +174,10 @@ class Profiles:
 
 
 def _with_session(info: str, identity: str) -> str:
-    """What is told of a user, with the id of his session there, which may stand only in the first ID token. It has been
-    verified, and sealed since."""
-    told = orjson.loads(info)
+    """Add the session id (`sid`) of the ID token to the profile. Only the first ID token may contain it.
+
+    The ID token was verified at the sign-in and has been sealed since.
+    """
+    user_info = orjson.loads(info)
     session = jwt.decode(identity, options={"verify_signature": False}).get("sid")
-    return info if session is None or "sid" in told else orjson.dumps({**told, "sid": session}).decode()
+    return info if session is None or "sid" in user_info else orjson.dumps({**user_info, "sid": session}).decode()

@@ -1,4 +1,4 @@
-"""Requests to a provider: forms to its token address, questions about the user. No redirect is followed."""
+"""Requests to a provider: forms to its token endpoint, requests for user info. Redirects are not followed."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from rowcall.service.http_client.messages import Headers, OutgoingRequest
 from rowcall.service.log.entry import one_line
 
 WITHIN = 10.0
-"""Seconds for one request."""
+"""Timeout of one request in seconds."""
 LARGEST = 1_048_576
-"""Bytes of an answer."""
+"""Most bytes of a response."""
 MOST = 64
-"""Requests of a worker at the same time. Strangers can cause them, and a provider that is flooded by us blocks us."""
+"""Most simultaneous requests of a worker. Anonymous callers can cause them, and a provider may block a client that
+floods it."""
 
 _ALWAYS: Headers = [("Accept", "application/json"), ("User-Agent", "rowcall")]
 
 
 class ProviderError(Exception):
-    """A provider cannot be talked to, or says what cannot be taken. The text is for the log and names no secret."""
+    """A provider cannot be reached or its response cannot be used. The text is for the log and contains no secret."""
 
 
 class RefusedByProviderError(ProviderError):
-    """The code or the token does not hold (RFC 6749, 5.2). What is wrong with the client, or for now, is none of it."""
+    """The provider refuses the code or the token (RFC 6749, 5.2). Not for mistakes of the client or temporary
+    errors."""
 
 
 _NOT_ABOUT_THE_GRANT = frozenset(
@@ -54,7 +56,7 @@ _NOT_ABOUT_THE_GRANT = frozenset(
 
 
 class ProviderClient:
-    """One for each worker. To be made in the running event loop."""
+    """HTTP client for providers, one for each worker. To be created in the running event loop."""
 
     def __init__(self, options: ClientOptions) -> None:
         self._client = Client(replace(options, follow=0))
@@ -64,11 +66,12 @@ class ProviderClient:
         self._client.close()
 
     async def form(self, url: str, fields: Mapping[str, str], basic: tuple[str, str] | None = None) -> Any:
-        """What POST of a form answers, as JSON. basic: client id and secret, where they go into a header.
+        """Send a form by POST and return the JSON of the response. basic: client id and secret, if they are sent in a
+        header.
 
         Raises:
-            RefusedByProviderError: it does not take the code or the token of the form.
-            TalkError: it does not answer, or neither with 2xx nor with that.
+            RefusedByProviderError: the provider does not accept the code or the token of the form.
+            ProviderError: there is no response, or one with another error.
         """
         headers = [*_ALWAYS, ("Content-Type", "application/x-www-form-urlencoded")]
         if basic is not None:
@@ -76,18 +79,18 @@ class ProviderClient:
             headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
         status, body = await self._ask("POST", url, headers, urlencode(fields).encode())
         content = _json(body)
-        word = content.get("error") if isinstance(content, dict) else None
+        error_code = content.get("error") if isinstance(content, dict) else None
         success = 200 <= status < 300
-        if success and not word:
+        if success and not error_code:
             return content
-        said = f"{url} answered {status}{_shown(word)}"
-        raise RefusedByProviderError(said) if _is_refusal(status, word) else ProviderError(said)
+        message = f"{url} answered {status}{_shown(error_code)}"
+        raise RefusedByProviderError(message) if _is_refusal(status, error_code) else ProviderError(message)
 
     async def question(self, url: str, token: str | None = None) -> bytes:
-        """What GET answers. token: goes along as a bearer token.
+        """Return the body of the response to GET. token: sent as a bearer token.
 
         Raises:
-            TalkError: it does not answer, or not with 2xx.
+            ProviderError: there is no response, or its status is not 2xx.
         """
         headers = _ALWAYS if token is None else [*_ALWAYS, ("Authorization", f"Bearer {token}")]
         status, body = await self._ask("GET", url, headers, None)
@@ -96,14 +99,15 @@ class ProviderClient:
         return body
 
     async def _ask(self, method: str, url: str, headers: Headers, body: bytes | None) -> tuple[int, bytes]:
+        """Send a request and return status and body. Raises `ProviderError`, or `Problem` 503 above `MOST` requests."""
         if self._asking >= MOST:
             raise unavailable("too many sign-ins are waiting for their provider")
         self._asking += 1
         try:
             request = OutgoingRequest(method, read_address(url), headers, body)
             async with asyncio.timeout(WITHIN):
-                answer = await self._client.send(request, named=True)
-                return answer.status, await answer.read(LARGEST)
+                response = await self._client.send(request, named=True)
+                return response.status, await response.read(LARGEST)
         except TimeoutError:
             raise ProviderError(f"{url} has not answered within {WITHIN:g} s") from None
         except (OutboundError, RefusedError, BadUrlError) as error:
@@ -120,8 +124,12 @@ def _json(body: bytes) -> Any:
 
 
 def _is_refusal(status: int, word: object) -> bool:
-    """Known by its word where there is a standard one: providers send it with 200, 400, 401 or 403. A status alone says
-    it where it is that of RFC 6749, 5.2: one who is asked too often (429) may renew a sign-in a moment later."""
+    """Return whether a response refuses the code or the token.
+
+    If the response has a standard error code, that decides: providers send it with 200, 400, 401 or 403. Without one,
+    only the status of RFC 6749, 5.2 counts: a client with too many requests (429) may refresh successfully a moment
+    later.
+    """
     if word == "invalid_grant":
         return status < 500
     about_the_client = isinstance(word, str) and word in _NOT_ABOUT_THE_GRANT
@@ -129,5 +137,5 @@ def _is_refusal(status: int, word: object) -> bool:
 
 
 def _shown(word: object) -> str:
-    """The word of RFC 6749, 5.2; what stands beside it may hold anything."""
+    """Return the error code of RFC 6749, 5.2 for the log. Other members may contain anything and are not logged."""
     return f": {one_line(word[:100])}" if isinstance(word, str) else ""

@@ -1,4 +1,4 @@
-"""After a sign-in through others: the provider is asked again, or told of the end (RP-Initiated Logout)."""
+"""After a sign-in at a provider: refresh the profile there, and end the session there (RP-Initiated Logout)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("rowcall")
 
 
 class RefreshAndLogout:
-    """One provider in one worker."""
+    """Refresh and sign-out for one provider in one worker."""
 
     def __init__(
         self,
@@ -52,20 +52,20 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """The provider is asked again who it is, and the operator's command what he may do."""
+        """Read the profile from the provider again, and sign in with the row of the operator's command for it."""
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)
-        kept = await self._kept.read(scope)
-        if user is None or kept is None or kept.refresh is None or kept.user != digest_of(user):
+        stored = await self._kept.read(scope)
+        if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
             raise unauthorized(self._challenge, "no token of the provider belongs to this session")
-        token, identity, subject = kept.refresh, kept.identity, kept.subject
+        token, identity, subject = stored.refresh, stored.identity, stored.subject
 
-        async def ask() -> Profile:
+        async def refresh_profile() -> Profile:
             return await self._profiles.by_refresh_token(token, identity, subject)
 
         try:
-            profile = await self._shared.once(token, ask)
+            profile = await self._shared.once(token, refresh_profile)
             await self._outcome.reach(context, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))
@@ -76,12 +76,13 @@ class RefreshAndLogout:
             self._outcome.fail(context, error, [])
 
     async def leave(self, context: RequestContext) -> None:
-        """Ends the session here, the tokens at the provider, and leads the browser to where it ends the one there."""
+        """End the session here, revoke the tokens at the provider, and redirect the browser to its end-session
+        endpoint."""
         scope = context.scope
         self._outcome.refuse_foreign(scope)
-        kept = await self._kept.read(scope)
-        location = await self._told_goodbye(kept, self._outcome.origin(scope) + self._options.return_to)
-        cookies = self._kept.forget(scope) if kept is not None else []
+        stored = await self._kept.read(scope)
+        location = await self._told_goodbye(stored, self._outcome.origin(scope) + self._options.return_to)
+        cookies = self._kept.forget(scope) if stored is not None else []
         scheme = self._sessions.scheme_of(scope)
         if isinstance(scheme, CookieScheme):
             secure = self._sessions.secures(scheme, scope)
@@ -94,7 +95,11 @@ class RefreshAndLogout:
             context.protocol.response_empty(303, [("location", location), *headers])
 
     async def _told_goodbye(self, kept: StoredToken | None, home: str) -> str:
-        """Where the browser goes next. A provider that does not answer keeps nobody signed in here."""
+        """Revoke the refresh token and return the URL to which the browser goes next.
+
+        If the provider does not respond, this is the page of this service, and the user is signed out here
+        nevertheless.
+        """
         try:
             addresses = await self._profiles.addresses()
             if kept is not None and kept.refresh is not None:
@@ -104,6 +109,6 @@ class RefreshAndLogout:
             return home
         if addresses.logout is None:
             return home
-        asked = {"client_id": self._provider.client_id, "post_logout_redirect_uri": home}
+        query = {"client_id": self._provider.client_id, "post_logout_redirect_uri": home}
         hint = {"id_token_hint": kept.identity} if kept is not None and kept.identity is not None else {}
-        return with_query(addresses.logout, {**hint, **asked})
+        return with_query(addresses.logout, {**hint, **query})

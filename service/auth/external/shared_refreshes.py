@@ -1,8 +1,8 @@
-"""Tabs of one browser that renew a sign-in at once: the provider is asked for one of them, and all get what it says.
+"""Share one refresh at the provider between the tabs of a browser that refresh at the same time.
 
-A provider that gives a new refresh token each time takes the old one back, and may end the sign-in of whoever brings it
-once more (RFC 9700, 4.14.2). The tab that came second would be refused, and take the new tokens out of the browser. So
-what a token was exchanged for is kept for a moment, sealed, where all workers of the host see it.
+A provider with rotating refresh tokens invalidates the old one, and may end the sign-in if it is used again (RFC 9700,
+4.14.2). Without sharing, the second tab would be refused and would remove the new tokens from the browser. So the
+result for a token is stored for a short time, sealed, where all workers of the host see it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ from rowcall.service.shared_state.environment import Environment, Transaction
 from rowcall.service.shared_state.host_state import HostState
 
 KEPT_FOR = 30.0
-"""Seconds: tabs that a timer wakes ask at nearly the same time, and a slow one has sent its cookie before."""
+"""Seconds for which a result is stored. Tabs with a timer refresh at nearly the same time, and a slow tab may have sent
+the old cookie."""
 ASKED_WITHIN = 60.0
-"""Seconds after which whoever asks is thought to be gone."""
+"""Seconds after which a worker that began a refresh is considered gone."""
 BETWEEN_LOOKS = 0.05
+"""Seconds between two checks for the result of another worker."""
 SIZE = 4_194_304
-"""Bytes of all of them."""
+"""Bytes of the environment with all results."""
 LARGEST = 65_536
-"""Characters of one that is kept."""
+"""Most characters of a sealed result that is stored."""
 SWEEP_AT = 500
+"""Entries from which expired ones are deleted."""
 
 
 class SharedRefreshes:
-    """Of one provider, in one worker."""
+    """Shared refreshes of one provider in one worker."""
 
     def __init__(self, host: HostState, keys: Keys, provider: str) -> None:
         self._host = host
@@ -44,20 +47,21 @@ class SharedRefreshes:
         self._background = Background()
 
     async def once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
-        """What `ask` gives, or has given a moment ago for this refresh token. Raises what it raises."""
+        """Return the profile of `ask`, or the recent result for this refresh token. Raises what `ask` raises."""
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
-            if (known := self._known(key)) is not None:
-                return known
+            if (stored := self._known(key)) is not None:
+                return stored
             await asyncio.sleep(BETWEEN_LOOKS)
-        answer: asyncio.Future[Profile] = asyncio.get_running_loop().create_future()
-        self._background.start(self._context(key, token, ask, answer))
-        return await answer
+        result: asyncio.Future[Profile] = asyncio.get_running_loop().create_future()
+        self._background.start(self._context(key, token, ask, result))
+        return await result
 
     async def _context(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
-        """Goes on when the tab is closed: the provider may have taken the token by then."""
+        """Run the refresh and store its result. It continues if the tab is closed, because the provider may have used
+        the token."""
         try:
             profile = await ask()
         except Exception as error:
@@ -65,18 +69,18 @@ class SharedRefreshes:
             if not answer.done():
                 answer.set_exception(error)
             return
-        # One that stays the same may be brought by anybody at any time.
+        # A refresh token that stays the same can be used at any time, so its result is not shared.
         self._keep(key, None if profile.refresh == token else profile)
         if not answer.done():
             answer.set_result(profile)
 
     def _is_mine(self, key: bytes) -> bool:
-        """Nobody has asked, or is asking: whoever finds it so is the one who does."""
+        """Acquire the right to refresh; False if another refresh is in progress or its result is stored."""
         now = time.time()
         try:
             with self._environment.write() as transaction:
-                found = transaction.get(key)
-                if found is not None and now < orjson.loads(found)[0]:
+                entry = transaction.get(key)
+                if entry is not None and now < orjson.loads(entry)[0]:
                     return False
                 if transaction.stat()["entries"] >= SWEEP_AT:
                     _sweep(transaction, now)
@@ -86,16 +90,16 @@ class SharedRefreshes:
         return True
 
     def _known(self, key: bytes) -> Profile | None:
-        """None: there is no answer, or not yet."""
-        found = self._environment.get(key)
-        sealed = None if found is None else orjson.loads(found)[1]
+        """Return the stored result, or None if there is none (yet)."""
+        entry = self._environment.get(key)
+        sealed = None if entry is None else orjson.loads(entry)[1]
         try:
             return None if sealed is None else Profile(*orjson.loads(self._protector.open(sealed)))
         except SealError:
             return None
 
     def _keep(self, key: bytes, profile: Profile | None) -> None:
-        """None: whoever waits asks for himself."""
+        """Store a result. With None, the entry is deleted, and a waiting request refreshes itself."""
         sealed = None if profile is None else self._protector.seal(orjson.dumps([*profile]))
         try:
             with self._environment.write() as transaction:
@@ -113,6 +117,6 @@ class SharedRefreshes:
 
 def _sweep(transaction: Transaction, now: float) -> None:
     with transaction.cursor() as cursor:
-        old = [key for key, value in cursor if orjson.loads(value)[0] <= now]
-    for key in old:
+        expired = [key for key, value in cursor if orjson.loads(value)[0] <= now]
+    for key in expired:
         transaction.delete(key)

@@ -1,8 +1,8 @@
-"""The paths of each provider: its page, the code that comes back, refresh and sign-out (external-sign-in-2 to
+"""The endpoints of each provider: its page, the OAuth callback, refresh and sign-out (external-sign-in-2 to
 external-sign-in-10).
 
-GET shows the page, at the start and when the provider leads back. The page's script sends the code by POST; the
-service makes a profile of it, asks the operator's command who that is, and signs that user in.
+GET shows the page, at the start and as OAuth callback. The script of the page sends the code by POST. The service reads
+the profile, passes it to the operator's command, and signs in the user of the command's row.
 """
 
 from __future__ import annotations
@@ -35,41 +35,45 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 _OF_PAGE: Headers = [
     ("content-type", "text/html"),
-    # The address of the page holds a code when the provider leads back.
+    # In an OAuth callback, the URL of the page contains a code.
     ("referrer-policy", "same-origin"),
     ("content-security-policy", "frame-ancestors 'none'"),
 ]
+"""Headers of the page."""
 
 Route = tuple[str, str, tuple[Step, ...]]
 
 
 def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Iterator[Route]:
-    """Method, path and steps of all. To be asked for in the running event loop."""
+    """Yield method, path and steps of all providers. To be called in the running event loop."""
     options = services.options.auth.external
     if options is None:
         return
     talker = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
     attempts = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
-    first = () if limited is None else (limited,)
+    limiting = () if limited is None else (limited,)
     for provider in options.providers:
         signing = _SignIn(options, provider, services, Profiles(provider, talker), attempts, keys, single_use)
         for method, path, step in signing.routes():
-            yield method, path, (_exactly(path), *first, step)
+            yield method, path, (_exactly(path), *limiting, step)
 
 
 def _exactly(path: str) -> Step:
-    """Routes are found in any case; what a provider leads back to is one address (external-sign-in-2)."""
+    """Return a step that raises 404 unless the path matches in case.
 
-    def look(context: RequestContext) -> None:
+    Routing ignores case, but a provider redirects to exactly one URL (external-sign-in-2).
+    """
+
+    def check_path(context: RequestContext) -> None:
         if context.scope.path != path:
             raise Problem(404, f"there is no endpoint at {context.scope.path[:200]}")
 
-    return look
+    return check_path
 
 
 class _SignIn:
-    """One provider in one worker."""
+    """The endpoints of one provider in one worker."""
 
     def __init__(
         self,
@@ -87,9 +91,9 @@ class _SignIn:
         self._largest = services.options.http.sign_in_body_limit
         self._profiles = profiles
         self._attempts = attempts
-        kept = StoredTokens(provider, keys, services.auth.sessions)
-        self._outcome = SignInResult(options, provider, services, kept)
-        self._afterwards = RefreshAndLogout(options, provider, services, profiles, self._outcome, kept, keys)
+        stored_tokens = StoredTokens(provider, keys, services.auth.sessions)
+        self._outcome = SignInResult(options, provider, services, stored_tokens)
+        self._afterwards = RefreshAndLogout(options, provider, services, profiles, self._outcome, stored_tokens, keys)
         self._back_channel = (
             BackChannel(options, provider, services, profiles, single_use) if provider.back_channel else None
         )
@@ -97,6 +101,7 @@ class _SignIn:
         self._script_path = f"{provider.path}/script.js" if "content-security-policy" in policies else None
 
     def routes(self) -> Iterator[tuple[str, str, Step]]:
+        """Yield method, path and step of each endpoint."""
         path = self._provider.path
         yield "GET", path, self.show
         yield "POST", path, self.finish
@@ -112,7 +117,7 @@ class _SignIn:
     # --- the page --------------------------------------------------------------------------------------------------
 
     async def show(self, context: RequestContext) -> None:
-        """Where the query says nothing of a way back, an attempt begins."""
+        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins."""
         query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
@@ -127,24 +132,30 @@ class _SignIn:
         context.protocol.response_bytes(200, headers, body)
 
     def script(self, context: RequestContext) -> None:
-        """Of the page, where a policy of the operator's lets no script stand in it."""
+        """Respond with the script of the page, for a configured content security policy that forbids inline scripts."""
         headers = [("content-type", "text/javascript; charset=utf-8"), ("cache-control", "no-cache")]
         context.protocol.response_bytes(200, headers, sign_in_script(self._options))
 
     async def _begun(self, context: RequestContext) -> tuple[str, str, list[str]]:
-        """Where the browser goes, the state, and cookies. Raises `TalkError`."""
+        """Begin a sign-in: return the provider's URL, the state, and Set-Cookie headers. Raises `ProviderError`."""
         addresses = await self._profiles.addresses()
         redirect_uri = self._outcome.origin(context.scope) + self._provider.sent_path
         user = await caller(context, self._identity)
-        attempt, cookies = self._attempts.begin(context.scope, self._provider, redirect_uri, user)
+        login_state, cookies = self._attempts.begin(context.scope, self._provider, redirect_uri, user)
         url = authorization_url(
-            self._provider, addresses.authorize, redirect_uri, attempt.state, attempt.verifier, attempt.nonce
+            self._provider,
+            addresses.authorize,
+            redirect_uri,
+            login_state.state,
+            login_state.verifier,
+            login_state.nonce,
         )
-        return url, attempt.state, cookies
+        return url, login_state.state, cookies
 
     # --- the code --------------------------------------------------------------------------------------------------
 
     async def finish(self, context: RequestContext) -> None:
+        """Exchange the code for a profile and sign the user in."""
         scope = context.scope
         ended: list[str] = []
         try:
@@ -152,16 +163,16 @@ class _SignIn:
             code, sent = _code_in(await read_body(scope, context.protocol, self._largest))
             user = await caller(context, self._identity)
             if user is not None and user.impersonates:
-                # Whoever acts as another links nobody's identity with the other's account.
+                # A user who impersonates another must not link identities with the other's account.
                 user = None
-            attempt, state = None, sent.get("state")
+            login_state, state = None, sent.get("state")
             if self._needs_state(scope) or self._attempts.has(scope, state):
-                attempt, cookie = await self._attempts.find(scope, self._provider, state)
+                login_state, cookie = await self._attempts.find(scope, self._provider, state)
                 ended = [cookie]
-                if attempt.user != digest_of(user):
-                    # Whoever began it did not ask for this user to be linked with anything.
+                if login_state.user != digest_of(user):
+                    # The sign-in began for another user, who has not agreed to link this identity with the present one.
                     user = None
-            profile = await self._profile(scope, code, attempt, sent.get("iss"))
+            profile = await self._profile(scope, code, login_state, sent.get("iss"))
             await self._outcome.reach(context, profile, user, self._analytics(scope), ended)
         except ProviderError as error:
             self._outcome.fail(context, error, ended)
@@ -170,7 +181,7 @@ class _SignIn:
             raise
 
     async def _profile(self, scope: Any, code: str, attempt: LoginState | None, issuer: object) -> Profile:
-        """Raises `TalkError` or `Problem`."""
+        """Return the profile for the code. Raises `ProviderError` or `Problem`."""
         if attempt is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
             return await self._profiles.by_code(code, redirect_uri, None, None, issuer)
@@ -179,19 +190,20 @@ class _SignIn:
         return profile
 
     def _needs_state(self, scope: Any) -> bool:
-        """A page of somebody else can make a browser send his code, and nothing but a browser."""
+        """Return whether the state is required. A page of an attacker can make a browser send the attacker's code, but
+        no other client."""
         headers = scope.headers
         by_browser = headers.get("origin") is not None or headers.get("sec-fetch-site") is not None
         return by_browser or self._options.requires_state or self._provider.issuer is not None
 
     def _analytics(self, scope: Any) -> str | None:
-        given = parse_qs(scope.query_string).get("analyticsData", [""])[0]
+        text = parse_qs(scope.query_string).get("analyticsData", [""])[0]
         address = self._identity.address(scope)
-        return with_address(given, self._options.ip_key, None if address is None else address.decode())
+        return with_address(text, self._options.ip_key, None if address is None else address.decode())
 
 
 def _code_in(body: bytes) -> tuple[str, Mapping[str, Any]]:
-    """The code, and all that came with it. Raises `TalkError`."""
+    """Return the code and all members of the request. Raises `ProviderError`."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""What a profile leads to: the operator's command says who it is, and its row signs in (external-sign-in-6,
+"""Turn a profile into a sign-in: the row of the operator's command identifies the user (external-sign-in-6,
 sign-in-23)."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNCACHED: Headers = [
 
 
 class SignInResult:
-    """Of one provider, for a sign-in and for its refresh."""
+    """The sign-in result of one provider, for sign-ins and refreshes."""
 
     def __init__(self, options: ExternalOptions, provider: Provider, services: Services, kept: StoredTokens) -> None:
         auth = services.options.auth
@@ -55,7 +55,7 @@ class SignInResult:
             self._refuse_foreign(scope)
 
     def origin(self, scope: Any) -> str:
-        """Scheme and host under which the provider knows this service."""
+        """Return scheme and host under which the provider knows this service."""
         if self._options.redirect_url is not None:
             return self._options.redirect_url
         client = self._client(scope)
@@ -64,11 +64,13 @@ class SignInResult:
     async def reach(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
-        """user: who is signed in already. cookies: Set-Cookie headers that go along.
+        """Sign in the user of the command's row, and send the response.
+
+        user: the user who is signed in already, or None. cookies: further Set-Cookie headers.
 
         Raises:
-            TalkError: the command fails.
-            Problem: it knows nobody, or refuses him.
+            ProviderError: the command failed.
+            Problem: the command finds no user or refuses the sign-in.
         """
         row, cells = await self._row(context, profile, user, analytics)
         if row.status != 200:
@@ -76,8 +78,8 @@ class SignInResult:
             return
         if self._provider.keeps_tokens:
             digest = digest_of(self._sessions.user(row.claims, "")) or ""
-            kept = StoredToken(digest, profile.refresh, profile.identity, profile.subject)
-            cookies = [*cookies, *self._kept.keep(context.scope, kept)]
+            stored = StoredToken(digest, profile.refresh, profile.identity, profile.subject)
+            cookies = [*cookies, *self._kept.keep(context.scope, stored)]
         body = None if row.body is None else (self._login.content_type, row.body.encode())
         if body is None and self._login.serialize:
             body = "application/json", f"[{row_json(cells, self._login, camel=self._camel)}]".encode()
@@ -86,7 +88,7 @@ class SignInResult:
     async def _row(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None
     ) -> tuple[LoginRow, list[Any]]:
-        """What the operator's command says. Raises `TalkError` where it fails, `Problem` where it knows nobody."""
+        """Run the operator's command. Raises `ProviderError` if it fails, `Problem` if it finds no user."""
         claims = None if user is None else user.json.decode()
         values = [self._provider.key, profile.email, profile.name, profile.info, analytics, claims]
         try:
@@ -118,7 +120,8 @@ class SignInResult:
             context.protocol.response_empty(row.status, headers)
 
     def fail(self, context: RequestContext, error: ProviderError, cookies: list[str]) -> None:
-        """The reason is for the log: a stranger may have caused it (external-sign-in-7)."""
+        """Respond 500 without a reason, which is only logged: an anonymous caller may have caused it
+        (external-sign-in-7)."""
         log.error("Error talking to %s: %s", self._provider.key, one_line(str(error)))
         headers = [("content-type", "text/plain"), *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         context.protocol.response_bytes(500, headers, f"Error talking to {self._provider.key}".encode())

@@ -1,6 +1,6 @@
-"""The provider's own tokens, kept sealed in the browser, where a provider's configuration asks for it.
+"""Store a provider's tokens, sealed, in a cookie of the browser, if the provider's configuration says so.
 
-They are good only for who signed in with them: whoever comes with another session, or none, has found somebody else's.
+They are valid only for the user who signed in with them; with another session or none, they are ignored.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from rowcall.service.protection.protector import Keys, Protector
 
 
 class StoredToken(NamedTuple):
+    """The content of the cookie."""
+
     user: str
-    """A digest of who it is."""
+    """Digest of the user."""
     refresh: str | None
     identity: str | None
     subject: str | None
-    """Who it is at the issuer."""
+    """The user's subject at the issuer."""
 
 
 class StoredTokens:
-    """Of one provider."""
+    """The token cookie of one provider."""
 
     def __init__(self, provider: Provider, keys: Keys, sessions: Sessions) -> None:
         self._keys = keys
@@ -38,15 +40,17 @@ class StoredTokens:
         self._cookie = CookieScheme(cookie=f"rowcall.tokens.{name}", path=provider.sent_path)
 
     def keep(self, scope: Any, kept: StoredToken) -> list[str]:
-        """Set-Cookie headers."""
+        """Return the Set-Cookie headers that store the tokens."""
         value = self._protector.seal(orjson.dumps([*kept]))
         return set_session(self._cookie, value, secure=self._sessions.is_secure(scope))
 
     def forget(self, scope: Any) -> list[str]:
+        """Return the Set-Cookie headers that remove the tokens."""
         present = cookie_header(scope.headers)
         return end_session(self._cookie, present, secure=self._sessions.is_secure(scope))
 
     async def read(self, scope: Any) -> StoredToken | None:
+        """Return the stored tokens of a request, or None if missing or invalid."""
         sealed = session_value(cookie_header(scope.headers), self._cookie.cookie) if "cookie" in scope.headers else None
         if not sealed:
             return None

@@ -1,9 +1,9 @@
-"""What a challenge was issued for: to whom, in which flow, with which user context, and until when.
+"""Store for what each challenge was issued: subject, flow, user context and expiry.
 
-The commands of the sheet give the client a user context to bring back. A client that brings another one would have its
-key stored for another account, and scripts round whole numbers beyond 2^53. So the issued context is stored here, where
-all workers of the host see it, and it is what the commands get; the client's copy is only compared with it. Other
-hosts see it where they share a Redis (`issued_by_hosts`). A key whose challenge is not known here is refused; for
+The commands of the sheet send a user context to the client, which returns it. With a changed one, the key would be
+stored for another account; also, scripts round whole numbers beyond 2^53. So the issued context is stored here, where
+all workers of the host see it, and is what the commands receive; the client's copy is only compared with it. Other
+hosts see it if they share a Redis (`redis_challenge_store`). A new key whose challenge is unknown here is refused. For
 logins, which have no user context, `Auth:PasskeyAuth:IssuedChallengesOnly` decides.
 """
 
@@ -23,15 +23,19 @@ from rowcall.service.shared_state.host_state import HostState
 
 ADD, REGISTER, LOGIN = "add", "register", "login"
 SIZE = 16_777_216
-"""Bytes, for signed-in users and for strangers each."""
+"""Bytes of the environment for signed-in users, and of the one for anonymous callers."""
 SWEEP_AT = 10_000
-"""Challenges from which those that are out of date are looked for."""
+"""Number of challenges from which expired ones are deleted."""
 MOST = 50_000
+"""Most challenges of an environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedChallenge:
-    """context: the user context as JSON. credentials: digests of those that may answer, where only some may."""
+    """What a challenge was issued for.
+
+    user_context: as JSON. credentials: digests of the credentials that may respond, if not any may.
+    """
 
     flow: str
     subject: str
@@ -40,22 +44,25 @@ class IssuedChallenge:
 
 
 class ChallengeStore(Protocol):
-    """Where it is written down."""
+    """The interface of the stores."""
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Whether there was room for it."""
+        """Store a challenge; return whether there was room for it."""
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """What it was issued for, perhaps for another flow than this one; None: it is not known here. Raises
-        `LookupError`: it is out of date, or nobody has issued it."""
+        """Return what the challenge was issued for, possibly another flow; None if it is unknown.
+
+        Raises `LookupError` if it has expired or was never issued.
+        """
 
     async def forget(self, challenge_id: str, flow: str) -> None:
-        """It has been answered."""
+        """Delete a challenge that has been used."""
 
 
 class HostChallengeStore:
-    """Opened when it is first needed. strangers: challenges for who is not signed in have a place of their own, so that
-    nobody can fill that of the others.
+    """Challenges of one host. Its environments are opened on first use.
+
+    Challenges of anonymous callers have an environment of their own, so that these cannot fill that of signed-in users.
     """
 
     def __init__(self, host: HostState, seconds: float) -> None:
@@ -63,7 +70,7 @@ class HostChallengeStore:
         self.seconds = seconds
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Whether there was room for it."""
+        """Store a challenge; return whether there was room for it."""
         environment = self._environment(of_users=issue.flow == ADD)
         now = time.time()
         members = [issue.flow, issue.subject, issue.user_context, issue.credentials, now + self.seconds]
@@ -72,21 +79,21 @@ class HostChallengeStore:
             with environment.write() as transaction:
                 count = int(transaction.stat()["entries"])
                 if count >= SWEEP_AT:
-                    old = [known for known, kept in _all(transaction) if orjson.loads(kept)[-1] < now]
-                    for known in old:
-                        transaction.delete(known)
-                    count -= len(old)
+                    expired = [expired_key for expired_key, entry in _all(transaction) if orjson.loads(entry)[-1] < now]
+                    for expired_key in expired:
+                        transaction.delete(expired_key)
+                    count -= len(expired)
                 return count < MOST and transaction.put(key, value)
         except lmdb.MapFullError:
             return False
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """What it was issued for, perhaps for another flow than this one. Raises `LookupError`: it is out of date."""
+        """Return what the challenge was issued for, possibly another flow. Raises `LookupError` if it has expired."""
         key = key_of(challenge_id, flow)
         for of_users in (True, False):
-            kept = self._environment(of_users=of_users).get(key)
-            if kept is not None:
-                name, subject, user_context, credentials, until = orjson.loads(kept)
+            entry = self._environment(of_users=of_users).get(key)
+            if entry is not None:
+                name, subject, user_context, credentials, until = orjson.loads(entry)
                 if until < time.time():
                     raise LookupError(challenge_id)
                 return IssuedChallenge(name, subject, user_context, tuple(credentials))
@@ -105,16 +112,19 @@ def digest(content: bytes) -> str:
 
 
 def canonical(content: object) -> str:
-    """Of JSON, however it is written: scripts have one kind of number, and write 1.0 as 1."""
+    """Return a digest of JSON that does not depend on its notation: scripts have one kind of number and write
+    1.0 as 1."""
     return digest(orjson.dumps(_plain(content), option=orjson.OPT_SORT_KEYS))
 
 
 def is_same(issued: str, brought: object) -> bool:
-    """Whether the client has brought the issued context back, as far as a script can: it reads numbers as doubles."""
+    """Return whether the client has returned the issued context, as far as a script can: it reads numbers as
+    doubles."""
     return canonical(json.loads(issued)) == canonical(brought)
 
 
 def _plain(content: object) -> object:
+    """Replace whole numbers by floats, at any depth."""
     if isinstance(content, dict):
         return {name: _plain(value) for name, value in content.items()}
     if isinstance(content, list):
@@ -123,7 +133,7 @@ def _plain(content: object) -> object:
 
 
 def key_of(challenge_id: str, flow: str) -> bytes:
-    """Those of logins and of registrations may be numbered alike."""
+    """Return the key of a challenge. Logins and registrations may use the same numbers."""
     return hashlib.sha256(f"{'login' if flow == LOGIN else ADD} {challenge_id}".encode()).digest()
 
 

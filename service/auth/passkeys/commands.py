@@ -1,5 +1,5 @@
-"""The commands of passkeys: each endpoint runs its own in one transaction, and repeats all of it where the strategy
-says so (passkeys-4, passkeys-5)."""
+"""Run the commands of passkeys. Each endpoint runs its commands in one transaction, and repeats the whole transaction
+as the retry strategy says (passkeys-4, passkeys-5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BYTEA, TEXT = 17, 25
 
 
 class PasskeyCommand:
-    """One of them. types: of those values that are not for PostgreSQL to infer, by their numbers."""
+    """A configured command. types: OIDs of the parameters whose type PostgreSQL must not infer, by parameter number."""
 
     def __init__(self, key: str, sql: str, services: Services, types: dict[int, int] | None = None) -> None:
         text, self.takes = numbered(sql)
@@ -47,20 +47,20 @@ class PasskeyCommand:
             renderer=None,
             pace=PoolAssignment(services.options.database.slow),
             volatile=True,
-            # A message could repeat what a client has sent.
+            # An error message could contain values of the client.
             sensitive=True,
         )
 
     async def run(self, transaction: Transaction, *values: bytes | str | None) -> Row | None:
-        """Its first row. Raises `Problem`."""
-        taken = [values[number - 1] if number <= len(values) else None for number in self.takes]
-        encoded = [value.encode() if isinstance(value, str) else value for value in taken]
-        request = await transaction.run(self._call, encoded)
-        rows: Sequence[Sequence[list[object]]] = orjson.loads(request.body) if request.body else []
+        """Run the command and return its first row. Raises `Problem`."""
+        used_values = [values[number - 1] if number <= len(values) else None for number in self.takes]
+        encoded = [value.encode() if isinstance(value, str) else value for value in used_values]
+        execution = await transaction.run(self._call, encoded)
+        rows: Sequence[Sequence[list[object]]] = orjson.loads(execution.body) if execution.body else []
         return Row([Cell(*cell) for cell in rows[0]]) if rows else None  # type: ignore[arg-type]
 
     def status(self, row: Row, options: PasskeyOptions) -> int:
-        """Raises `Problem` for what is no status."""
+        """Return the status column of the row. Raises `Problem` if it is no valid status."""
         try:
             return row.status(options.columns.status)
         except ValueError as error:
@@ -69,11 +69,13 @@ class PasskeyCommand:
 
 
 def broken(title: str) -> Problem:
-    """The command does not do what it has to."""
+    """Return the 500 for a command that violates its contract."""
     return Problem(500, title=title, code="database_error")
 
 
 class Transactions:
+    """Runs transactions on the database of the passkey commands."""
+
     def __init__(self, options: PasskeyOptions, services: Services, database: Database) -> None:
         self._database = database
         self._strategy = services.options.retries.of(options.retry) if options.retry is not None else None
@@ -86,7 +88,10 @@ class Transactions:
         )
 
     async def run(self, context: RequestContext, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Commits when the work is done. Raises `Problem`, also one of the work's own; nothing stays then."""
+        """Run the work in a transaction, commit, and return the result of the work.
+
+        Raises `Problem`, including those of the work; the transaction is then rolled back.
+        """
         delays = () if self._strategy is None else self._strategy.delays
         for delay in (*delays, None):
             async with self._database.transaction(self._call, context) as transaction:
@@ -103,4 +108,5 @@ class Transactions:
         raise AssertionError("the last attempt has no delay behind it")
 
     def _passes(self, sqlstate: str | None) -> bool:
+        """Return whether the retry strategy treats this SQLSTATE as temporary."""
         return self._strategy is not None and sqlstate in self._strategy.codes

@@ -1,4 +1,4 @@
-"""The second halves: what the authenticator has made is verified, kept, or taken as a sign-in (passkeys-4,
+"""The second request of each flow: verify the authenticator's response, then store the key or sign in (passkeys-4,
 passkeys-5)."""
 
 from __future__ import annotations
@@ -58,12 +58,14 @@ log = logging.getLogger("rowcall")
 
 T = TypeVar("T")
 _UNREADABLE = frozenset({"22P02", "22003"})
-"""What PostgreSQL says of an id that none of its challenges can have."""
+"""SQLSTATEs for a challenge id that cannot be a value of the command's type."""
 _NO_FUNCTION = "42883"
-"""And of a text, where the command wants no text."""
+"""SQLSTATE for a text as challenge id if the command's function does not accept text."""
 
 
 class CompletionEndpoints:
+    """Steps for the paths that complete a flow."""
+
     def __init__(
         self,
         options: PasskeyOptions,
@@ -98,42 +100,44 @@ class CompletionEndpoints:
     # --- new keys ------------------------------------------------------------------------------------------------
 
     async def add(self, context: RequestContext) -> None:
-        """For who is signed in."""
+        """Store a key for the signed-in user."""
         await self._keep(context, ADD)
 
     async def register(self, context: RequestContext) -> None:
+        """Store a key for a new user."""
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
+        """Verify the attestation and store the key."""
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)
-        given, attestation, client_data = (
+        sent_id, attestation, client_data = (
             binary(content, name) for name in ("credentialId", "attestationObject", "clientDataJSON")
         )
-        brought, _text = as_json(content["userContext"])
+        sent_context, _text = as_json(content["userContext"])
         user: User | None = context.user if flow == ADD else None
-        issued = await self._issued_context(number, flow, brought, user)
+        issued = await self._issued_context(number, flow, sent_context, user)
         handle = _handle(json.loads(issued))
         analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(context.scope))
         command = self._complete[flow]
 
-        async def work(transaction: Transaction) -> bytes:
+        async def verify_and_store(transaction: Transaction) -> bytes:
             challenge = await self._challenge(transaction, number, "registration")
             expected = self._relying_party.expected(context, challenge)
-            new = self._judged(
+            credential = self._judged(
                 "attestation_invalid", 400, lambda: verify_registration(client_data, attestation, expected)
             )
-            if not hmac.compare_digest(new.id, given):
+            if not hmac.compare_digest(credential.id, sent_id):
                 raise Problem(400, title="Credential id mismatch", code="attestation_invalid")
             row = await command.run(
                 transaction,
-                bytea_text(new.id),
+                bytea_text(credential.id),
                 handle,
-                bytea_text(new.public_key),
-                str(new.algorithm),
+                bytea_text(credential.public_key),
+                str(credential.algorithm),
                 literal(list(transports(content.get("transports"))), quoted=True),
-                "true" if new.backup_eligible else "false",
+                "true" if credential.backup_eligible else "false",
                 issued,
                 analytics,
                 None if user is None else user.json,
@@ -141,17 +145,18 @@ class CompletionEndpoints:
             if row is not None and (status := command.status(row, self._options)) != 200:
                 message = row.text(self._options.columns.message)
                 raise Problem(status, title=message or "Failed to store passkey", code="store_failed")
-            return new.id
+            return credential.id
 
-        kept = await self._transactions.run(context, work)
+        stored_id = await self._transactions.run(context, verify_and_store)
         await self._issued.forget(number, flow)
-        told = {"success": True, "credentialId": to_base64url(kept)}
-        context.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+        response = {"success": True, "credentialId": to_base64url(stored_id)}
+        context.protocol.response_bytes(200, HEADERS, orjson.dumps(response))
         context.answered = True
 
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
+        """Verify the assertion and sign the user in."""
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
@@ -165,7 +170,7 @@ class CompletionEndpoints:
         analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(context.scope))
         columns = self._options.columns
 
-        async def work(transaction: Transaction) -> tuple[int, str | None]:
+        async def verify_credential(transaction: Transaction) -> tuple[int, str | None]:
             challenge = await self._challenge(transaction, number, "authentication")
             expected = self._relying_party.expected(context, challenge)
             row = await self._credential.run(transaction, bytea_text(credential))
@@ -174,7 +179,7 @@ class CompletionEndpoints:
             count = self._judged(
                 "assertion_invalid",
                 401,
-                # For a credential that nobody has too, so that it takes as long.
+                # Unknown credentials are verified too, so that the time does not reveal them.
                 lambda: verify_assertion(client_data, data, signature, stored or decoy(), expected),
                 unknown=None if stored else _failed(401 if status == 200 else status),
             )
@@ -186,7 +191,7 @@ class CompletionEndpoints:
                     raise Problem(401, title="User handle mismatch", code="assertion_invalid")
             return (count if self._options.counts else 0), row.text("user_context")
 
-        count, user_context = await self._transactions.run(context, work)
+        count, user_context = await self._transactions.run(context, verify_credential)
         await self._issued.forget(number, LOGIN)
 
         async def complete(transaction: Transaction) -> Row | None:
@@ -198,6 +203,7 @@ class CompletionEndpoints:
         context.answered = True
 
     def _stored(self, row: Row) -> Stored | None:
+        """Return the credential of the row, or None without a key. Raises `Problem` for an unusable row."""
         columns = self._options.columns
         try:
             key = bytea(row.text(columns.public_key))
@@ -209,7 +215,7 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, found: Row | None) -> None:
-        """The row is one of a login, but for the hash (sign-in-23)."""
+        """Sign in with the row, which is a login row without a hash (sign-in-23)."""
         if found is None or all(cell.text is None for cell in found.cells):
             raise _failed(401)
         try:
@@ -260,7 +266,7 @@ class CompletionEndpoints:
         return issue.user_context
 
     async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
-        """Raises `Problem` for a challenge that was issued for something else."""
+        """Return what the challenge was issued for, if known. Raises `Problem` if that was something else."""
         try:
             issue = await self._issued.find(number, flow)
         except LookupError:
@@ -274,7 +280,7 @@ class CompletionEndpoints:
         return issue
 
     async def _challenge(self, transaction: Transaction, number: str, operation: str) -> bytes:
-        """What was issued. Raises `Problem` where there is none (any more)."""
+        """Return the challenge that the verify command returns. Raises `Problem` if there is none (any more)."""
         command = self._verify if names_one_record(number) else self._verify_text
         try:
             row = await command.run(transaction, number, operation)
@@ -287,16 +293,16 @@ class CompletionEndpoints:
         if cell is None or cell.text is None:
             raise _no_challenge()
         try:
-            found = bytea(cell.text) if cell.type_oid == BYTEA else from_base64url(cell.text)
+            challenge = bytea(cell.text) if cell.type_oid == BYTEA else from_base64url(cell.text)
         except ValueError:
-            found = None
-        if not found:
+            challenge = None
+        if not challenge:
             log.error("%s: its first column is no bytea", command.key)
             raise broken("Invalid challenge")
-        return found
+        return challenge
 
     def _judged(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
-        """Raises `Problem`. unknown: what is said instead of what is wrong."""
+        """Run a verification. Raises `Problem` with its reason, or `unknown` instead if set."""
         try:
             return verify()
         except RefusedError as error:
@@ -315,9 +321,9 @@ def _failed(status: int) -> Problem:
 
 
 def _handle(user_context: Any) -> bytes | None:
-    """What the authenticator was given as the user's id; a handle that is no base64url is meant as it is."""
+    """Return the user handle as `bytea` text. A handle that is not base64url is used as it is."""
     value = user_context.get("userHandle") if isinstance(user_context, dict) else None
     if not isinstance(value, str):
         return None
-    found = from_base64url(value)
-    return bytea_text(value.encode() if found is None else found)
+    decoded = from_base64url(value)
+    return bytea_text(value.encode() if decoded is None else decoded)

@@ -1,4 +1,5 @@
-"""The first halves: what a browser needs to make a key, or to sign with one (passkeys-6, passkeys-7)."""
+"""The first request of each flow: options with which a browser creates a key or signs with one (passkeys-6,
+passkeys-7)."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class OptionsEndpoints:
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
 
     async def add(self, context: RequestContext) -> None:
-        """For who is signed in."""
+        """Send options for a further key of the signed-in user."""
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
             raise invalid("Invalid JSON in request body")
@@ -55,6 +56,7 @@ class OptionsEndpoints:
         await self._answer_new(context, row, ADD, subject_digest(user.subject))
 
     async def register(self, context: RequestContext) -> None:
+        """Send options for the first key of a new user."""
         body = await self._body(context)
         if not body.strip():
             raise invalid("Request body is required for standalone registration")
@@ -64,16 +66,17 @@ class OptionsEndpoints:
         await self._answer_new(context, row, REGISTER, "")
 
     async def login(self, context: RequestContext) -> None:
+        """Send options for a login."""
         body = await self._body(context)
         content = _json(body)
         name = content.get("userName") if isinstance(content, dict) else None
-        known = None if content is _NONE else body
-        row = await self._row(context, self._login, name if isinstance(name, str) else None, known)
+        json_body = None if content is _NONE else body
+        row = await self._row(context, self._login, name if isinstance(name, str) else None, json_body)
         columns = self._options.columns
         challenge, number = self._challenge(self._login, row)
         allowed = self._raw(self._login, row.text(columns.allow))
         await self._remember(number, IssuedChallenge(LOGIN, "", None, _credentials(allowed)))
-        told: dict[str, Any] = {
+        response: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,
             "rpId": self._relying_party.id(context),
@@ -81,8 +84,8 @@ class OptionsEndpoints:
             "userVerification": self._options.user_verification,
         }
         if allowed is not None:
-            told["allowCredentials"] = allowed
-        _send(context, told)
+            response["allowCredentials"] = allowed
+        _send(context, response)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -90,7 +93,9 @@ class OptionsEndpoints:
         return await read_body(context.scope, context.protocol, self._limit)
 
     async def _row(self, context: RequestContext, command: PasskeyCommand, *values: bytes | str | None) -> Row:
-        async def work(transaction: Any) -> Row:
+        """Run a command in a transaction and return its row. Raises `Problem` unless its status is 200."""
+
+        async def run_command(transaction: Any) -> Row:
             row = await command.run(transaction, *values)
             if row is None:
                 raise broken(NO_ROW)
@@ -99,7 +104,7 @@ class OptionsEndpoints:
                 raise self._refusal(command, status, row)
             return row
 
-        return await self._transactions.run(context, work)
+        return await self._transactions.run(context, run_command)
 
     def _refusal(self, command: PasskeyCommand, status: int, row: Row) -> Problem:
         if command is self._login:
@@ -108,6 +113,7 @@ class OptionsEndpoints:
         return Problem(status, title=message or "Failed to create registration options", code="store_failed")
 
     def _challenge(self, command: PasskeyCommand, row: Row) -> tuple[str, str]:
+        """Return challenge and challenge id of the row. Raises `Problem` if one is missing."""
         columns = self._options.columns
         challenge, number = row.text(columns.challenge), row.text(columns.challenge_id)
         if challenge is None or number is None:
@@ -116,7 +122,7 @@ class OptionsEndpoints:
         return challenge, number
 
     def _raw(self, command: PasskeyCommand, text: str | None) -> Any:
-        """A column that holds JSON. None: it is empty."""
+        """Return the content of a column with JSON, or None if it is empty. Raises `Problem` if it is invalid."""
         if not text:
             return None
         content = _json(text.encode())
@@ -128,11 +134,12 @@ class OptionsEndpoints:
     def _context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
         """Return the user context to issue, as JSON. Whole numbers keep all their digits."""
         self._raw(command, text)
-        found = json.loads(text) if text else None
-        user_context = {**(found if isinstance(found, dict) else {}), "userHandle": handle}
+        content = json.loads(text) if text else None
+        user_context = {**(content if isinstance(content, dict) else {}), "userHandle": handle}
         return json.dumps(user_context, ensure_ascii=False, separators=(",", ":"))
 
     async def _answer_new(self, context: RequestContext, row: Row, flow: str, subject: str) -> None:
+        """Store the challenge and send the options for a new key."""
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)
@@ -140,7 +147,7 @@ class OptionsEndpoints:
         user_context = self._context(command, row.text("user_context"), handle)
         if not await self._remember(number, IssuedChallenge(flow, subject, user_context)):
             raise unavailable("too many passkeys are being added at the same time")
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,
             "rp": {"id": self._relying_party.id(context), "name": options.relying_party_name},
@@ -159,19 +166,20 @@ class OptionsEndpoints:
         }
         excluded = self._raw(command, row.text(columns.exclude))
         if excluded is not None:
-            told["excludeCredentials"] = excluded
-        told["userContext"] = orjson.Fragment(user_context)
-        _send(context, told)
+            content["excludeCredentials"] = excluded
+        content["userContext"] = orjson.Fragment(user_context)
+        _send(context, content)
 
     async def _remember(self, number: str, issue: IssuedChallenge) -> bool:
-        kept = await self._issued.remember(number, issue)
-        if not kept:
+        """Store the challenge; return whether there was room, and log a warning if not."""
+        stored = await self._issued.remember(number, issue)
+        if not stored:
             log.warning("Auth:PasskeyAuth: no room is left to write down what a challenge was issued for")
-        return kept
+        return stored
 
 
 _NONE = object()
-"""No JSON."""
+"""Marks text that is no JSON."""
 
 
 def _json(body: bytes) -> Any:
@@ -186,11 +194,11 @@ def subject_digest(subject: object) -> str:
 
 
 def _credentials(allowed: Any) -> tuple[str, ...]:
-    """Digests of the ids; empty where any credential may answer."""
+    """Return digests of the credential ids; empty if any credential may respond."""
     if not isinstance(allowed, list):
         return ()
-    ids = (from_base64url(each.get("id")) for each in allowed if isinstance(each, dict))
-    return tuple(digest(found) for found in ids if found is not None)
+    ids = (from_base64url(item.get("id")) for item in allowed if isinstance(item, dict))
+    return tuple(digest(credential_id) for credential_id in ids if credential_id is not None)
 
 
 def _send(context: RequestContext, told: dict[str, Any]) -> None:

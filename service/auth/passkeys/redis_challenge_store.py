@@ -1,7 +1,7 @@
-"""What a challenge was issued for, where several hosts ask for passkeys together: written down in Redis too.
+"""Store of challenges for several hosts that share a Redis.
 
-A challenge that neither Redis nor this host knows is refused. While Redis is gone each host knows its own; of others
-it cannot be told. Redis forgets by its own clock, so hosts need not agree on the time.
+A challenge that neither Redis nor this host knows is refused. While Redis is unavailable, each host knows only its own
+challenges; other challenges lead to 503. Redis expires entries by its own clock, so the clocks of the hosts may differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ PREFIX = b"rowcall:passkeys:"
 
 
 class RedisChallengeStore:
-    """To be made in the running event loop. application: others in this Redis may number their challenges alike."""
+    """Challenges in Redis and on this host. To be created in the running event loop.
+
+    application: distinguishes services in the same Redis, whose challenges may have the same ids.
+    """
 
     def __init__(self, host: HostChallengeStore, address: str, application: str) -> None:
         self._host = host
@@ -29,56 +32,56 @@ class RedisChallengeStore:
         )
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Whether there was room for it."""
-        here = await self._host.remember(challenge_id, issue)
+        """Store a challenge; return whether there was room for it."""
+        stored = await self._host.remember(challenge_id, issue)
         members = orjson.dumps([issue.flow, issue.subject, issue.user_context, issue.credentials])
         try:
             await self._ask("set", self._key(challenge_id, issue.flow), members, px=int(self._host.seconds * 1000))
         except GoneError:
-            return here
+            return stored
         return True
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """What it was issued for.
+        """Return what the challenge was issued for.
 
         Raises:
-            LookupError: nobody has issued it, or it is out of date.
-            Problem: 503, it cannot be told.
+            LookupError: it was never issued or has expired.
+            Problem: 503, Redis is unavailable and this host does not know it.
         """
         try:
-            kept = await self._read(self._key(challenge_id, flow))
+            stored = await self._read(self._key(challenge_id, flow))
         except GoneError:
-            here = await self._host.find(challenge_id, flow)
-            if here is None:
+            local_issue = await self._host.find(challenge_id, flow)
+            if local_issue is None:
                 raise unavailable("it cannot be told what this challenge was issued for") from None
-            return here
-        if kept is not None:
-            found = _issue_of(kept)
-            if found is not None:
-                return found
-        # Issued while Redis was gone.
-        here = await self._host.find(challenge_id, flow)
-        if here is None:
+            return local_issue
+        if stored is not None:
+            issue = _issue_of(stored)
+            if issue is not None:
+                return issue
+        # It may have been issued while Redis was unavailable.
+        local_issue = await self._host.find(challenge_id, flow)
+        if local_issue is None:
             raise LookupError(challenge_id)
-        return here
+        return local_issue
 
     async def forget(self, challenge_id: str, flow: str) -> None:
         await self._host.forget(challenge_id, flow)
         try:
             await self._ask("delete", self._key(challenge_id, flow))
         except GoneError:
-            # The command that verifies it has consumed it, too.
+            # The verify command has consumed the challenge as well.
             return
 
     async def _read(self, key: bytes) -> Any:
-        """Raises `GoneError`."""
+        """Return the stored entry. Raises `GoneError`."""
         link = await self._redis.link()
         if link is None:
             raise GoneError
         return await link.run("return redis.call('GET', KEYS[1])", [key], [])
 
     async def _ask(self, command: str, *arguments: Any, **options: Any) -> Any:
-        """Raises `GoneError`."""
+        """Run a command of the Redis client. Raises `GoneError`."""
         link = await self._redis.link()
         if link is None:
             raise GoneError

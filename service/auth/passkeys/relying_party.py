@@ -1,4 +1,4 @@
-"""Who this service is to a browser: the domain that passkeys belong to, and whose pages may use them."""
+"""The relying party: the domain that passkeys belong to, and the origins whose pages may use them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class RelyingParty:
+    """Determines the relying party of a request from the configuration or the request's host."""
+
     def __init__(self, options: PasskeyOptions, forwarding: Forwarding) -> None:
         self._options = options
         self._client = client_reader(forwarding)
@@ -21,6 +23,7 @@ class RelyingParty:
         return self._options.relying_party or without_port(self._host(context))
 
     def expected(self, context: RequestContext, challenge: bytes) -> Expected:
+        """Return what the authenticator's response has to match."""
         options = self._options
         origins = options.origins or frozenset({self._own_origin(context)})
         return Expected(challenge, origins, self.id(context), options.user_verification)

@@ -1,4 +1,4 @@
-"""What the requests of the endpoints hold, taken apart (passkeys-6, passkeys-7). Whatever is wrong is 400."""
+"""Parse the requests of the passkey endpoints (passkeys-6, passkeys-7). Every fault is a 400."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def invalid(title: str) -> Problem:
 
 
 def parsed(body: bytes) -> Mapping[str, Any]:
-    """Raises `Problem`."""
+    """Return the JSON object of the body. Raises `Problem`."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -33,20 +33,21 @@ def parsed(body: bytes) -> Mapping[str, Any]:
 
 
 def required(content: Mapping[str, Any], *names: str) -> None:
+    """Raises `Problem` if one of the members is missing, null or empty."""
     if any(content.get(name) in (None, "") for name in names):
         raise invalid("Missing required fields")
 
 
 def binary(content: Mapping[str, Any], name: str) -> bytes:
-    """Raises `Problem`."""
-    found = from_base64url(content.get(name))
-    if found is None:
+    """Return the bytes of a base64url member. Raises `Problem`."""
+    decoded = from_base64url(content.get(name))
+    if decoded is None:
         raise invalid("Invalid base64url encoding")
-    return found
+    return decoded
 
 
 def from_base64url(value: object) -> bytes | None:
-    """Without or with padding, in either alphabet."""
+    """Decode base64url, with or without padding, in either alphabet. None if invalid."""
     if not isinstance(value, str):
         return None
     text = value.rstrip("=").replace("+", "-").replace("/", "_")
@@ -63,7 +64,7 @@ def to_base64url(content: bytes) -> str:
 
 
 def challenge_id(content: Mapping[str, Any]) -> str:
-    """Raises `Problem`."""
+    """Return the member `challengeId`, a number or a text, as text. Raises `Problem`."""
     value = content["challengeId"]
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -73,14 +74,15 @@ def challenge_id(content: Mapping[str, Any]) -> str:
 
 
 def names_one_record(text: str) -> bool:
-    """Written as PostgreSQL writes a number or a uuid. What is read as one without being written so could be a second
-    name of the same record, so it is a text and nothing else.
+    """Return whether the text is a number or a uuid in the notation in which PostgreSQL writes it.
+
+    Another notation could be a second name of the same record, so such an id is passed as text only.
     """
     return _WHOLE.fullmatch(text) is not None or _UUID.fullmatch(text) is not None
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """A member that is JSON itself, or a text that holds JSON: what it means, and its text. Raises `Problem`."""
+    """Return value and text of a member that is JSON itself or a text with JSON. Raises `Problem`."""
     if not isinstance(value, str):
         return value, orjson.dumps(value).decode()
     try:
@@ -90,7 +92,8 @@ def as_json(value: object) -> tuple[Any, str]:
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
-    """Analytics as JSON, with the address of the client. None: there are none. Raises `Problem`."""
+    """Return the analytics as JSON text, with the client address under `key`. None if there are none. Raises
+    `Problem`."""
     if value is None or value == "":
         return None
     content, text = as_json(value)
@@ -100,4 +103,4 @@ def with_address(value: object, key: str, address: bytes | None) -> str | None:
 
 
 def transports(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""The six endpoints of passkeys (passkeys-1 to passkeys-10): who may call them, and what they run."""
+"""The six passkey endpoints (passkeys-1 to passkeys-10): who may call them, and their steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 def passkey_routes(
     options: PasskeyOptions, services: Services, database: Database
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps. database: that of the commands."""
+    """Yield method, path and steps of each configured endpoint. database: runs the commands."""
     issued: ChallengeStore = HostChallengeStore(services.host, options.timeout / 1000)
     if options.redis is not None:
-        # The client of Redis is only for those who use it.
+        # The Redis client is imported only if it is used.
         from rowcall.service.auth.passkeys.redis_challenge_store import RedisChallengeStore
 
         issued = RedisChallengeStore(
@@ -35,7 +35,7 @@ def passkey_routes(
     parts = (options, services, Transactions(options, services, database), issued)
     relying_party = RelyingParty(options, services.options.forwarding)
     begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)
-    ahead = _ahead(options, services)
+    common_steps = _ahead(options, services)
     paths = options.paths
     for path, steps in (
         (paths.add_options, (_only_users(services), begin.add)),
@@ -46,11 +46,11 @@ def passkey_routes(
         (paths.login, (end.login,)),
     ):
         if path is not None:
-            yield "POST", path, (*ahead, *steps)
+            yield "POST", path, (*common_steps, *steps)
 
 
 def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
-    """What stands in front of each of them."""
+    """Return the steps that precede those of each endpoint."""
     auth = services.options.auth
     steps: list[Step] = []
     if auth.schemes:
@@ -59,7 +59,7 @@ def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
     if limited is not None:
         steps.append(limited)
     if auth.cross_site is not None and auth.schemes.cookies:
-        # Whose pages may use the passkeys may use the sessions that come of them.
+        # Origins that may use passkeys may also use the sessions that result from them.
         trusted = CrossSite(auth.cross_site.origins | options.origins)
         check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
         steps.append(lambda context: check(context.scope))
@@ -67,6 +67,7 @@ def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
 
 
 def _only_users(services: Services) -> Step:
+    """Return a step that refuses anonymous callers and users who impersonate."""
     challenge = services.options.auth.schemes.challenge
 
     def let_in(context: RequestContext) -> None:

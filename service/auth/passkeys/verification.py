@@ -1,7 +1,7 @@
-"""What an authenticator has sent, checked as WebAuthn asks (level 3, 7.1 and 7.2; passkeys-8).
+"""Verify responses of authenticators as WebAuthn requires (level 3, 7.1 and 7.2; passkeys-8).
 
-The library takes everything apart; each check stands here, in the order of the sheet and with its words. Imported by
-workers that offer passkeys only: it brings 20 MB along.
+The library only parses. Each check is made here, in the order and with the texts of the sheet. Only workers that offer
+passkeys import this module: it takes 20 MB of memory.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from webauthn.helpers.structs import AuthenticatorData
 from rowcall.core.auth.passkeys import ALGORITHMS, REQUIRED
 
 LONGEST_ID = 1023
-"""Bytes of a credential id (WebAuthn level 3, 7.1 step 25)."""
+"""Most bytes of a credential id (WebAuthn level 3, 7.1 step 25)."""
 RSA_BITS = range(2048, 8193)
-"""A key with a giant modulus would keep a worker busy for whoever likes."""
+"""Accepted sizes of RSA keys. With a huge modulus, anonymous callers could occupy a worker."""
 SHORTEST_DATA = 37
-"""Bytes: hash of the relying party, flags, counter."""
+"""Fewest bytes of authenticator data: hash of the relying party, flags, counter."""
 DECOY_ALGORITHM = -7
+"""COSE algorithm of the decoy key: ES256."""
 
 
 class RefusedError(Exception):
-    """The text is the title of the answer."""
+    """The verification failed. The text is the title of the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What this service had asked for."""
+    """The values that a response has to match."""
 
     challenge: bytes
     origins: frozenset[str]
@@ -53,15 +54,20 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
+    """The credential of a verified registration."""
+
     id: bytes
     public_key: bytes
-    """COSE."""
+    """As COSE."""
     algorithm: int
     backup_eligible: bool
 
 
 def verify_registration(client_data: bytes, attestation: bytes, expected: Expected) -> NewCredential:
-    """Raises `RefusedError`. The attestation statement is not looked at: nothing is known of who has made the key."""
+    """Verify a registration and return its credential. Raises `RefusedError`.
+
+    The attestation statement is not verified: the make of the authenticator is of no interest.
+    """
     _check_client_data(client_data, "webauthn.create", expected)
     try:
         data = parse_attestation_object(attestation).auth_data
@@ -79,19 +85,19 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is known of a credential that signs."""
+    """A stored credential."""
 
     public_key: bytes
     algorithm: int | None
-    """None: as the key says."""
+    """None: the algorithm of the key itself."""
     count: int | None
-    """None: it is not asked for."""
+    """None: the counter is not checked."""
 
 
 def verify_assertion(
     client_data: bytes, authenticator_data: bytes, signature: bytes, stored: Stored, expected: Expected
 ) -> int:
-    """The new counter. Raises `RefusedError`."""
+    """Verify the signature of a login and return the new counter. Raises `RefusedError`."""
     _check_client_data(client_data, "webauthn.get", expected)
     if len(authenticator_data) < SHORTEST_DATA:
         raise RefusedError("Authenticator data too short")
@@ -109,24 +115,25 @@ def verify_assertion(
 
 def _check_client_data(text: bytes, kind: str, expected: Expected) -> None:
     try:
-        said = parse_client_data_json(text)
+        client = parse_client_data_json(text)
     except Exception:
         raise RefusedError("Invalid clientDataJSON") from None
-    if said.type != kind:
+    if client.type != kind:
         raise RefusedError(f"Invalid type: expected {kind}")
-    if not hmac.compare_digest(said.challenge, expected.challenge):
+    if not hmac.compare_digest(client.challenge, expected.challenge):
         raise RefusedError("Challenge mismatch")
-    origin = said.origin if isinstance(said.origin, str) else ""
+    origin = client.origin if isinstance(client.origin, str) else ""
     if origin.lower() not in expected.origins:
         raise RefusedError(f"Origin mismatch: {origin[:200]}")
-    if said.cross_origin:
-        # A page of ours in a frame of somebody else's: who clicks does not see where (WebAuthn level 3, 13.4.2).
+    if client.cross_origin:
+        # A page of this service in a frame of another site: users do not see where they click (WebAuthn level 3,
+        # 13.4.2).
         raise RefusedError("Cross-origin use is not allowed")
 
 
 def _check_data(data: AuthenticatorData, expected: Expected) -> None:
-    ours = hashlib.sha256(expected.relying_party.encode()).digest()
-    if not hmac.compare_digest(data.rp_id_hash, ours):
+    expected_hash = hashlib.sha256(expected.relying_party.encode()).digest()
+    if not hmac.compare_digest(data.rp_id_hash, expected_hash):
         raise RefusedError("RP ID hash mismatch")
     if not data.flags.up:
         raise RefusedError("User not present")
@@ -148,7 +155,7 @@ _CURVES = {-7: ec.SECP256R1, -35: ec.SECP384R1, -36: ec.SECP521R1}
 
 
 def _usable(cose: bytes) -> int:
-    """The algorithm of a key that can be kept. Raises `RefusedError`."""
+    """Return the algorithm of a key that may be stored. Raises `RefusedError`."""
     try:
         decoded = decode_credential_public_key(cose)
         algorithm = int(decoded.alg)
@@ -166,7 +173,7 @@ def _usable(cose: bytes) -> int:
 
 
 def _loaded(cose: bytes) -> Any:
-    """Raises `RefusedError`, also for a point that is not on its curve."""
+    """Return the key object. Raises `RefusedError`, also for a point that is not on its curve."""
     try:
         return decoded_public_key_to_cryptography(decode_credential_public_key(cose))
     except Exception:
@@ -174,6 +181,7 @@ def _loaded(cose: bytes) -> Any:
 
 
 def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
+    """Return whether the signature of the data is valid."""
     try:
         key = _loaded(stored.public_key)
         algorithm = stored.algorithm
@@ -185,7 +193,7 @@ def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
         if isinstance(key, ec.EllipticCurvePublicKey):
             key.verify(signature, data, ec.ECDSA(hashing()))
         elif isinstance(key, rsa.RSAPublicKey) and algorithm in _PSS:
-            # RFC 8230, 2: the salt is as long as the hash.
+            # RFC 8230, 2: the salt has the length of the hash.
             pss = padding.PSS(padding.MGF1(hashing()), hashing().digest_size)
             key.verify(signature, data, pss, hashing())
         elif isinstance(key, rsa.RSAPublicKey):
@@ -199,7 +207,7 @@ def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
 
 @cache
 def decoy() -> Stored:
-    """A key that nobody has: for credentials that do not exist."""
+    """Return a random key that no authenticator has, for credentials that do not exist."""
     numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
     point = {-2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
     return Stored(encode_cbor({1: 2, 3: DECOY_ALGORITHM, -1: 1, **point}), DECOY_ALGORITHM, 0)
