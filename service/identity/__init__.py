@@ -1,1 +1,1 @@
-"""Who is calling: sessions, tokens, passwords, and what of them is shared by all workers."""
+"""Identity of callers: sessions, tokens, passwords, and the parts of them that all workers share."""

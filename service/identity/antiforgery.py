@@ -1,7 +1,7 @@
-"""Antiforgery tokens: a random one in a cookie, and one that is sealed for it and for whoever is signed in.
+"""Antiforgery tokens: a random token in a cookie, and a token that is sealed for this cookie and the signed-in user.
 
-A page of another site can have the cookie sent along, but cannot read the other one, which has to come in a header or
-a form field. It is sealed with the key ring, so it is good on every worker and host (browsers-8).
+A page of another site can make the browser send the cookie, but cannot read the sealed token, which must come in a
+header or a form field. It is sealed with the key ring, so every worker and host accepts it (browsers-8).
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from rowcall.service.request_context.protocols import Headers
 
 _RANDOM = re.compile(r"[A-Za-z0-9_-]{43}")
 LONGEST = 1024
-"""Characters of a token that is looked at."""
+"""Most characters of a token that is verified."""
 
 
 class Issued(NamedTuple):
+    """A sealed token and the headers of its response."""
+
     token: str
     headers: Headers
-    """With which it has to go out."""
+    """Headers of the response that carries the token."""
 
 
 class Antiforgery:
-    """The tokens of one worker."""
+    """Issues and verifies the tokens of one worker."""
 
     def __init__(self, options: AntiforgeryOptions, keys: Keys, sessions: Sessions) -> None:
         self.options = options
@@ -43,7 +45,10 @@ class Antiforgery:
         self._protector = Protector(keys, "antiforgery")
 
     def issue(self, scope: Any, user: User | None) -> Issued:
-        """A browser keeps its cookie, so that all of its pages stay good. Raises `NoKeyError`."""
+        """Return a new token and the headers to send with it. Raises `NoKeyError`.
+
+        An existing cookie is reused, so that all open pages of the browser stay valid.
+        """
         headers: Headers = [("cache-control", "no-cache, no-store"), ("pragma", "no-cache")]
         if self.options.refuses_frames:
             headers.append(("x-frame-options", "SAMEORIGIN"))
@@ -56,7 +61,7 @@ class Antiforgery:
         return Issued(self._protector.seal(_bond(cookie, user)), headers)
 
     async def fault(self, scope: Any, user: User | None, token: str) -> str | None:
-        """What is wrong with a token that came with a request; None: nothing."""
+        """Return the fault of a token of a request, or None if it is valid."""
         cookie = self._cookie(scope)
         if cookie is None:
             return f"the cookie {self.options.cookie} that belongs to the antiforgery token is missing"
@@ -80,5 +85,5 @@ class Antiforgery:
 
 
 def _bond(cookie: str, user: User | None) -> bytes:
-    """What the cookie and the user have in common with their token."""
+    """Return the digest of cookie and user to which a token is bound."""
     return hashlib.sha256(orjson.dumps([cookie, None if user is None else user.subject])).digest()

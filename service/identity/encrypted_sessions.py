@@ -1,4 +1,4 @@
-"""Sealed sessions: the claims of a caller with the times between which they hold, for cookies and opaque tokens."""
+"""Encrypted sessions: the claims of a user with begin and end of validity, sealed, for cookies and opaque tokens."""
 
 from __future__ import annotations
 
@@ -11,38 +11,41 @@ from rowcall.service.protection.errors import SealError
 from rowcall.service.protection.protector import Keys, Protector
 
 CLOCK_SKEW = 300.0
-"""Seconds by which the clock of the host that issued a ticket may be ahead."""
+"""Seconds by which the clock of the host that issued a session may be ahead."""
 
 
 class EncryptedSession(NamedTuple):
+    """The content of a session."""
+
     claims: tuple[Claim, ...]
     issued: float
     expires: float
     mark: str | None = None
-    """Of a refresh token that is good for one use (`core.auth.token_families`)."""
+    """Of a refresh token that can be used once (`core.auth.token_families`)."""
 
     @property
     def begins(self) -> float:
-        """When it begins to be taken: the clock that issued it may be ahead a little."""
+        """When the session becomes valid: earlier than `issued`, because the issuing clock may be ahead."""
         return self.issued - CLOCK_SKEW
 
 
 class EncryptedSessions:
-    """Those of one purpose and one scheme: what was issued for one is worth nothing to another."""
+    """Sessions of one purpose and one scheme. A session that was issued for another purpose or scheme is refused."""
 
     def __init__(self, keys: Keys, kind: str, scheme: str) -> None:
         """kind: `cookie`, `access` or `refresh`."""
         self._protector = Protector(keys, f"session\0{kind}\0{scheme}")
 
     def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None = None) -> str:
+        """Return a sealed session. lifetime: in seconds. Raises `NoKeyError`."""
         content = {"c": claims, "i": now, "e": now + lifetime}
         return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))
 
     def read(self, text: str, now: float) -> EncryptedSession:
-        """Raises `SealError`, also for one that has expired or comes from the future."""
+        """Return the session. Raises `SealError`, also if it has expired or is not valid yet."""
         content = orjson.loads(self._protector.open(text))
         claims = tuple((kind, value) for kind, value in content["c"])
-        lease = EncryptedSession(claims, content["i"], content["e"], content.get("m"))
-        if not lease.begins <= now < lease.expires:
+        session = EncryptedSession(claims, content["i"], content["e"], content.get("m"))
+        if not session.begins <= now < session.expires:
             raise SealError("expired, or not valid yet")
-        return lease
+        return session

@@ -1,4 +1,4 @@
-"""Everything about identity that one worker keeps for as long as it lives: sessions, keys, the password hasher."""
+"""The identity objects that one worker keeps for its lifetime: sessions, keys, the password hasher."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from rowcall.service.request_context.client_address import address_reader
 
 
 class Identity:
+    """Sessions, keys, antiforgery and password hasher of a worker."""
+
     def __init__(
         self,
         options: AuthOptions,
@@ -22,12 +24,12 @@ class Identity:
         antiforgery: AntiforgeryOptions | None = None,
     ) -> None:
         self.keys = keys
-        asks = options.api_keys is not None or options.session_check is not None
-        self.sessions = (IntrospectedSessions if asks else Sessions)(options, keys, forwarding)
+        introspects = options.api_keys is not None or options.session_check is not None
+        self.sessions = (IntrospectedSessions if introspects else Sessions)(options, keys, forwarding)
         self.antiforgery = None if antiforgery is None else Antiforgery(antiforgery, keys, self.sessions)
         self.hasher = Hasher(options.login.iterations)
         self.address = address_reader(forwarding)
-        """Address of the client of a request's scope."""
+        """Returns the client address of a request, given its scope."""
 
     def close(self) -> None:
         self.hasher.close()

@@ -1,6 +1,6 @@
-"""Sessions of which the database is asked: API keys, which it looks up, and sessions that it may have ended.
+"""Sessions that the database checks: API keys, which a command finds, and sessions that it may have ended.
 
-Only where the configuration asks for one of them; the sessions of all other services are `sessions.Sessions`.
+Used only if the configuration has one of them; otherwise, the sessions of a worker are `sessions.Sessions`.
 """
 
 from __future__ import annotations
@@ -19,40 +19,43 @@ from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.request_context import RequestContext
 
 API_KEY = "ApiKey"
-"""What stands for the scheme of who has sent a key."""
+"""Scheme of a user who was authenticated by an API key."""
 LONGEST_KEY = 1024
+"""Most characters of an API key."""
 
 Address = Callable[[Any], bytes | None]
-"""Of the client, given the scope of a request."""
+"""Returns the client address, given the scope of a request."""
 LookUp = Callable[[RequestContext, str], Awaitable[tuple[Claim, ...] | None]]
-"""Claims for the digest of a key; None: nobody has it."""
+"""Returns the claims of the owner of the API key with this digest, or None if there is no owner."""
 WatchKey = Callable[[str, str | None], Awaitable[bool]]
-"""Whether the key of this digest, sent from this address, still is somebody's, for nobody's request."""
+"""Returns whether the API key with this digest, sent from this address, is still valid. Runs without a request."""
 Watch = Callable[[str, str], Awaitable[bool]]
-"""The same as the next one, for nobody's request."""
+"""Returns the same as `Check`. Runs without a request."""
 Check = Callable[[RequestContext, str, str], Awaitable[bool]]
-"""Whether the session of this id, of the user with this id, still holds."""
+"""Returns whether the session with this id, of the user with this id, is still valid."""
 
 
 class _Sent(NamedTuple):
-    """A key as the database is asked about it."""
+    """The arguments of the command for API keys."""
 
     digest: str
     address: str | None
-    """None: it is asked about the key alone."""
+    """None if the command does not take the address."""
 
     @property
     def text(self) -> str:
+        """Key of the cache."""
         return self.digest if self.address is None else f"{self.digest} {self.address}"
 
 
 class IntrospectedSessions(Sessions):
-    """look_up and check: given by whoever can ask the database, before the first request."""
+    """Sessions with introspection. `look_up`, `watch_key`, `check` and `watch` are set before the first request
+    (`service.auth.session_introspection`)."""
 
     look_up: LookUp
     watch_key: WatchKey
     looks_at: Address | None = None
-    """What else the command of keys is told: its answer holds for no other."""
+    """Set if the command for API keys takes the client address; its result is then valid for that address only."""
     check: Check
     watch: Watch
 
@@ -64,8 +67,8 @@ class IntrospectedSessions(Sessions):
             0.0 if options.api_keys is None else options.api_keys.seconds
         )
         self._sent: WeakKeyDictionary[User, _Sent] = WeakKeyDictionary()
-        """By which key somebody was found."""
-        # Once for all streams of a key, and anew before the answer is as old as one for a request may be.
+        """The API key by which each user was authenticated."""
+        # Shared by all streams with the same key. Checked again before a result is older than one for a request may be.
         self._keys_holding: IntrospectionCache[bool] = IntrospectionCache(
             0.0 if options.api_keys is None else max(1.0, options.api_keys.seconds) / 2
         )
@@ -75,9 +78,12 @@ class IntrospectedSessions(Sessions):
 
     @property
     def watched(self) -> float:
-        """Seconds after which it is asked again whether somebody's stream may go on."""
-        asked = (self._keys_asked, self._check_asked)
-        return max(1.0, min((one.seconds for one in asked if one is not None), default=1.0))
+        """Seconds after which the session of an open stream is checked again."""
+        introspections = (self._keys_asked, self._check_asked)
+        return max(
+            1.0,
+            min((introspection.seconds for introspection in introspections if introspection is not None), default=1.0),
+        )
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
         api_keys = self._keys_asked
@@ -94,21 +100,22 @@ class IntrospectedSessions(Sessions):
     # --- keys ----------------------------------------------------------------------------------------------------
 
     def _by_key(self, context: RequestContext, key: str, options: ApiKeys) -> Awaitable[None] | None:
-        """A request with a key is that of its owner or of nobody, whatever it brings along besides."""
+        """Authenticate by an API key. A request with a key is that of its owner or anonymous; other credentials are
+        ignored."""
         context.user = None
         if not 0 < len(key) <= LONGEST_KEY:
             return None
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         address = None if self.looks_at is None else self.looks_at(context.scope)
-        sent = _Sent(digest, None if address is None else address.decode())
-        known = self._users.known(sent.text)
-        if known is None:
-            return self._look_up(context, sent)
-        context.user = known[0]
+        key_of_request = _Sent(digest, None if address is None else address.decode())
+        cached = self._users.known(key_of_request.text)
+        if cached is None:
+            return self._look_up(context, key_of_request)
+        context.user = cached[0]
         return None
 
     async def _look_up(self, context: RequestContext, sent: _Sent) -> None:
-        async def question() -> User | None:
+        async def find_user() -> User | None:
             claims = await self.look_up(context, sent.digest)
             if claims is None:
                 return None
@@ -116,20 +123,20 @@ class IntrospectedSessions(Sessions):
             self._sent[user] = sent
             return user
 
-        context.user = await self._users.ask(sent.text, question)
+        context.user = await self._users.ask(sent.text, find_user)
 
     async def _key_holds(self, sent: _Sent) -> bool:
-        known = self._keys_holding.known(sent.text)
-        if known is not None:
-            return known[0] is not None
+        cached = self._keys_holding.known(sent.text)
+        if cached is not None:
+            return cached[0] is not None
 
-        async def question() -> bool | None:
+        async def check_key() -> bool | None:
             return await self.watch_key(*sent) or None
 
-        return await self._keys_holding.ask(sent.text, question) is not None
+        return await self._keys_holding.ask(sent.text, check_key) is not None
 
     def forget_checks(self) -> None:
-        """Some sessions have ended: the next request asks again."""
+        """Discard cached results after some sessions have ended, so that the next request checks again."""
         self._holding.forget()
 
     # --- sessions that may have ended ----------------------------------------------------------------------------
@@ -145,15 +152,16 @@ class IntrospectedSessions(Sessions):
         if user is None or number is None:
             return None
         owner = next(iter(user.ids), "")
-        known = self._holding.known(f"{number}\0{owner}")
-        if known is None:
+        cached = self._holding.known(f"{number}\0{owner}")
+        if cached is None:
             return self._check_now(context, number, owner)
-        if known[0] is None:
+        if cached[0] is None:
             context.user = None
         return None
 
     async def holds(self, user: User) -> bool:
-        """Of somebody whose request lasts. Raises what asking the database raises."""
+        """Return whether the session of a user with a long request is still valid. Raises the errors of the
+        database."""
         if (sent := self._sent.get(user)) is not None:
             return await self._key_holds(sent)
         number = None if self._check_asked is None else user.first(self._check_asked.claim)
@@ -161,18 +169,18 @@ class IntrospectedSessions(Sessions):
             return True
         owner = next(iter(user.ids), "")
         key = f"{number}\0{owner}"
-        known = self._holding.known(key)
-        if known is not None:
-            return known[0] is not None
+        cached = self._holding.known(key)
+        if cached is not None:
+            return cached[0] is not None
 
-        async def question() -> bool | None:
+        async def check_session() -> bool | None:
             return await self.watch(number, owner) or None
 
-        return await self._holding.ask(key, question) is not None
+        return await self._holding.ask(key, check_session) is not None
 
     async def _check_now(self, context: RequestContext, number: str, owner: str) -> None:
-        async def question() -> bool | None:
+        async def check_session() -> bool | None:
             return await self.check(context, number, owner) or None
 
-        if await self._holding.ask(f"{number}\0{owner}", question) is None:
+        if await self._holding.ask(f"{number}\0{owner}", check_session) is None:
             context.user = None

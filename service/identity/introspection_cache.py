@@ -1,4 +1,4 @@
-"""What the database was asked about a credential, remembered for some seconds by each worker."""
+"""Cache of introspection results in one worker, for some seconds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Generic, TypeVar
 from rowcall.service.request_context.request_context import ClientDisconnectedError
 
 MOST = 10_000
-"""Answers that say yes, and as many that say no: whoever sends ever new keys must not push out those that hold."""
+"""Most positive results, and most negative ones. They are counted separately, so that a client that sends invented keys
+cannot displace the results of valid ones."""
 
 Found = TypeVar("Found")
 
 
 class IntrospectionCache(Generic[Found]):
-    """One question at a time for each key, however many requests wait for its answer."""
+    """Results by key. For each key, only one question to the database runs at a time; other requests wait for its
+    result."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -26,55 +28,59 @@ class IntrospectionCache(Generic[Found]):
         self._forgotten = 0
 
     def known(self, key: str) -> tuple[Found | None] | None:
-        """The answer, in a tuple; None: it has to be asked."""
+        """Return the cached result in a tuple, or None if there is none."""
         now = time.monotonic()
-        if (found := self._found.get(key)) is not None and now < found[0]:
-            return (found[1],)
+        if (entry := self._found.get(key)) is not None and now < entry[0]:
+            return (entry[1],)
         return (None,) if now < self._missing.get(key, 0.0) else None
 
     def forget(self) -> None:
-        """Everything, and what is being asked right now: its answer may be from before."""
+        """Discard all results, and those of running questions, which may be older than the change."""
         self._forgotten += 1
         self._found.clear()
         self._missing.clear()
         self._asking.clear()
 
     async def ask(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
-        """Raises what the question raises."""
+        """Return the result of the question, or of the one that is running for the same key. Raises what the question
+        raises."""
         while (asking := self._asking.get(key)) is not None:
             try:
                 return await asyncio.shield(asking)
             except ClientDisconnectedError:
-                # Whoever asked has left, and what he asked ended with him.
+                # The client of the request that asked has disconnected, which has cancelled its question.
                 continue
         asking = self._asking[key] = asyncio.ensure_future(self._answer(key, question))
         asking.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(asking)
 
     def _forget(self, key: str, done: asyncio.Future[Found | None]) -> None:
+        """Remove a finished question, and mark its exception as retrieved."""
         if self._asking.get(key) is done:
             del self._asking[key]
         if not done.cancelled():
             done.exception()
 
     async def _answer(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
-        asked = self._forgotten
-        found = await question()
-        if self._seconds > 0 and asked == self._forgotten:
+        """Run the question and cache its result, unless `forget` was called meanwhile."""
+        generation = self._forgotten
+        result = await question()
+        if self._seconds > 0 and generation == self._forgotten:
             until = time.monotonic() + self._seconds
             self._found.pop(key, None)
             self._missing.pop(key, None)
-            if found is None:
+            if result is None:
                 _bounded(self._missing)[key] = until
             else:
-                _bounded(self._found)[key] = until, found
-        return found
+                _bounded(self._found)[key] = until, result
+        return result
 
 
 Kept = TypeVar("Kept")
 
 
 def _bounded(kept: dict[str, Kept]) -> dict[str, Kept]:
+    """Remove the oldest entry if the dictionary is full; return the dictionary."""
     if len(kept) >= MOST:
         kept.pop(next(iter(kept)))
     return kept

@@ -1,4 +1,4 @@
-"""The public keys of another issuer, fetched from its JWKS address (RFC 7517)."""
+"""The public keys of another issuer, fetched from its JWKS URL (RFC 7517)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from rowcall.service.identity.signed_tokens import algorithms_for
 log = logging.getLogger("rowcall")
 
 BETWEEN_FETCHES = 10.0
-"""Seconds. Tokens with made-up key ids can make us ask the issuer no more often than this."""
+"""Fewest seconds between two fetches. Tokens with invented key ids cannot cause more requests to the issuer."""
 FETCH_WITHIN = 5.0
-"""Seconds for the whole document."""
+"""Timeout of a fetch in seconds."""
 LARGEST = 1_048_576
-"""Bytes of a document."""
+"""Most bytes of a document."""
 
 
 class KeySet:
-    """Keys by id. Only asymmetric ones: a shared secret in a public document would let anybody sign.
+    """Public keys by id. Symmetric keys are ignored: with a shared secret in a public document, any reader could sign
+    tokens.
 
-    Times in seconds. fresh: after it the document is fetched again, so that a withdrawn key is forgotten. longest:
-    how long keys are believed when it cannot be fetched.
+    Times in seconds. fresh: after it the document is fetched again, so that withdrawn keys are dropped. longest: how
+    long keys stay valid if it cannot be fetched.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class KeySet:
         download: Callable[[str], Awaitable[bytes]] | None = None,
         between: float = BETWEEN_FETCHES,
     ) -> None:
-        """download: gives the document at a URL. between: seconds, at least."""
+        """download: returns the document at a URL. between: fewest seconds between two fetches."""
         self._download = download or _download
         self._url = url
         self._fresh = fresh
@@ -51,7 +52,7 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def candidates(self, token: str) -> list[tuple[Any, tuple[str, ...]]]:
-        """The keys that may have signed a token, with the algorithms each allows."""
+        """Return the keys that may have signed a token, with the algorithms that each allows."""
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:
@@ -61,23 +62,24 @@ class KeySet:
             await self._fetch()
         if time.monotonic() - self._fetched > self._longest:
             return []
-        found = ((key, algorithms_for(key)) for key in self._named(identity))
-        return [(key, (algorithm,)) for key, algorithms in found if algorithm in algorithms]
+        keys = ((key, algorithms_for(key)) for key in self._named(identity))
+        return [(key, (algorithm,)) for key, algorithms in keys if algorithm in algorithms]
 
     @property
     def holds_for(self) -> float:
-        """Seconds for which a token that a key has just verified need not be verified again: a withdrawn key takes
-        its tokens along."""
-        next_look = max(self._fetched + self._fresh, self._tried + self._between)
-        return max(0.0, min(next_look, self._fetched + self._longest) - time.monotonic())
+        """Seconds for which a token that was just verified need not be verified again, so that a withdrawn key
+        invalidates its tokens."""
+        next_fetch = max(self._fetched + self._fresh, self._tried + self._between)
+        return max(0.0, min(next_fetch, self._fetched + self._longest) - time.monotonic())
 
     def _named(self, identity: object) -> list[Any]:
         return [key for name, key in self._keys if identity is None or name == identity]
 
     async def _fetch(self) -> None:
-        wanted = time.monotonic()
+        """Fetch the document, unless another call has done so meanwhile or too recently. Errors are logged."""
+        requested_at = time.monotonic()
         async with self._fetching:
-            if self._tried >= wanted or time.monotonic() - self._tried < self._between:
+            if self._tried >= requested_at or time.monotonic() - self._tried < self._between:
                 return
             self._tried = time.monotonic()
             try:
@@ -91,7 +93,7 @@ class KeySet:
 
 
 async def _download(url: str) -> bytes:
-    # Loaded here: a service without foreign tokens does without it.
+    # Imported here, because a service without foreign tokens does not need it.
     import httpx
 
     async with (
@@ -101,23 +103,24 @@ async def _download(url: str) -> bytes:
     ):
         response.raise_for_status()
         body = b""
-        async for piece in response.aiter_bytes():
-            body += piece
+        async for chunk in response.aiter_bytes():
+            body += chunk
             if len(body) > LARGEST:
                 raise ValueError("it is too large")
         return body
 
 
 def _read(body: bytes) -> list[tuple[str | None, Any]]:
-    """A document without keys is one that withdraws all of them. Raises what reading gives for anything else."""
+    """Return id and key of each usable key. A document without keys withdraws all of them. Raises various errors if
+    invalid."""
     members = orjson.loads(body)["keys"]
     if not isinstance(members, list):
         raise TypeError("its keys are no list")
-    found: list[tuple[str | None, Any]] = []
+    keys: list[tuple[str | None, Any]] = []
     for member in members:
-        # One that we cannot use says nothing about the others (RFC 7517, section 5).
+        # An unusable key says nothing about the others (RFC 7517, section 5).
         with contextlib.suppress(jwt.PyJWTError, ValueError, TypeError, AttributeError):
             key = jwt.PyJWK(member)
             if algorithms_for(key.key) and key.public_key_use in (None, "sig"):
-                found.append((key.key_id, key.key))
-    return found
+                keys.append((key.key_id, key.key))
+    return keys

@@ -1,7 +1,7 @@
-"""Password hashing off the event loop: few threads, of low priority, and a bounded queue in front of them.
+"""Password hashing outside the event loop: few threads of low priority, with a bounded queue.
 
-One hash takes a tenth of a second of a processor. A flood of logins must leave the rest of the service alone:
-hashing threads run behind everything else, and when too many logins wait the next ones are sent away at once.
+One hash takes a tenth of a second of processor time. A flood of logins must not slow down the rest of the service:
+hashing threads run with low priority, and if too many logins wait, further ones are refused at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from rowcall.core.errors.problems import unavailable
 T = TypeVar("T")
 
 THREADS = 1
-"""For each worker."""
+"""Hashing threads of each worker."""
 QUEUE = 32
-"""Logins that may wait for a thread of this worker."""
+"""Most logins that wait for a thread of a worker."""
 NICENESS = 10
+"""Nice value of the hashing threads."""
 
 
 class Hasher:
+    """The password hasher of one worker."""
+
     def __init__(self, iterations: int) -> None:
         self._iterations = iterations
         self._decoy = password_hash.decoy(iterations)
@@ -34,22 +37,25 @@ class Hasher:
         self._waiting = 0
 
     async def verify(self, password: str | None, stored: str) -> bool:
-        """Takes as long as for a hash of today's work factor at least. Raises `Problem` 503 when too many wait."""
+        """Return whether the password matches the stored hash. Raises `Problem` 503 if too many logins wait.
+
+        Takes at least as long as a hash with the configured work factor.
+        """
         if password_hash.iterations_of(stored) is None:
             await self.pretend(password)
             return False
         return await self._run(lambda: password_hash.verify_password(password, stored, self._iterations))
 
     async def pretend(self, password: str | None) -> None:
-        """Takes the time of `verify`, for a user who does not exist."""
+        """Spend the time of `verify`, for a user who does not exist."""
         await self._run(lambda: password_hash.verify_password(password, self._decoy))
 
     async def hash(self, password: str) -> str:
-        """Raises `Problem` 503 when too many wait."""
+        """Return a new hash of the password. Raises `Problem` 503 if too many logins wait."""
         return await self._run(lambda: password_hash.hash_password(password, self._iterations))
 
     def is_outdated(self, stored: str) -> bool:
-        """A valid hash of another work factor than new ones get."""
+        """Return whether the hash is valid and has another work factor than new hashes."""
         return password_hash.iterations_of(stored) not in (None, self._iterations)
 
     def close(self) -> None:
@@ -69,7 +75,7 @@ class Hasher:
 
 
 def _step_back() -> None:
-    """Linux gives each thread a priority of its own; elsewhere the whole process would step back."""
+    """Lower the priority of this thread, on Linux only: elsewhere, the priority of the whole process would change."""
     if hasattr(os, "sched_getaffinity"):
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,7 +1,7 @@
-"""Where it is written down which refresh tokens have been used: one truth for all workers, kept by the supervisor.
+"""Stores of used refresh tokens. The supervisor has one, for all workers.
 
-In memory by default. Where the key ring is kept in a folder, the uses are kept beside it and so outlive a restart and
-hold for all hosts that share the folder; with a command of the operator's they are kept in the database.
+In memory by default. If the key ring is stored in a folder, the uses are stored beside it, so that they survive a
+restart and apply to all hosts that share the folder. With a command of the operator, they are stored in the database.
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ from rowcall.service.database.connector import Connector
 log = logging.getLogger("rowcall")
 
 FOLDER = "used-refresh-tokens"
+"""Name of the folder beside the key ring."""
 SPARED = 3600.0
-"""Seconds for which an entry outlives its tokens, as the clocks of hosts differ."""
+"""Seconds for which an entry is stored after its tokens have expired, because the clocks of hosts differ."""
 CONNECTIONS = 4
-"""Uses that the database is asked about at the same time."""
+"""Most simultaneous questions to the database."""
 
 
 class RefreshTokenStore(Protocol):
+    """The interface of the stores."""
+
     async def use(self, mark: Mark, keep_until: float) -> bool:
-        """Whether this is the first use. Raises `psycopg.Error` or `OSError`."""
+        """Record a use; return whether it is the first. Raises `psycopg.Error` or `OSError`."""
 
 
 class InMemory:
-    """Forgotten when the service ends."""
+    """Store in memory, lost at the end of the service."""
 
     def __init__(self) -> None:
         self._families = Families()
@@ -48,7 +51,7 @@ class InMemory:
 
 
 class InFolder:
-    """A file for each family: its name, and in it the latest generation that was used."""
+    """A file for each family, with its name; the content is the latest used generation."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -62,10 +65,10 @@ class InFolder:
         self._sweep()
         file = os.open(self._path / mark.family, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            # Other hosts wait here, and so do the other threads of this process.
+            # Other hosts and the other threads of this process wait here.
             fcntl.flock(file, fcntl.LOCK_EX)
-            written = os.read(file, 32)
-            first, used = used_after(int(written) if written else NONE_USED, mark.generation)
+            content = os.read(file, 32)
+            first, used = used_after(int(content) if content else NONE_USED, mark.generation)
             os.pwrite(file, b"%010d" % used, 0)
             os.utime(file, (keep_until, keep_until))
             os.fsync(file)
@@ -74,6 +77,7 @@ class InFolder:
             os.close(file)
 
     def _sweep(self) -> None:
+        """Delete expired files, at most every `BETWEEN_SWEEPS` seconds."""
         now = time.time()
         if now < self._sweep_at:
             return
@@ -85,7 +89,7 @@ class InFolder:
 
 
 class InDatabase:
-    """A command of the operator's own, on the default connection: writes the use down and tells if it is the first."""
+    """A command of the operator on the default connection that records a use and returns whether it is the first."""
 
     def __init__(self, connector: Connector, sql: str) -> None:
         self._connector = connector
@@ -96,24 +100,25 @@ class InDatabase:
         until = datetime.fromtimestamp(keep_until, UTC).isoformat()
         values = dict(enumerate((mark.family, str(mark.generation), until), 1))
         async with self._free, await self._connector.open_plain() as connection:
-            taken = [values.get(number) for number in self._takes]
-            cursor = await psycopg.AsyncRawCursor(connection).execute(self._sql.encode(), taken)
+            arguments = [values.get(number) for number in self._takes]
+            cursor = await psycopg.AsyncRawCursor(connection).execute(self._sql.encode(), arguments)
             row = await cursor.fetchone()
         return row is not None and row[0] is True
 
 
 def refresh_token_store_for(settings: Settings, connector: Connector) -> RefreshTokenStore:
-    """To be made in the running event loop. Raises `ConfigError`."""
+    """Return the store that the configuration selects. To be called in the running event loop. Raises `ConfigError`."""
     command = settings.text_or_none("Auth:RefreshTokenUseCommand")
     if command:
         return InDatabase(connector, command)
     path = settings.text_or_none("DataProtection:FileSystemPath")
-    kept = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") == "FileSystem"
-    return InFolder(Path(path) / FOLDER) if kept and path else InMemory()
+    in_folder = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") == "FileSystem"
+    return InFolder(Path(path) / FOLDER) if in_folder and path else InMemory()
 
 
 async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
-    """None where nobody can tell: what may be a second use is then not taken."""
+    """Record a use; return whether it is the first, or None if this is unknown because of an error. The token is then
+    refused."""
     try:
         return await uses.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A worker's side of refresh tokens that are good for one use: it asks the supervisor, who asks for all workers."""
+"""Recording of used refresh tokens in a worker: it asks the supervisor, which answers for all workers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import unavailable
 
 ANSWER_WITHIN = 10.0
-"""Seconds."""
+"""Timeout of an answer of the supervisor in seconds."""
 
 
 def new_mark() -> Mark:
-    """That of the first refresh token of a sign-in."""
+    """Return the mark of the first refresh token of a sign-in."""
     return Mark(secrets.token_urlsafe(16), 0)
 
 
 class RefreshTokenUse:
-    """`ask` sends number, mark and the time until which to remember it; the answer comes to `answer`."""
+    """Questions of one worker to the supervisor.
+
+    `ask` sends number, mark and the time until which the use is to be recorded; the result arrives by `answer`.
+    """
 
     def __init__(self) -> None:
         self.ask: Callable[[int, Mark, float], None] | None = None
@@ -29,10 +32,11 @@ class RefreshTokenUse:
         self._waiting: dict[int, asyncio.Future[bool | None]] = {}
 
     async def is_first(self, mark: Mark, lifetime: float) -> bool:
-        """Writes the use down. lifetime: seconds for which a token that is issued now may be taken.
+        """Record a use; return whether it is the first. lifetime: seconds for which a token that is issued now is
+        accepted.
 
         Raises:
-            Problem: 503, nobody can tell.
+            Problem: 503, it is unknown.
         """
         number = next(self._numbers)
         future: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
@@ -50,6 +54,7 @@ class RefreshTokenUse:
         return first
 
     def answer(self, number: int, first: bool | None) -> None:
+        """Complete the question of this number."""
         future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(first)

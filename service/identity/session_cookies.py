@@ -1,4 +1,4 @@
-"""A response that puts the session into the browser anew, whatever else it says."""
+"""Responses that renew the session cookie, whatever else they contain."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ UNCACHED: Headers = [
     ("pragma", "no-cache"),
     ("expires", "Thu, 01 Jan 1970 00:00:00 GMT"),
 ]
-"""With every cookie that begins, renews or ends a session."""
+"""Headers of every response that begins, renews or ends a session by cookie."""
 
 
 def cookie_headers(cookies: list[str]) -> Headers:
+    """Return Set-Cookie headers for the cookies, with headers against caching."""
     return [*(("set-cookie", cookie) for cookie in cookies), *UNCACHED]
 
 
 def with_fields(headers: Headers, fields: Headers) -> Headers:
-    """Return `headers` with `fields` behind them. Of headers that `fields` name too, only cookies stay."""
+    """Return `headers` followed by `fields`. Headers that occur in both are taken from `fields`, except cookies."""
     replaced = {name for name, _ in fields if name != "set-cookie"}
     return [*(field for field in headers if field[0].lower() not in replaced), *fields]
 
 
 class RenewingProtocol(ObservedProtocol):
-    """Adds the cookies to the answer."""
+    """Adds cookies to the response."""
 
     __slots__ = ("_cookies",)
 

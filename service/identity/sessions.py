@@ -1,8 +1,8 @@
-"""Who is calling: from the Authorization header or a cookie to the claims, verified once and remembered.
+"""Authenticate a request: from the Authorization header or a cookie to the claims, which are verified once and then
+cached.
 
-One scheme is picked for each request, by what the request brings along (sign-in-9, sign-in-10). A credential that does
-not
-hold leaves the request anonymous; whether that is enough is for authorization to say.
+Each request uses one scheme, selected by the kind of its credentials (sign-in-9, sign-in-10). With an invalid
+credential, the request is anonymous; whether that suffices is decided by authorization.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from rowcall.service.identity.signed_tokens import SignedTokens
 
 REMEMBERED = 10_000
-"""Verified tokens and cookies that a worker remembers, the latest ones."""
+"""Most verified tokens and cookies that a worker caches, the latest ones."""
 BEARER = "Bearer "
 
 
 def is_bearer(header: str) -> bool:
-    """The word for a scheme has no case (RFC 9110, 11.1)."""
+    """Return whether an Authorization header has the scheme `Bearer`, in any case (RFC 9110, 11.1)."""
     return header.startswith(BEARER) or header[: len(BEARER)].lower() == "bearer "
 
 
@@ -43,7 +43,7 @@ NEVER = float("inf")
 
 
 class Session:
-    """A verified token, taken from `begins` to `expires`. renew_at: when its cookie is issued anew."""
+    """A verified token, valid from `begins` to `expires`. renew_at: when its cookie is issued anew."""
 
     __slots__ = ("begins", "expires", "renew_at", "scheme", "user")
 
@@ -59,7 +59,7 @@ class Sessions:
     """The sessions of one worker."""
 
     told = False
-    """Who calls has been told, by somebody who needs no credentials."""
+    """Whether the caller is set from outside, without credentials."""
 
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
         schemes = options.schemes
@@ -77,31 +77,31 @@ class Sessions:
         self._takes_tokens = bool(schemes.bearers or schemes.jwts)
 
     def _add_signed(self, scheme: JwtScheme) -> None:
-        # pyjwt brings cryptography along: 10 MB in each worker, for whoever uses them.
+        # pyjwt imports cryptography: 10 MB in each worker, only if JWT schemes are configured.
         from rowcall.service.identity.key_set import KeySet
         from rowcall.service.identity.signed_tokens import SignedTokens, share_a_key
 
-        others = (other for other in self._options.schemes.jwts if other is not scheme)
-        shares_key = any(share_a_key(scheme, other) for other in others)
+        other_schemes = (other for other in self._options.schemes.jwts if other is not scheme)
+        shares_key = any(share_a_key(scheme, other) for other in other_schemes)
         self.signed[scheme.name] = SignedTokens(scheme, shares_key=shares_key)
         if scheme.key_set_url:
             self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
     def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
-        """Clear `exchange.user` if the database says that the session has ended (`Auth:SessionCheckCommand`)."""
+        """Clear `context.user` if the database reports that the session has ended (`Auth:SessionCheckCommand`)."""
         return None
 
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Sets `exchange.user`."""
+        """Set `context.user` from the credentials of the request."""
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:
             header = headers.get("authorization")
             if header is not None and is_bearer(header):
                 session = self._known.get(header)
-                # Also that it has begun: clocks are set back.
+                # The begin is checked too, because clocks can be set back.
                 if session is not None and session.begins <= time.time() < session.expires:
                     context.user = session.user
                     return None
@@ -113,28 +113,29 @@ class Sessions:
         return None
 
     def scheme_of(self, scope: Any) -> Scheme | None:
-        """The scheme that a request with these headers is authenticated by, and that it signs out of."""
+        """Return the scheme by which a request with these headers is authenticated, and of which it signs out."""
         header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]
         cookies = cookie_header(scope.headers)
-        present = (
+        schemes_with_cookie = (
             scheme for scheme in self._options.schemes.cookies if cookie_value(cookies, scheme.cookie) is not None
         )
         default = self._options.schemes.default
-        return next(present, None) or (None if default is None else self._options.schemes.named(default))
+        return next(schemes_with_cookie, None) or (None if default is None else self._options.schemes.named(default))
 
     def is_secure(self, scope: Any) -> bool:
-        """The client speaks https, perhaps to a proxy."""
+        """Return whether the client uses https, possibly to a proxy."""
         return self._client(scope).scheme in ("https", "wss")
 
     def secures(self, scheme: CookieScheme, scope: Any) -> bool:
-        """Whether a cookie gets the attribute `secure`."""
+        """Return whether a cookie gets the attribute `secure`."""
         return scheme.secure == "Always" or (scheme.secure == "SameAsRequest" and self.is_secure(scope))
 
     # --- tokens ----------------------------------------------------------------------------------------------------
 
     def _kinds(self, token: str) -> tuple[JwtScheme, ...] | tuple[BearerScheme, ...]:
+        """Return the schemes that may have issued a token of this form."""
         schemes = self._options.schemes
         if schemes.jwts and _has_three_parts(token):
             return schemes.jwts
@@ -164,6 +165,7 @@ class Sessions:
     async def _by_token_later(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> None:
+        """Verify a token after the key ring or the key sets have been read again."""
         token = header[len(BEARER) :]
         if schemes is self._options.schemes.bearers:
             await self._keys.read_again()
@@ -178,10 +180,11 @@ class Sessions:
     def _verify(self, scheme: Scheme, token: str) -> Session:
         if isinstance(scheme, JwtScheme):
             return self._session(scheme, self.signed[scheme.name].verify(token))
-        lease = self.access[scheme.name].read(token, time.time())
-        return self._session(scheme, Verified(lease.claims, lease.expires, lease.begins))
+        session = self.access[scheme.name].read(token, time.time())
+        return self._session(scheme, Verified(session.claims, session.expires, session.begins))
 
     async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
+        """Verify a token with the key set of its scheme. Raises `BadTokenError` or `SealError`."""
         key_set = self._key_sets.get(scheme.name)
         if key_set is None or not isinstance(scheme, JwtScheme):
             return self._verify(scheme, token)
@@ -208,12 +211,13 @@ class Sessions:
         for scheme in self._options.schemes.cookies:
             if cookie_value(header, scheme.cookie) is None:
                 continue
-            # Presence decides, not validity (sign-in-9, sign-in-10).
+            # The presence of a cookie selects the scheme, not its validity (sign-in-9, sign-in-10).
             value = session_value(header, scheme.cookie)
             return None if value is None or len(value) > LONGEST_SESSION else self._by_ticket(context, scheme, value)
         return None
 
     def _by_ticket(self, context: RequestContext, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
+        """Authenticate by the value of a session cookie, and renew the cookie if it is due."""
         session = self._known.get(value)
         now = time.time()
         if session is None or session.scheme is not scheme or not session.begins <= now < session.expires:
@@ -237,13 +241,13 @@ class Sessions:
         context.user = session.user
 
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
-        lease = self.cookies[scheme.name].read(value, now)
-        capped = latest_end(lease.claims) <= lease.expires  # no new cookie would hold longer
-        renew_at = NEVER if capped else (lease.issued + lease.expires) / 2
-        return Session(self.user(lease.claims, scheme.name), scheme, lease.begins, lease.expires, renew_at)
+        session = self.cookies[scheme.name].read(value, now)
+        capped = latest_end(session.claims) <= session.expires  # a new cookie would not be valid for longer
+        renew_at = NEVER if capped else (session.issued + session.expires) / 2
+        return Session(self.user(session.claims, scheme.name), scheme, session.begins, session.expires, renew_at)
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
-        """Whatever the response will be, it carries a cookie with a whole life in front of it (sign-in-28)."""
+        """Add a cookie with a full lifetime to the response, whatever it is (sign-in-28)."""
         if type(context.protocol) is HeadProtocol or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()
@@ -264,7 +268,7 @@ class Sessions:
 
 
 def cookie_header(headers: Any) -> str:
-    """HTTP/2 may send each cookie in a line of its own."""
+    """Return all cookies of a request. HTTP/2 may send each cookie in its own header line."""
     lines: list[str] = headers.get_all("cookie")
     return lines[0] if len(lines) == 1 else "; ".join(lines)
 

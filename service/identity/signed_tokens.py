@@ -1,6 +1,7 @@
-"""Signed tokens (JWT): issued with one key, verified with it and with the keys of those whose tokens are taken too.
+"""Signed tokens (JWT): issued with one key, verified with that key and the keys of other accepted issuers.
 
-The algorithm follows from the key and never from the token: `none` and an HMAC made with a public key verify nothing.
+The algorithm follows from the key and never from the token. So neither `none` nor an HMAC made with a public key is
+accepted.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _REFRESH = "refresh"
 _MARK = "refresh_id"
 _SCHEME = "refresh_of"
 _ACTOR = "actor"
-"""Header with the claims of `ACTOR`: in the payload, claims of another issuer could have their names."""
+"""Header with the claims of `ACTOR`. In the payload, claims of another issuer could have the same names."""
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
 class SignedTokens:
-    """Those of one scheme."""
+    """The tokens of one scheme."""
 
     def __init__(self, scheme: JwtScheme, *, shares_key: bool = False) -> None:
-        """shares_key: another scheme signs with the same key, so that tokens have to say whose they are."""
+        """shares_key: another scheme signs with the same key, so that tokens have to name their scheme."""
         self.scheme = scheme
         self._shares_key = shares_key
         self._keys = list(_verification_keys(scheme))
@@ -44,11 +45,11 @@ class SignedTokens:
         self._algorithm, self._key = _signing_key(scheme)
 
     def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
-        """An access token. A claim that occurs once is a text, one that repeats an array (sign-in-30)."""
+        """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30)."""
         return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
-        """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
+        """Return a refresh token. mark: identifies the token; it is in the header, where no claim can have its name."""
         header = _actor_header(claims)
         if mark is not None:
             header[_MARK] = mark
@@ -63,7 +64,7 @@ class SignedTokens:
         return jwt.encode(payload, self._key, algorithm=self._algorithm, headers=header)
 
     def verify(self, token: str) -> Verified:
-        """An access token. Raises `BadTokenError`."""
+        """Verify an access token. Raises `BadTokenError`."""
         for algorithms, key in self._keys:
             try:
                 payload = _decoded(token, key, algorithms, self.scheme, lifetime=self.scheme.validate_lifetime)
@@ -73,18 +74,18 @@ class SignedTokens:
         raise BadTokenError("no key verifies the token")
 
     def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> Verified:
-        """The same for a token signed by somebody else. Raises `BadTokenError`."""
+        """Verify an access token of another issuer. Raises `BadTokenError`."""
         lifetime = self.scheme.validate_lifetime
         payload = _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
         return self._verified(payload, _others(payload))
 
     def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
-        """The claims of a refresh token of this scheme, ready to be issued again, and its mark.
+        """Return the claims of a refresh token of this scheme, without registered ones, and its mark.
 
-        Keys of others open none: whoever has issued a token exchanges it.
+        Keys of other issuers are not used: a refresh token is accepted only by its issuer.
 
         Raises:
-            BadTokenError: it is none, or does not hold.
+            BadTokenError: it is not a refresh token or not valid.
         """
         algorithms, own_key = self._keys[0]
         payload = _decoded(token, own_key, algorithms, self.scheme, lifetime=True)
@@ -96,7 +97,7 @@ class SignedTokens:
         header = jwt.get_unverified_header(token)
         if header.get(_SCHEME, None if self._shares_key else self.scheme.name) != self.scheme.name:
             raise BadTokenError("issued by another scheme with the same key, perhaps for a shorter time")
-        # The signature may be spelt in several ways; what it signs may not.
+        # The signature has several base64 forms; the signed text has only one.
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
     def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> Verified:
@@ -111,7 +112,7 @@ class SignedTokens:
 
 
 class _WrongKeyError(BadTokenError):
-    """Another key may verify it."""
+    """The token is not signed by this key; another key may verify it."""
 
 
 def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtScheme, *, lifetime: bool) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
     for kind, value in claims:
         if kind not in REGISTERED and kind not in ACTOR and kind != TOKEN_TYPE:
             values.setdefault(kind, []).append(value)
-    return {kind: several[0] if len(several) == 1 else several for kind, several in values.items()}
+    return {kind: items[0] if len(items) == 1 else items for kind, items in values.items()}
 
 
 def _claims(payload: dict[str, Any]) -> Iterator[Claim]:
@@ -163,11 +164,11 @@ def _actor_header(claims: tuple[Claim, ...]) -> dict[str, Any]:
 
 
 def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
-    """The claims of a token that the scheme's own key verifies, with those of its actor header.
+    """Return the claims of a token that the scheme's own key verifies, with those of its actor header.
 
     Raises:
-        BadTokenError: the payload says who acts. An earlier version issued it, whose impersonation would have no end
-            without these claims, or another issuer that has the same secret.
+        BadTokenError: the payload contains claims of the actor. The token comes from an earlier version, and without
+            these claims its impersonation would not end; or from another issuer with the same secret.
     """
     if not ACTOR.isdisjoint(payload):
         raise BadTokenError("its payload has claims that only the header may have")
@@ -178,7 +179,7 @@ def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
 
 
 def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
-    """The claims of a token that another issuer has signed, without those that only this service sets."""
+    """Return the claims of a token of another issuer, without those that only this service sets."""
     return tuple(claim for claim in _claims(payload) if claim[0] not in ACTOR)
 
 
@@ -192,11 +193,15 @@ def _text(value: Any) -> str:
 
 
 def share_a_key(one: JwtScheme, other: JwtScheme) -> bool:
+    """Return whether both schemes sign with the same key."""
     return (one.signing_key or one.secret) == (other.signing_key or other.secret)
 
 
 def _storable(text: str) -> str:
-    """What no text of PostgreSQL can hold must not become another text on its way there, and so another person."""
+    """Return the text. Raises `BadTokenError` if PostgreSQL cannot store it.
+
+    Such a text must not be altered on its way to the database, because it could then identify another user.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -225,7 +230,7 @@ def _verification_keys(scheme: JwtScheme) -> Iterator[tuple[tuple[str, ...], Any
 
 
 def algorithms_for(key: object) -> tuple[str, ...]:
-    """Those that fit an asymmetric key, the usual one first; none for another kind of key."""
+    """Return the algorithms of an asymmetric key, the usual one first; none for another kind of key."""
     if isinstance(key, RSAPrivateKey | RSAPublicKey):
         return _RSA
     if isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey):
