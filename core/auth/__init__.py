@@ -1,1 +1,1 @@
-"""Who the caller is and what follows from it, as data and pure functions: claims, schemes, login rows, access."""
+"""Identity of callers and what follows from it, as data and pure functions: claims, schemes, login rows, access."""

@@ -1,4 +1,4 @@
-"""Who may call an endpoint (access-1 to access-4, access-1)."""
+"""Authorization by the values of `authorize` (access-1 to access-4, access-1)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Iterable
 from rowcall.core.auth.claims import User
 
 USER, NAME = "user:", "name:"
-"""In front of a value of `authorize` that is an id or a name."""
+"""Prefixes of values of `authorize` that are an id or a name."""
 
 
 class Access:
-    """The values of `authorize`: any one of them suffices.
+    """The values of `authorize`, of which a user needs one.
 
-    A value is a role. People choose their names themselves, and ids are given to whoever asks for one, so these count
-    only where they are said to be one: `user:41`, `name:kiri`. A role fits as it is written in the comment and also in
-    lower case, which is how the field's other services read it. Ids and names fit exactly: `Kiri` and `kiri` may be
-    two people.
+    A value is a role. Users can choose their names, and often obtain ids freely, so a value is an id or a name only
+    with a prefix: `user:41`, `name:kiri`. A role matches as written in the comment and in lower case, which is how
+    comparable services read it. Ids and names match exactly: `Kiri` and `kiri` may be two users.
     """
 
     def __init__(self, values: Iterable[str], *, roles_match_users: bool = False) -> None:
-        """roles_match_users: a bare word is an id and a name too, as in the field's other services."""
+        """roles_match_users: a value without prefix is also an id and a name, as in comparable services."""
         roles: list[str] = []
         users: set[str] = set()
         names: set[str] = set()
@@ -35,12 +34,13 @@ class Access:
                     users.add(value)
                     names.add(value)
         self.roles = tuple(roles)
-        """As written, in order: what may be told to whoever has none of them."""
+        """As written, in order; may be shown to users who have none of them."""
         self._roles = frozenset((*roles, *(role.lower() for role in roles)))
         self._users = frozenset(users)
         self._names = frozenset(names)
 
     def admits(self, user: User) -> bool:
+        """Return whether the user has one of the values."""
         return not (
             self._roles.isdisjoint(user.roles)
             and self._users.isdisjoint(user.ids)

@@ -1,4 +1,4 @@
-"""What antiforgery is told: where its tokens travel, and whether they are asked for (browsers-6 to browsers-10)."""
+"""Options of antiforgery: where its tokens travel, and whether they are required (browsers-6 to browsers-10)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class AntiforgeryOptions:
     field: str
     header: str
     reads_forms: bool = True
-    """The token may come in a field of a form."""
+    """The token may be in a form field."""
     refuses_frames: bool = True
-    """Pages with tokens say that other sites may not frame them."""
+    """Pages with tokens carry a header that forbids other sites to frame them."""
     enforced: bool = True
     token_path: str | None = None
     field_tag: str | None = None
-    """Placeholder of pages that stands for the name of the field."""
+    """Placeholder in pages for the name of the form field."""
     token_tag: str | None = None
-    """Placeholder of pages that stands for the token."""
+    """Placeholder in pages for the token."""

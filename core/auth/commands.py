@@ -1,4 +1,4 @@
-"""SQL of the configuration with positional parameters, all of them optional: which of them does it take?"""
+"""SQL of the configuration with positional parameters, all of them optional."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 
 VALID = 3
-"""Number of the parameter of a challenge command that says if the password is the stored one."""
+"""Number of the parameter of a challenge command that is true if the password matches the stored one."""
 
-# What may hold a `$1` that is none: strings, identifiers, dollar quotes, comments.
+# Tokens in which `$1` is not a parameter: strings, identifiers, dollar quotes, comments.
 _TOKENS = re.compile(
     r"""
     [eE]'(?:\\.|''|[^'\\])*' | '(?:''|[^'])*' | "(?:""|[^"])*"
@@ -19,19 +19,20 @@ _TOKENS = re.compile(
 
 
 def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tuple[int, ...]]:
-    """The SQL with its `$n` numbered without gaps, and which value each of them now takes, from 1.
+    """Return the SQL with its `$n` numbered without gaps, and for each parameter the number of its value, from 1.
 
-    A gap would be a parameter of which PostgreSQL cannot tell the type; how often a value occurs does not matter
-    (sign-in-21, uploads-21). types: of the values, by their numbers in `sql`; the others are text. An empty one, and
-    None for all of them: PostgreSQL infers it, which it cannot for `concat($1)`.
+    For a gap, PostgreSQL could not infer the type. A value may occur any number of times (sign-in-21, uploads-21).
+
+    types: of the values, by their numbers in `sql`; other values are text. With an empty type, or None for all of them,
+    PostgreSQL infers the type, which it cannot for `concat($1)`.
     """
-    used: dict[int, int] = {}
+    new_numbers: dict[int, int] = {}
 
     def renumber(match: re.Match[str]) -> str:
         if not match["number"]:
             return match[0]
         number = int(match["number"])
         kind = "" if types is None else types.get(number, "text")
-        return f"${used.setdefault(number, len(used) + 1)}{kind and f'::{kind}'}"
+        return f"${new_numbers.setdefault(number, len(new_numbers) + 1)}{kind and f'::{kind}'}"
 
-    return _TOKENS.sub(renumber, sql), tuple(used)
+    return _TOKENS.sub(renumber, sql), tuple(new_numbers)

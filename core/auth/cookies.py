@@ -1,33 +1,34 @@
-"""Cookies: reading one from a request, writing one that carries a session (RFC 6265, sign-in-27, sign-in-28)."""
+"""Cookies: read one from a request, write one that carries a session (RFC 6265, sign-in-27, sign-in-28)."""
 
 from __future__ import annotations
 
 from rowcall.core.auth.schemes import CookieScheme
 
 CHUNK = 4000
-"""Characters of a value. Browsers keep 4,096 bytes of name, value and attributes together."""
+"""Most characters of a value. Browsers store 4,096 bytes of name, value and attributes together."""
 
 EPOCH = "Thu, 01 Jan 1970 00:00:00 GMT"
+"""Expiry of a cookie that is removed."""
 _CHUNKED = "chunks-"
 _MOST_CHUNKS = 20
 
 
 def cookie_value(header: str, name: str) -> str | None:
-    """The value of the first cookie of this name in a Cookie header."""
+    """Return the value of the first cookie of this name in a Cookie header, or None."""
     start = 0
-    wanted = name + "="
+    prefix = name + "="
     while True:
-        start = header.find(wanted, start)
+        start = header.find(prefix, start)
         if start < 0:
             return None
         if start == 0 or header[start - 1] == ";" or header[:start].rstrip(" ")[-1:] in ("", ";"):
             end = header.find(";", start)
-            return header[start + len(wanted) : end if end >= 0 else None].strip()
-        start += len(wanted)
+            return header[start + len(prefix) : end if end >= 0 else None].strip()
+        start += len(prefix)
 
 
 def session_value(header: str, name: str) -> str | None:
-    """The same for a value that may be spread over several cookies. None as well when a part is missing."""
+    """Return the value of a cookie that may be split over several cookies. None also if a part is missing."""
     value = cookie_value(header, name)
     if value is None or not value.startswith(_CHUNKED):
         return value
@@ -39,18 +40,19 @@ def session_value(header: str, name: str) -> str | None:
 
 
 def set_session(scheme: CookieScheme, value: str, *, secure: bool) -> list[str]:
-    """Values of the Set-Cookie headers that put a session into the browser."""
+    """Return the values of the Set-Cookie headers that store a session."""
     lifetime = f"; max-age={int(scheme.valid)}" if scheme.persistent else ""
     attributes = lifetime + _attributes(scheme, secure=secure)
     if len(value) <= CHUNK:
         return [f"{scheme.cookie}={value}{attributes}"]
     parts = [value[start : start + CHUNK] for start in range(0, len(value), CHUNK)]
-    named = [f"{scheme.cookie}C{number}={part}{attributes}" for number, part in enumerate(parts, 1)]
-    return [f"{scheme.cookie}={_CHUNKED}{len(parts)}{attributes}", *named]
+    chunk_cookies = [f"{scheme.cookie}C{number}={part}{attributes}" for number, part in enumerate(parts, 1)]
+    return [f"{scheme.cookie}={_CHUNKED}{len(parts)}{attributes}", *chunk_cookies]
 
 
 def end_session(scheme: CookieScheme, header: str, *, secure: bool) -> list[str]:
-    """Values of the Set-Cookie headers that take it out again. header: the request's cookies, for further parts."""
+    """Return the values of the Set-Cookie headers that remove a session. header: the cookies of the request, for its
+    chunks."""
     attributes = f"; expires={EPOCH}" + _attributes(scheme, secure=secure)
     names = [scheme.cookie]
     names += [

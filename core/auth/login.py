@@ -18,7 +18,7 @@ _INTEGERS = frozenset({21, 23, 20})
 
 
 class LoginRowError(Exception):
-    """The routine returned what a login row cannot be; the text says why. Becomes status 500."""
+    """The routine returned a row that is no login row; the text gives the reason. Becomes status 500."""
 
 
 class Cell(NamedTuple):
@@ -29,28 +29,32 @@ class Cell(NamedTuple):
     is_array: bool
     text: str | None
     json: str
-    """The same value as JSON."""
+    """The value as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginRow:
-    """status: 200, or what to answer instead of signing in; 401 from a false one, with which nothing else counts."""
+    """The content of a login row.
+
+    status: 200, or the status of the response instead of a sign-in. A false status is 401, and everything else is
+    ignored.
+    """
 
     claims: tuple[Claim, ...] = ()
     status: int = 200
     refused: bool = False
     scheme: str | None = None
     body: str | None = None
-    """None: no such column. NULL is an empty text."""
+    """None without such a column. NULL is an empty text."""
     hash: str | None = None
 
 
 def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
-    """Special names compare in any case.
+    """Return the content of a login row. Names of special columns match in any case.
 
     Raises:
-        LoginRowError: the status is no boolean and no HTTP status, or a column has the name of a claim that is the
-            service's own.
+        LoginRowError: the status is neither a boolean nor an HTTP status, or a column has the name of a claim that only
+            the service sets.
     """
     special: dict[str, Cell] = {}
     claims: list[Claim] = []
@@ -76,7 +80,7 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
 
 
 def claims_of(cell: Cell) -> Iterator[Claim]:
-    """One claim for a scalar and for NULL, one for each element of an array (sign-in-17)."""
+    """Yield one claim for a scalar or NULL, and one for each element of an array (sign-in-17)."""
     if cell.text is None:
         yield cell.name, ""
     elif cell.is_array:
@@ -87,7 +91,8 @@ def claims_of(cell: Cell) -> Iterator[Claim]:
 
 
 def _printed(text: str, is_boolean: bool) -> str:
-    """Booleans as the field's other services print them; PostgreSQL reads them back in any case."""
+    """Return the value of a claim. Booleans are written as in comparable services; PostgreSQL reads them in any
+    case."""
     return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text
 
 
@@ -96,7 +101,7 @@ def _text(cell: Cell | None) -> str | None:
 
 
 def _status(cell: Cell | None) -> int | None:
-    """None: refused."""
+    """Return the status, or None if the sign-in is refused. Raises `LoginRowError`."""
     if cell is None:
         return 200
     if cell.text is None:
@@ -112,13 +117,13 @@ def _status(cell: Cell | None) -> int | None:
 
 
 def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
-    """The row as a JSON object, without the hash (sign-in-22)."""
-    shown = (cell for cell in cells if cell.name.lower() != options.hash.lower())
-    return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in shown) + "}"
+    """Return the row as a JSON object, without the hash (sign-in-22)."""
+    cells_without_hash = (cell for cell in cells if cell.name.lower() != options.hash.lower())
+    return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in cells_without_hash) + "}"
 
 
 def scheme_names(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Schemes that a logout routine names: every non-NULL value of every column, elements of arrays one by one."""
+    """Yield the schemes that a logout routine names: every non-NULL value of every column, and elements of arrays."""
     for cell in (cell for row in rows for cell in row):
         if cell.text is None:
             continue

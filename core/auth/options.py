@@ -1,4 +1,4 @@
-"""What the configuration says about sign-in, claims and access; plain data for workers (sign-in-1 to sign-in-8)."""
+"""Options of sign-in, claims and access, as plain data for workers (sign-in-1 to sign-in-8)."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rowcall.core.auth.schemes import Schemes
 
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
-    """Special columns of login rows, and what belongs to checking passwords."""
+    """Names of special columns of login rows, and options of password verification."""
 
     status: str = "status"
     scheme: str = "scheme"
     body: str = "body"
     hash: str = "hash"
     content_type: str = "application/json"
-    """Of a `body` column."""
+    """Content type of a `body` column."""
     password: str = "pass"  # noqa: S105 (part of a parameter's name)
-    """The first parameter whose name contains this, in any case, holds the password."""
+    """The first parameter whose name contains this, in any case, is the password."""
     failed_command: str | None = None
     succeeded_command: str | None = None
     tells_wrong_passwords: bool = False
-    """A wrong password is answered by 404, and an unknown user by 401."""
+    """A wrong password leads to 404, and an unknown user to 401."""
     serialize: bool = False
-    """A cookie sign-in without `body` answers with the row."""
+    """The response to a sign-in by cookie without `body` contains the row."""
     iterations: int = ITERATIONS
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimMapping:
-    """Where claims go. The names of parameters are those of the database."""
+    """Parameters and session variables that receive claims. Names of parameters are those of the database."""
 
     parameters: tuple[tuple[str, str], ...] = (
         ("_user_id", "user_id"),
@@ -56,7 +56,7 @@ class ClaimMapping:
 
 @dataclass(frozen=True, slots=True)
 class BasicOptions:
-    """HTTP Basic for every endpoint, and the defaults of those that ask for it themselves (access-6 to access-9)."""
+    """HTTP Basic for every endpoint, and the defaults of endpoints with their own HTTP Basic (access-6 to access-9)."""
 
     enabled: bool = False
     realm: str | None = None
@@ -70,24 +70,24 @@ class BasicOptions:
 
 @dataclass(frozen=True, slots=True)
 class CrossSite:
-    """origins: those that may act for who is signed in by cookie, besides the service's own; in lower case."""
+    """origins: those that may use sessions by cookie, besides the service's own origin; in lower case."""
 
     origins: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRoles:
-    """Roles of PostgreSQL that routines run as. claim: that names one of `allowed`."""
+    """PostgreSQL roles as which routines run. claim: names one of `allowed`."""
 
     claim: str = "database_role"
     allowed: frozenset[str] = frozenset()
     anonymous: str | None = None
-    """For who is not signed in; None: they are refused."""
+    """Role of anonymous callers; None: they are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """header: in lower case. seconds: for which an answer of the command is good."""
+    """header: in lower case. seconds: for which a result of the command is cached."""
 
     header: str
     command: str
@@ -96,7 +96,7 @@ class ApiKeys:
 
 @dataclass(frozen=True, slots=True)
 class SessionCheck:
-    """Sessions that can be ended: by the claim of their id. seconds: for which an answer is good."""
+    """Introspection of sessions. claim: with the session id. seconds: for which a result is cached."""
 
     claim: str
     command: str
@@ -104,7 +104,7 @@ class SessionCheck:
 
 
 LONGEST_SESSION = 65_536
-"""Characters of a token, or of a cookie with all of its parts, that is looked at."""
+"""Most characters of a token, or of a cookie with all of its chunks, that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +115,21 @@ class AuthOptions:
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
     notes_time: bool = False
+    """Whether a session records when its user signed in."""
     impersonation_valid: float | None = 1800.0
-    """Seconds for which somebody acts as another user; None: as long as the session holds."""
-    """A session knows when its user signed in."""
+    """Lifetime of an impersonation in seconds; None: until the session ends."""
     longest_session: int = LONGEST_SESSION
-    """A longer one is not issued: no request could bring it along."""
+    """A longer session is not issued, because no request could send it."""
     single_use: bool = True
-    """Of refresh tokens."""
+    """Whether refresh tokens can be used once only."""
     roles_match_users: bool = False
     """Values of `authorize` are compared with ids and names too."""
     claims_from_anonymous: bool = False
-    """Who is not signed in may supply parameters that are filled from claims."""
+    """Anonymous callers may supply parameters that are injected from claims."""
     database_roles: DatabaseRoles = DatabaseRoles()
     api_keys: ApiKeys | None = None
     session_check: SessionCheck | None = None
     cross_site: CrossSite | None = None
-    """What guards cookie sessions against other sites. None: nothing."""
+    """Protection of sessions by cookie against other sites. None: off."""
     external: ExternalOptions | None = None
-    """Sign-in through outside providers. None: there is none."""
+    """Sign-in through external providers. None: off."""

@@ -1,7 +1,7 @@
-"""Parameters that the service fills itself: from claims, from the client's address, with hashes.
+"""Injected parameters: set from claims, from the client address, or with hashes.
 
-Matching is by the name in the database: mapped names exactly, those of address and claims JSON in any case
-(access-14 to access-16).
+They match by the name in the database: mapped names exactly, those of address and claims JSON in any case (access-14 to
+access-16).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
 
 
 class Source(enum.Enum):
+    """The source of an injected value."""
+
     CLAIM = "claim"
     CLAIMS_JSON = "claims json"
     ADDRESS = "address"
@@ -25,7 +27,7 @@ class Source(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class InjectedParameter:
-    """One parameter and where its value comes from."""
+    """An injected parameter and the source of its value."""
 
     index: int
     parameter: EndpointParameter
@@ -34,16 +36,18 @@ class InjectedParameter:
 
 
 def injected_parameters(endpoint: Endpoint, mapping: ClaimMapping) -> tuple[InjectedParameter, ...]:
+    """Return the parameters of the endpoint that are set from claims or the client address."""
     if not endpoint.options.user_parameters:
         return ()
     return tuple(
-        found
+        injected
         for index, parameter in enumerate(endpoint.parameters)
-        if parameter.attribute is None and (found := _filled(index, parameter, mapping)) is not None
+        if parameter.attribute is None and (injected := _filled(index, parameter, mapping)) is not None
     )
 
 
 def _filled(index: int, parameter: EndpointParameter, mapping: ClaimMapping) -> InjectedParameter | None:
+    """Return how the parameter is injected, or None."""
     name = parameter.db_name
     if mapping.address_parameter is not None and name.lower() == mapping.address_parameter.lower():
         return InjectedParameter(index, parameter, Source.ADDRESS)
@@ -54,7 +58,7 @@ def _filled(index: int, parameter: EndpointParameter, mapping: ClaimMapping) -> 
 
 
 def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
-    """Index of the parameter to fill and of the one that is hashed for it."""
+    """Return pairs of indexes: the parameter that is set, and the one whose value is hashed for it."""
     indexes: dict[str, int] = {}
     for index, parameter in enumerate(endpoint.parameters):
         indexes.setdefault(parameter.db_name.lower(), index)
@@ -64,23 +68,25 @@ def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
 
 
 def headers_parameter(endpoint: Endpoint) -> int | None:
-    """Index of the parameter that receives the headers of the request as JSON; None in the other modes."""
+    """Return the index of the parameter that receives the request headers as JSON; None in the other modes."""
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
-    return next((index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)), None)
+    return next(
+        (index for index, parameter in enumerate(endpoint.parameters) if _is_for_headers(endpoint, parameter)), None
+    )
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
-    # What filters or writes a table (exact) is never filled by something that the request does not say.
+    # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
     return optional and not parameter.exact and endpoint.options.headers_parameter in names
 
 
 def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
-    """The endpoint as binding shall see it: what will be filled need not be sent, and is not looked at when it is.
+    """Return the endpoint for binding: injected parameters are optional, and their values are ignored if sent.
 
-    sources: parameters whose value is looked at although they need not be sent.
+    sources: parameters whose values are read, although they are optional.
     """
     parameters = list(endpoint.parameters)
     for index in indexes:
@@ -99,19 +105,20 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
-    """What cannot work and is left out (sign-in-5, passkeys-3), and hashes of what is no parameter."""
+    """Yield diagnostics for parameters that cannot be injected (sign-in-5, passkeys-3), for logins without named
+    columns, and for hashes of unknown parameters. Such endpoints are left out."""
     identity = endpoint.routine.identity
-    for filled in (*injected_parameters(endpoint, mapping), *_composites(endpoint, mapping)):
-        parameter = filled.parameter
+    for injected in (*injected_parameters(endpoint, mapping), *_composites(endpoint, mapping)):
+        parameter = injected.parameter
         whole = parameter.composite
-        if whole is not None or (filled.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL):
-            what = {
+        if whole is not None or (injected.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL):
+            value = {
                 Source.ADDRESS: "the client's address",
                 Source.CLAIMS_JSON: "the claims as JSON",
-                Source.CLAIM: f"the claim {filled.claim}",
-            }[filled.source]
+                Source.CLAIM: f"the claim {injected.claim}",
+            }[injected.source]
             message = (
-                f"{endpoint.name}: parameter {parameter.db_name} is {whole or parameter.cast} and would receive {what}"
+                f"{endpoint.name}: parameter {parameter.db_name} is {whole or parameter.cast} and would receive {value}"
                 ", which is text; declare it as text or text[]"
             )
             yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
@@ -124,11 +131,12 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
 
 
 def _composites(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[InjectedParameter]:
-    """Composite parameters with the name of one that is filled: clients would say what the service should."""
+    """Yield composite parameters with the name of an injected one. Otherwise, clients could supply the injected
+    value."""
     if endpoint.options.user_parameters:
-        first = {one.position: (index, one) for index, one in reversed([*enumerate(endpoint.parameters)])}
-        composites = (found for found in first.values() if found[1].attribute is not None)
-        yield from (filled for one in composites if (filled := _filled(*one, mapping)) is not None)
+        first_attributes = {item.position: (index, item) for index, item in reversed([*enumerate(endpoint.parameters)])}
+        composites = (candidate for candidate in first_attributes.values() if candidate[1].attribute is not None)
+        yield from (injected for item in composites if (injected := _filled(*item, mapping)) is not None)
 
 
 def _has_named_columns(endpoint: Endpoint) -> bool:
@@ -138,6 +146,8 @@ def _has_named_columns(endpoint: Endpoint) -> bool:
 def _unknown_hashes(endpoint: Endpoint) -> Iterator[str]:
     if not endpoint.options.hashes:
         return
-    known = {name.lower() for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)}
+    known_names = {
+        name.lower() for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)
+    }
     for pair in endpoint.options.hashes:
-        yield from (name for name in dict.fromkeys(pair) if name.lower() not in known)
+        yield from (name for name in dict.fromkeys(pair) if name.lower() not in known_names)

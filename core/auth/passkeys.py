@@ -1,5 +1,4 @@
-"""What the configuration says about passkeys, and what a command's row means; plain data (passkeys-1 to
-passkeys-10)."""
+"""Options of passkeys, and access to the rows of their commands; plain data (passkeys-1 to passkeys-10)."""
 
 from __future__ import annotations
 
@@ -11,14 +10,14 @@ from rowcall.core.auth.login import Cell
 REQUIRED = "required"
 
 ALGORITHMS = frozenset({-7, -35, -36, -37, -38, -39, -257, -258, -259})
-"""COSE algorithms of keys that are kept: ECDSA, and RSA with either padding."""
+"""COSE algorithms of accepted keys: ECDSA, and RSA with either padding."""
 OFFERED = (-7, -257)
-"""Those that browsers are asked for: every authenticator has one of them."""
+"""COSE algorithms that browsers are offered: every authenticator has one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasskeyColumns:
-    """Names of the columns that commands give, compared in any case."""
+    """Names of the columns of the commands' rows, compared in any case."""
 
     status: str = "status"
     message: str = "message"
@@ -36,7 +35,7 @@ class PasskeyColumns:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyPaths:
-    """None: there is no such endpoint."""
+    """Paths of the endpoints; None: there is no such endpoint."""
 
     add_options: str | None = None
     add: str | None = None
@@ -48,6 +47,8 @@ class PasskeyPaths:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyCommands:
+    """The SQL commands of passkeys."""
+
     challenge_add: str
     challenge_register: str
     challenge_login: str
@@ -67,23 +68,23 @@ class PasskeyOptions:
     """Domain; None: the host of the request."""
     relying_party_name: str = ""
     origins: frozenset[str] = frozenset()
-    """In lower case. Empty: that of the request."""
+    """In lower case. Empty: the origin of the request."""
     timeout: int = 300_000
-    """Milliseconds in which a challenge is to be answered."""
+    """Milliseconds for which a challenge is valid."""
     user_verification: str = REQUIRED
     resident_key: str = REQUIRED
     attestation: str = "none"
     counts: bool = True
-    """The counter of signatures is checked."""
+    """Whether the signature counter is checked."""
     address_key: str = "ip"
     rate_limiter: str | None = None
     connection: str | None = None
-    """None: the main one."""
+    """None: the main connection."""
     retry: str | None = None
     redis: str | None = None
-    """Where hosts tell each other what they have issued challenges for. None: nowhere."""
+    """URL of the Redis in which hosts share issued challenges. None: not shared."""
     issued_only: bool = False
-    """A challenge is taken only where this service knows what it was issued for."""
+    """A challenge is accepted only if this service knows what it was issued for."""
 
 
 class Row:
@@ -101,7 +102,7 @@ class Row:
         return column.lower() in self._cells
 
     def status(self, column: str) -> int:
-        """200 where there is no such column. Raises `ValueError` for what is no HTTP status."""
+        """Return the status; 200 without such a column. Raises `ValueError` if it is no HTTP status."""
         if not self.has(column):
             return 200
         status = int(self.text(column) or "none")
@@ -111,7 +112,7 @@ class Row:
 
 
 def bytea(text: str | None) -> bytes | None:
-    r"""What PostgreSQL prints as `\x0102`. Raises `ValueError`."""
+    r"""Return the bytes of PostgreSQL's text form, such as `\x0102`. Raises `ValueError`."""
     if text is None:
         return None
     if not text.startswith("\\x"):

@@ -1,8 +1,7 @@
-"""The built-in password hasher: PBKDF2-HMAC-SHA256 in the storage format of the field (sign-in-24).
+"""The built-in password hash: PBKDF2-HMAC-SHA256 in the storage format of comparable services (sign-in-24).
 
-`base64(salt ‖ key)`, 64 characters without a prefix, stands for 600,000 rounds. Other work factors say themselves what
-they are: `$pbkdf2-sha256$i=1000000$…`. Hashing takes a tenth of a second of a processor: never call this on an
-event loop.
+`base64(salt ‖ key)`, 64 characters without a prefix, has 600,000 rounds. Other work factors are part of the text:
+`$pbkdf2-sha256$i=1000000$…`. Hashing takes a tenth of a second of processor time: never call this on an event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import secrets
 
 ITERATIONS = 600_000
 MOST_ITERATIONS = 10_000_000
-"""A stored hash that asks for more is taken for none: it would hold up a thread for seconds."""
+"""A stored hash with more rounds counts as invalid: it would occupy a thread for seconds."""
 
 _SALT = 16
 _KEY = 32
@@ -23,41 +22,43 @@ _PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})")
 
 
 def hash_password(password: str, iterations: int = ITERATIONS) -> str:
-    """A new hash with a salt of its own."""
+    """Return a new hash with a random salt."""
     salt = secrets.token_bytes(_SALT)
     text = base64.b64encode(salt + _derived(password, salt, iterations)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 
 
 def verify_password(password: str | None, stored: str, work: int = 0) -> bool:
-    """False as well for an empty or missing password and for what is no hash. Compares in constant time.
+    """Return whether the password matches. False also for an empty or missing password and an invalid hash.
 
-    work: rounds to spend at least. A hash of less work, from before the work factor was raised, would otherwise tell
-    by its quick answer that somebody is known by this name.
+    The comparison takes constant time.
+
+    work: fewest rounds to spend. Otherwise, a hash from before the work factor was raised would reveal by its quick
+    result that the user exists.
     """
     parts = _parts(stored)
     if not password or parts is None:
         return False
     iterations, salt, key = parts
-    fits = hmac.compare_digest(_derived(password, salt, iterations), key)
-    if missing := missing_rounds(iterations, work):
-        _derived(password, salt, missing)
-    return fits
+    matches = hmac.compare_digest(_derived(password, salt, iterations), key)
+    if extra_rounds := missing_rounds(iterations, work):
+        _derived(password, salt, extra_rounds)
+    return matches
 
 
 def missing_rounds(iterations: int, work: int) -> int:
-    """What a check against a hash of so many rounds has to spend besides."""
+    """Return the rounds that a verification of a hash with so many rounds has to spend in addition."""
     return max(0, work - iterations)
 
 
 def iterations_of(stored: str) -> int | None:
-    """The work factor of a stored hash; None for what is no hash."""
+    """Return the work factor of a stored hash, or None for an invalid hash."""
     parts = _parts(stored)
     return None if parts is None else parts[0]
 
 
 def decoy(iterations: int) -> str:
-    """A hash that no password has: checking against it takes as long as checking a real one."""
+    """Return a random hash without a password. Verifying against it takes as long as against a real one."""
     text = base64.b64encode(secrets.token_bytes(_SALT + _KEY)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 
@@ -76,7 +77,8 @@ def _parts(stored: str) -> tuple[int, bytes, bytes] | None:
 
 
 def _derived(password: str, salt: bytes, iterations: int) -> bytes:
-    """By the OpenSSL that cryptography brings: 0.11 s of a processor for 600,000 rounds, where hashlib takes 0.25."""
+    """Derive a key with the OpenSSL of cryptography: 0.11 s of processor time for 600,000 rounds; hashlib takes
+    0.25 s."""
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC
 

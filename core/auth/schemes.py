@@ -1,4 +1,5 @@
-"""The ways in which a session travels, as configured: several at once, each with a name (sign-in-9 to sign-in-13)."""
+"""Sign-in schemes: the ways in which a session travels. Several may be configured, each with a name (sign-in-9 to
+sign-in-13)."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ class CookieScheme:
     path: str = "/"
     domain: str | None = None
     persistent: bool = True
-    """Outlives the browser; how long the session is valid does not depend on it."""
+    """Whether the cookie outlives the browser. The lifetime of the session does not depend on it."""
     http_only: bool = True
     same_site: str | None = "lax"
-    """As written in the attribute; None: left out."""
+    """Value of the attribute; None: left out."""
     secure: str = "SameAsRequest"
     """`SameAsRequest`, `Always` or `None`."""
 
@@ -40,15 +41,15 @@ class JwtScheme:
     name: str = "Bearer"
     secret: str | None = field(default=None, repr=False)
     signing_key: bytes | None = field(default=None, repr=False)
-    """PEM of a private key; signs in place of the secret."""
+    """PEM of a private key, used instead of the secret."""
     verification_key: bytes | None = None
-    """PEM of a public key whose tokens are taken too."""
+    """PEM of a public key; tokens signed with its private key are accepted too."""
     key_set_url: str | None = None
-    """Address of a JWKS whose keys' tokens are taken too."""
+    """URL of a JWKS; tokens signed with its keys are accepted too."""
     key_set_fresh: float = 600.0
-    """Seconds after which it is fetched again."""
+    """Seconds after which the JWKS is fetched again."""
     key_set_longest: float = 3600.0
-    """Seconds for which its keys are believed when that fails."""
+    """Seconds for which its keys stay valid if fetching fails."""
     issuer: str | None = None
     audience: str | None = None
     expire: float = 3600.0
@@ -65,9 +66,10 @@ Scheme = CookieScheme | BearerScheme | JwtScheme
 
 @dataclass(frozen=True, slots=True)
 class Schemes:
-    """Those that are on. Of each kind the main one comes first, then the named ones in the order of configuration.
+    """The configured schemes. In each kind, the main scheme comes first, then the named ones in the order of
+    configuration.
 
-    default: the one that a login row without `scheme` signs in with, when the request says nothing else.
+    default: the scheme for a login row without `scheme`, unless the request determines one.
     """
 
     cookies: tuple[CookieScheme, ...] = ()
@@ -75,9 +77,9 @@ class Schemes:
     jwts: tuple[JwtScheme, ...] = ()
     default: str | None = None
     main_jwt: str | None = None
-    """Name of the main JWT scheme, which wins over the default (sign-in-22)."""
+    """Name of the main JWT scheme, which has precedence over the default (sign-in-22)."""
     api_keys: bool = False
-    """Programs may send keys, whatever the schemes are."""
+    """Whether programs may send API keys, whatever the schemes are."""
 
     def __bool__(self) -> bool:
         return self.default is not None or self.api_keys
@@ -88,13 +90,13 @@ class Schemes:
         yield from self.jwts
 
     def named(self, name: str) -> Scheme | None:
-        """Names compare exactly, those of JWT schemes in any case (sign-in-22)."""
+        """Return the scheme of this name. Names match exactly, those of JWT schemes in any case (sign-in-22)."""
         exact = next((scheme for scheme in self.all() if scheme.name == name), None)
         return exact or next((scheme for scheme in self.jwts if scheme.name.lower() == name.lower()), None)
 
     @property
     def challenge(self) -> str:
-        """What a 401 asks for (RFC 9110, 11.6.1)."""
+        """The challenge of a 401 (RFC 9110, 11.6.1)."""
         if self.bearers or self.jwts or not self.cookies:
             return "Bearer"
         return f'Cookie cookie-name="{self.cookies[0].cookie}"'

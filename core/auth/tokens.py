@@ -1,4 +1,4 @@
-"""What is known of a token, whoever has signed it and however."""
+"""Results of verifying a token, whatever its kind and issuer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import NamedTuple
 from rowcall.core.auth.claims import Claim
 
 REGISTERED = frozenset({"nbf", "exp", "iat", "iss", "aud"})
-"""Claims that say when and for whom a token holds: the service sets them, and no login row can."""
+"""Claims about the validity of a token. The service sets them, and no login row can."""
 
 
 class BadTokenError(Exception):
-    """The token does not say who is calling."""
+    """The token is not valid."""
 
 
 class Verified(NamedTuple):
+    """The claims and the validity of a token, in seconds since 1970."""
+
     claims: tuple[Claim, ...]
     expires: float
-    """When it stops being taken, the clock skew included; infinite where lifetimes are not checked."""
+    """End of the validity with the clock skew; infinite if lifetimes are not checked."""
     begins: float = float("-inf")
-    """When it begins to be taken, in the same way."""
+    """Begin of the validity with the clock skew."""

@@ -1,1 +1,1 @@
-"""Sign-in through an outside provider as data: providers, the page, profiles, ID tokens."""
+"""Sign-in through an external provider as data: providers, the page, profiles, ID tokens."""

@@ -1,4 +1,4 @@
-"""Where a browser is sent to sign in: the provider's address with what belongs to this one attempt."""
+"""The URL to which a browser is sent for a sign-in, with the parameters of this sign-in."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ _PLACE = re.compile(r"\{([012])\}")
 def authorization_url(
     provider: Provider, endpoint: str | None, redirect_uri: str, state: str, verifier: str | None, nonce: str | None
 ) -> str:
-    """endpoint: what the issuer publishes, for a provider whose configuration gives no address.
+    """Return the URL of the provider's page with all parameters.
 
-    verifier: of PKCE, of which only the digest is sent (RFC 7636, 4.2). nonce: comes back in the ID token.
+    endpoint: from the discovery document, for a provider without a configured URL. verifier: of PKCE; only its digest
+    is sent (RFC 7636, 4.2). nonce: is repeated in the ID token.
     """
     if provider.auth_url:
         values = (quote(provider.client_id, safe=""), quote(redirect_uri, safe=""), quote(state, safe=""))
         url = _PLACE.sub(lambda match: values[int(match[1])], provider.auth_url).replace(" ", "%20")
     else:
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": provider.client_id,
             "redirect_uri": redirect_uri,
             "scope": provider.scope,
             "state": state,
         }
-        url = with_query(endpoint or "", asked)
+        url = with_query(endpoint or "", parameters)
     added: dict[str, str] = {}
     if verifier is not None:
         added = {"code_challenge": code_challenge(verifier), "code_challenge_method": "S256"}
@@ -40,6 +41,7 @@ def authorization_url(
 
 
 def with_query(url: str, added: dict[str, str]) -> str:
+    """Return the URL with further query parameters, before its fragment."""
     if not added:
         return url
     head, mark, fragment = url.partition("#")

@@ -1,4 +1,4 @@
-"""What an ID token must say, besides being signed by its issuer (OpenID Connect Core 1.0, 3.1.3.7)."""
+"""Checks of ID tokens beyond the signature (OpenID Connect Core 1.0, 3.1.3.7)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rowcall.core.auth.external.options import Provider
 def fault_of(
     provider: Provider, claims: Mapping[str, Any], nonce: str | None, algorithm: str, access_token: str | None
 ) -> str | None:
-    """What is wrong with claims whose signature, issuer, audience and times have been checked; None: nothing.
+    """Return the fault of claims whose signature, issuer, audience and times were checked, or None.
 
-    nonce: None where none was sent, as with a refresh.
+    nonce: None if none was sent, as for a refresh.
     """
     audience = claims.get("aud")
     party = claims.get("azp")
@@ -28,8 +28,12 @@ def fault_of(
         return "it does not say who it is about"
     if nonce is not None and not _same(claims.get("nonce"), nonce):
         return "its nonce is not that of this sign-in"
-    said = claims.get("at_hash")
-    if said is not None and access_token is not None and not _same(said, _half_hash(access_token, algorithm)):
+    token_hash = claims.get("at_hash")
+    if (
+        token_hash is not None
+        and access_token is not None
+        and not _same(token_hash, _half_hash(access_token, algorithm))
+    ):
         return "it was not issued together with the access token"
     return None
 
@@ -39,7 +43,7 @@ def _same(said: object, wanted: str) -> bool:
 
 
 def _half_hash(text: str, algorithm: str) -> str:
-    """Of an access token: the left half of the digest that the signature uses (3.1.3.6)."""
+    """Return the hash of an access token: the left half of the digest that the signature uses (3.1.3.6)."""
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()

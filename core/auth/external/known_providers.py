@@ -1,5 +1,4 @@
-"""Providers that are known by their names: their addresses unless the configuration gives others
-(external-sign-in-1)."""
+"""Providers that are known by name: their URLs, unless the configuration sets others (external-sign-in-1)."""
 
 from __future__ import annotations
 

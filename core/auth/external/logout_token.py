@@ -1,4 +1,4 @@
-"""What a logout token must say, besides being signed by its issuer (OpenID Connect Back-Channel Logout 1.0, 2)."""
+"""Checks of logout tokens beyond the signature (OpenID Connect Back-Channel Logout 1.0, 2)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any, NamedTuple
 
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _TYPES = ("logout+jwt", "jwt", "")
-"""Of the token, in lower case. The first is recommended; issuers from before say less."""
+"""Accepted types of the token, in lower case. The first is recommended; older issuers send less specific ones."""
 
 
 class LogoutToken(NamedTuple):
-    """Whose sessions end: those of one sign-in at the issuer, or without its id all of a user."""
+    """The sessions to end: those of one sign-in at the issuer, or without its id all sessions of a user."""
 
     subject: str | None
     session: str | None
     number: str
-    """No two tokens of an issuer have the same."""
+    """Unique among the tokens of an issuer."""
 
 
 class LogoutTokenError(ValueError):
-    """The token says no such thing; the text tells what is wrong with it."""
+    """The token is no valid logout token; the text gives the reason."""
 
 
 def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> LogoutToken:
-    """Of a token whose signature, issuer, audience and times have been checked.
+    """Return the content of a token whose signature, issuer, audience and times were checked.
 
     Raises:
-        LogoutTokenError: it is another kind of token, or does not say who it is about.
+        LogoutTokenError: it is another kind of token, or names neither a user nor a session.
     """
     kind = header.get("typ", "")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
@@ -36,7 +36,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
     if not isinstance(events, dict) or not isinstance(events.get(EVENT), dict):
         raise LogoutTokenError("it tells of no logout")
     if "nonce" in claims:
-        # An ID token that has been made to look like one.
+        # A nonce marks an ID token that is used as a logout token.
         raise LogoutTokenError("it has a nonce")
     subject, session, number = (_text(claims, name) for name in ("sub", "sid", "jti"))
     if number is None:
@@ -47,7 +47,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """Raises `LogoutTokenError` for a claim that is no text, or an empty one."""
+    """Return the claim. Raises `LogoutTokenError` for a claim that is no text or empty."""
     value = claims.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise LogoutTokenError(f"its {name} is no text")

@@ -1,5 +1,4 @@
-"""What the configuration says about sign-in through outside providers, frozen (external-sign-in-1 to
-external-sign-in-11)."""
+"""Options of sign-in through external providers, frozen (external-sign-in-1 to external-sign-in-11)."""
 
 from __future__ import annotations
 
@@ -14,45 +13,45 @@ TEMPLATE = (
 
 
 UNTYPED = {4: "", 5: "", 6: ""}
-"""Values of the command that json, jsonb and text take alike (external-sign-in-6)."""
+"""Types of the command's parameters that json, jsonb and text accept alike (external-sign-in-6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One of them. Addresses that are None come from what the issuer publishes about itself."""
+    """One external provider. URLs that are None are taken from the issuer's discovery document."""
 
     key: str
-    """As it is written in the configuration."""
+    """As written in the configuration."""
     path: str
-    """Of its page, to which it leads back too."""
+    """Path of its page, which is also the OAuth callback."""
     client_id: str
     client_secret: str = field(default="", repr=False)
     auth_url: str | None = None
-    """{0}: client id, {1}: return address, {2}: state."""
+    """{0}: client id, {1}: redirect URI, {2}: state."""
     token_url: str | None = None
     info_url: str | None = None
     email_url: str | None = None
     issuer: str | None = None
-    """Of ID tokens (OpenID Connect). None: plain OAuth 2, where `info_url` says who it is."""
+    """Issuer of ID tokens (OpenID Connect). None: plain OAuth 2, where `info_url` identifies the user."""
     scope: str = "openid profile email"
     pkce: bool = True
     keeps_tokens: bool = False
-    """Those of the provider are kept, sealed, in the browser: for refresh and sign-out."""
+    """The provider's tokens are stored, sealed, in the browser: for refresh and sign-out."""
     logout_url: str | None = None
     revoke_url: str | None = None
     back_channel: bool = False
-    """The issuer tells of logouts there, and sessions here end (OpenID Connect Back-Channel Logout)."""
+    """The issuer reports logouts, and sessions here end (OpenID Connect Back-Channel Logout)."""
     unverified_email: bool = False
-    """An address that the provider says it has not verified is taken."""
+    """Whether an e-mail address is accepted that the provider has not verified."""
 
     @property
     def sent_path(self) -> str:
-        """`path` as it stands in an address."""
+        """`path`, percent-encoded for a URL."""
         return quote(self.path, safe="/:@!$&'()*+,;=~")
 
     @property
     def signs_out(self) -> bool:
-        """There is, or may be, something to be told about the end of a session."""
+        """Whether the provider has, or may have, an endpoint for the end of a session."""
         return bool(self.issuer or self.logout_url or self.revoke_url)
 
 
@@ -65,14 +64,14 @@ class ExternalOptions:
     message_key: str = "__external_message"
     template: str = TEMPLATE
     redirect_url: str | None = None
-    """What stands in front of a provider's path. None: scheme and host of the request."""
+    """Prefix of a provider's path in the redirect URI. None: scheme and host of the request."""
     return_to: str = "/"
     return_key: str = "return_to"
     command: str = "select * from external_login($1,$2,$3,$4,$5)"
     logout_command: str = "call external_logout($1,$2,$3)"
     analytics: str | None = None
-    """Script expression. None: nothing is collected."""
+    """JavaScript expression. None: no analytics are collected."""
     ip_key: str = "ip"
     requires_state: bool = False
-    """Of every client, and not of browsers only."""
+    """Whether all clients need a state, not only browsers."""
     rate_limiter: str | None = None

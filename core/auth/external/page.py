@@ -1,8 +1,7 @@
-"""The page on which a sign-in begins and to which the provider leads back, and its script (external-sign-in-2,
-external-sign-in-3).
+"""The page of a sign-in, which is also the OAuth callback, and its script (external-sign-in-2, external-sign-in-3).
 
-The script keeps the field's contract with sessionStorage. Wherever the browser goes in the end is on this origin: the
-address is compared after the browser itself has read it, so no spelling of another host gets through.
+The script uses sessionStorage in the same way as comparable services. The browser is only ever sent to this origin: the
+script compares the URL after the browser has parsed it, so another host cannot be disguised by its spelling.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ANALYTICS = """{
     protocol: location.protocol, referrer: document.referrer },
   performance: { timeOrigin: performance.timeOrigin }
 }"""
-"""What is collected where the configuration says nothing else."""
+"""The default expression for analytics."""
 
 _SCRIPT = """(async () => {
   const options = %s;
@@ -105,10 +104,12 @@ def sign_in_page(
     state: str | None,
     script_path: str | None = None,
 ) -> bytes:
-    """auth_url, state: of the attempt that begins; None where the provider has led back. script_path: where
-    `sign_in_script` is; None: it stands in the page.
+    """Return the HTML of the page.
+
+    auth_url, state: of the sign-in that begins; None in an OAuth callback. script_path: URL path of `sign_in_script`;
+    None: the script is inline.
     """
-    known = {
+    settings = {
         "provider": provider.key,
         "authUrl": auth_url,
         "state": state,
@@ -117,27 +118,29 @@ def sign_in_page(
         "returnTo": options.return_to,
         "returnKey": options.return_key,
     }
-    told = _in_script(orjson.dumps(known).decode())
+    settings_json = _in_script(orjson.dumps(settings).decode())
     if script_path is None:
-        script = f"<script>\n{_SCRIPT % (told, _expression(options.analytics))}</script>"
+        script = f"<script>\n{_SCRIPT % (settings_json, _expression(options.analytics))}</script>"
     else:
         source = html.escape(script_path)
-        script = f'<script type="application/json" id="{_ELEMENT}">{told}</script><script src="{source}"></script>'
+        script = (
+            f'<script type="application/json" id="{_ELEMENT}">{settings_json}</script><script src="{source}"></script>'
+        )
     values = (html.escape(provider.key), script)
     return _PLACE.sub(lambda match: values[int(match[1])], options.template).encode()
 
 
 def sign_in_script(options: ExternalOptions) -> bytes:
-    """The same for all pages, where a Content-Security-Policy lets no script stand in them."""
-    told = f'JSON.parse(document.getElementById("{_ELEMENT}").textContent)'
-    return (_SCRIPT % (told, _expression(options.analytics))).encode()
+    """Return the script for all pages, for a Content-Security-Policy that forbids inline scripts."""
+    settings_expression = f'JSON.parse(document.getElementById("{_ELEMENT}").textContent)'
+    return (_SCRIPT % (settings_expression, _expression(options.analytics))).encode()
 
 
 def _in_script(text: str) -> str:
-    """JSON that neither ends the script nor begins a comment in it."""
+    """Escape JSON so that it neither ends the script element nor begins a comment in it."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _expression(analytics: str | None) -> str:
-    """The operator's own script: taken as it is."""
+    """Return the operator's expression, which is used as it is."""
     return f"({analytics})" if analytics else "null"

@@ -1,4 +1,4 @@
-"""Who a provider says it is: e-mail and name in the forms that the known ones use (external-sign-in-5)."""
+"""E-mail and name in the response of a provider, in the forms that known providers use (external-sign-in-5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 
 def email_of(info: object) -> str | None:
-    """From a profile, or from what an address for e-mails of their own answers: GitHub's is a list."""
+    """Return the e-mail address of a profile, or of the response of a separate e-mail URL (a list for GitHub)."""
     if isinstance(info, list):
         return _listed(info)
     if not isinstance(info, Mapping):
@@ -24,13 +24,14 @@ def email_of(info: object) -> str | None:
 
 
 def _listed(entries: list[Any]) -> str | None:
-    """The primary one, which has to be verified where that is told."""
-    found = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("verified", True) is True]
-    found.sort(key=lambda entry: entry.get("primary") is not True)
-    return next((text for entry in found if (text := _text(entry.get("email")))), None)
+    """Return the primary address of a list. Entries that are marked as not verified are ignored."""
+    addresses = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("verified", True) is True]
+    addresses.sort(key=lambda entry: entry.get("primary") is not True)
+    return next((text for entry in addresses if (text := _text(entry.get("email")))), None)
 
 
 def name_of(info: Mapping[str, Any]) -> str | None:
+    """Return the user's name, or None."""
     last = _text(info.get("localizedLastName"))
     if last:
         return f"{_text(info.get('localizedFirstName')) or ''} {last}".strip()
@@ -38,7 +39,7 @@ def name_of(info: Mapping[str, Any]) -> str | None:
 
 
 def with_address(analytics: str | None, key: str, address: str | None) -> str | None:
-    """What the browser tells about itself as JSON, with the client's address. None: it tells nothing that is JSON."""
+    """Return the analytics as JSON with the client address, or None if they are no JSON object."""
     if not analytics:
         return None
     try:
@@ -53,7 +54,7 @@ def with_address(analytics: str | None, key: str, address: str | None) -> str | 
 
 
 def _text(value: object) -> str | None:
-    """What PostgreSQL can hold; an id of digits is one too."""
+    """Return a text that PostgreSQL can store, or None. A numeric id becomes a text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value.replace("\0", "") or None if isinstance(value, str) else None
