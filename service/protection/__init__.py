@@ -1,1 +1,1 @@
-"""The key ring at work: kept and renewed by the supervisor, used by every worker (protection-3)."""
+"""The key ring in use: the supervisor stores and rotates keys, every worker encrypts with them (protection-3)."""

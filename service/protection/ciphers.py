@@ -1,4 +1,4 @@
-"""The ciphers of the key ring: AES-GCM, or AES-CBC with HMAC (encrypt, then authenticate)."""
+"""The ciphers of the key ring: AES-GCM, or AES-CBC with HMAC (encrypt-then-MAC)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _DIGESTS = {"HMACSHA256": ("sha256", 32), "HMACSHA512": ("sha512", 64)}
 
 
 class KeyCipher:
-    """Keys of one purpose, derived from one key of the ring."""
+    """Encrypts and decrypts with keys of one purpose, derived from one key of the ring."""
 
     def seal(self, data: bytes, head: bytes) -> bytes:
+        """Return the ciphertext with nonce and tag. head: authenticated, not part of the result."""
         raise NotImplementedError
 
     def open(self, sealed: bytes, head: bytes) -> bytes:
+        """Return the plaintext. Raises `SealError`."""
         raise NotImplementedError
 
 
@@ -62,7 +64,7 @@ class _CbcCipher(KeyCipher):
 
     def open(self, sealed: bytes, head: bytes) -> bytes:
         body, mac = sealed[: -self._size], sealed[-self._size :]
-        # The MAC is judged first: padding must not tell anything about what was changed.
+        # The MAC is verified first, so that no padding error reveals what was changed (padding oracle).
         if len(body) < 2 * _IV or not hmac.compare_digest(mac, self._mac(head + body)):
             raise SealError("not sealed for this purpose, or changed since")
         decryptor = Cipher(algorithms.AES(self._key), modes.CBC(body[:_IV])).decryptor()
@@ -79,5 +81,5 @@ def _derive(key: Key, info: bytes, size: int) -> bytes:
 
 
 def cipher_for(key: Key, info: bytes) -> KeyCipher:
-    """info: what the key is for, so that every purpose has its own."""
+    """Return the cipher of a key. info: its purpose, so that every purpose has its own derived keys."""
     return _CbcCipher(key, info) if key.algorithm.endswith("_CBC") else _GcmCipher(key, info)

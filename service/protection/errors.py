@@ -1,4 +1,4 @@
-"""What can be wrong with a sealed text."""
+"""Errors of sealing and opening."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class NoKeyError(Problem):
 
 
 class SealError(Exception):
-    """The text was not sealed for this purpose by a key of the ring, or has been changed since."""
+    """The text was not sealed for this purpose by a key of the ring, or was changed afterwards."""
 
 
 class UnknownKeyError(SealError):
-    """It names a key that the ring does not hold. Another host may have made it since the ring was read."""
+    """The text names a key that is not in the ring. Another host may have created it since the ring was read."""

@@ -1,4 +1,4 @@
-"""Keys at rest: as they are, or encrypted to the certificate of a .pfx file (`DataProtection:KeyEncryption`)."""
+"""Storage forms of keys: plain, or encrypted to the certificate of a .pfx file (`DataProtection:KeyEncryption`)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ _OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA256()), algorithm=hashes.SHA256(
 
 
 class KeyEncryption(Protocol):
+    """The interface of the storage forms."""
+
     def wrap(self, secret: bytes) -> dict[str, str]:
-        """The form in which a secret is stored."""
+        """Return the form in which a secret is stored."""
 
     def unwrap(self, stored: Mapping[str, str]) -> bytes:
-        """Raises `KeyElementError`."""
+        """Return the secret of a stored form. Raises `KeyElementError`."""
 
 
 class Unencrypted:
+    """Secrets are stored plainly."""
+
     def wrap(self, secret: bytes) -> dict[str, str]:
         return plain_secret(secret)
 
@@ -42,9 +46,9 @@ class Unencrypted:
 
 
 class Certificate:
-    """A random AES key encrypts the secret and is itself encrypted to the certificate (RSA-OAEP with SHA-256).
+    """A random AES key encrypts the secret, and is itself encrypted to the certificate (RSA-OAEP with SHA-256).
 
-    Keys stored without encryption, before the certificate was there, are still read.
+    Keys that were stored without encryption, before a certificate was configured, can still be read.
     """
 
     def __init__(self, private: RSAPrivateKey | None, public: RSAPublicKey) -> None:
@@ -53,7 +57,7 @@ class Certificate:
 
     @classmethod
     def load(cls, path: Path, password: str | None) -> Certificate:
-        """Raises `StartupError`."""
+        """Load the certificate of a .pfx file. Raises `StartupError`."""
         secret = None if password is None else password.encode()
         try:
             bundle = pkcs12.load_pkcs12(path.read_bytes(), secret)

@@ -1,4 +1,4 @@
-"""The supervisor's side of the key ring: reads it, renews it, and hands every new state to all workers."""
+"""The key ring in the supervisor: read, rotate, and publish every new state to all workers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ log = logging.getLogger("rowcall")
 
 _SECTION = "DataProtection:"
 BETWEEN_READINGS = 0.25
-"""Seconds. Requests with keys that nobody knows can make the storage be read no more often than this."""
+"""Fewest seconds between two readings of the storage. Requests with unknown keys cannot cause more."""
 FAILED_AGAIN_AFTER = 60.0
+"""Seconds after which a failed reading is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What new keys are like."""
+    """Properties of new keys."""
 
     lifetime: float
     """Seconds for which a key protects."""
@@ -48,7 +49,7 @@ class Renewal:
 
 
 class KeyRotation:
-    """`await keeper.start()`, then `run` for as long as the service lives."""
+    """Reads and rotates the key ring. Call `await rotation.start()`, then run `run` for the lifetime of the service."""
 
     def __init__(
         self, storage: Storage, encryption: KeyEncryption, renewal: Renewal, publish: Callable[[KeyRing], None]
@@ -63,66 +64,70 @@ class KeyRotation:
         self._reported: set[str] = set()
 
     async def start(self) -> None:
-        """Reads the ring and makes its first key where there is none.
+        """Read the ring, and create its first key if there is none.
 
         Raises:
-            psycopg.Error: the storage in the database does not answer.
-            StartupError: it cannot be used.
+            psycopg.Error: the database with the storage cannot be reached.
+            StartupError: the storage cannot be used.
         """
         await self._read()
         await self._renew()
 
     async def check(self) -> None:
-        """Reads the ring and makes nothing. Raises like `start`."""
+        """Read the ring without creating keys. Raises like `start`."""
         await self._read()
 
     async def run(self) -> None:
-        """Looks at the ring again when its next key is due, when its folder has changed, and whenever a worker has met
-        a key that it does not know."""
+        """Read the ring again and again: when its next key is due, when its folder has changed, and when a worker has
+        met an unknown key."""
         longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
             due = max(1.0, self.ring.next_look(time.time()) - time.time())
             await self._wait(min(longest, due), between_looks)
             self._wanted.clear()
-            good = await self._look()
-            # What cannot be read looks changed each time, and the log is not the place for that.
-            longest, between_looks = (86_400.0, self._storage.between_looks) if good else (FAILED_AGAIN_AFTER, math.inf)
+            succeeded = await self._look()
+            # An unreadable storage reports a change at every check; without this, each would be logged.
+            longest, between_looks = (
+                (86_400.0, self._storage.between_looks) if succeeded else (FAILED_AGAIN_AFTER, math.inf)
+            )
             await asyncio.sleep(BETWEEN_READINGS)
 
     async def _wait(self, seconds: float, between_looks: float) -> None:
-        """No longer than that, and only until there is something to see."""
+        """Wait until a reading is requested or the storage has changed, at most so many seconds."""
         ends = time.monotonic() + seconds
-        while not self._wanted.is_set() and (left := ends - time.monotonic()) > 0:
+        while not self._wanted.is_set() and (remaining := ends - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), min(left, between_looks))
+                await asyncio.wait_for(self._wanted.wait(), min(remaining, between_looks))
             if await self._storage.has_changed():
                 return
 
     async def _look(self) -> bool:
-        began = time.monotonic()
+        """Read and rotate the ring; log errors. Return whether it succeeded."""
+        start = time.monotonic()
         try:
             await self._read()
             await self._renew()
         except Exception as error:
             text = str(error).strip() or type(error).__name__
             log.error("the key ring cannot be read, the known keys stay: %s", text)
-            # Whoever waits for this reading is not left waiting.
-            self._set(self.ring.joined((), began))
+            # Requests that wait for this reading must not wait any longer.
+            self._set(self.ring.joined((), start))
             return False
         return True
 
     def look_again(self) -> None:
-        """Another host may have made a key since the last reading."""
+        """Request a reading, because another host may have created a key since the last one."""
         self._wanted.set()
 
     async def _read(self) -> None:
-        began = time.monotonic() if self._storage.shared else math.inf
+        start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
         self._tell_lost({key.id for key in keys})
-        self._set(self.ring.joined(keys, began))
+        self._set(self.ring.joined(keys, start))
 
     def _tell_lost(self, found: set[bytes]) -> None:
-        """Nobody notices before the next start, which is too late."""
+        """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
+        too late."""
         for key in self.ring.keys:
             text = f"{key.name} is gone from where keys are kept, or cannot be read there any more"
             if key.id not in found and text not in self._reported:
@@ -133,17 +138,18 @@ class KeyRotation:
         try:
             stored = read_element(text)
             return stored.opened(self._encryption.unwrap(stored.secret))
-        except Exception as error:  # whatever is wrong with it: the others are good
+        except Exception as error:  # one invalid key must not affect the others
             if str(error) not in self._reported:
                 self._reported.add(str(error))
                 log.error("a stored key of the key ring cannot be used: %s", error)
             return None
 
     async def _renew(self) -> None:
+        """Create the next key if it is due, under the lock of the storage."""
         if self.ring.successor_start(time.time()) is None:
             return
         async with self._storage.alone():
-            # Another host may have made it while this one waited.
+            # Another host may have created the key while this one waited for the lock.
             await self._read()
             now = time.time()
             start = self.ring.successor_start(now)
@@ -151,12 +157,12 @@ class KeyRotation:
                 await self._make(now, start)
 
     async def _make(self, now: float, start: float) -> None:
-        """A key that is needed from `start` on."""
+        """Create and store a key that protects from `start` on."""
         lifetime = self._renewal.lifetime
         key = Key(
             uuid.uuid4().bytes,
             now,
-            # Active for a while before it is needed, so that no clock that is behind finds itself without a key.
+            # Active some time before it is needed, so that hosts with a slow clock have an active key too.
             start - min(OVERLAP, lifetime / 4),
             start + lifetime,
             os.urandom(SECRET),
@@ -177,7 +183,7 @@ def _moment(seconds: float) -> str:
 
 
 def key_rotation_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> KeyRotation:
-    """Raises `StartupError` or `ConfigError`."""
+    """Return the key rotation that the configuration selects. Raises `StartupError` or `ConfigError`."""
     renewal = Renewal(
         settings.integer(_SECTION + "DefaultKeyLifetimeDays", minimum=1) * 86_400.0,
         settings.choice_or_none(_SECTION + "EncryptionAlgorithm") or DEFAULT_ALGORITHM,

@@ -1,6 +1,6 @@
-"""Where the keys of the ring are kept: memory, a folder, or the database (protection-4).
+"""Storages of the key ring: memory, a folder, or the database (protection-4).
 
-A storage holds texts by name and never drops one. Every host that shares it uses the same keys.
+A storage holds texts by name and never deletes one. All hosts that share it use the same keys.
 """
 
 from __future__ import annotations
@@ -27,36 +27,41 @@ log = logging.getLogger("rowcall")
 
 
 ALONE_WITHIN = 10.0
-"""Seconds that somebody waits for another host that is making a key. Then he makes one of his own: two are better than
-none."""
+"""Seconds to wait for the lock while another host creates a key. After that, this host creates one as well: two keys
+are better than none."""
 _BETWEEN_TRIES = 0.05
+"""Seconds between two attempts to lock the folder."""
 _COARSEST = 2_000_000_000
-"""Nanoseconds between two times that any file system tells apart."""
+"""Nanoseconds after which the timestamps of every file system differ."""
 _LOCK = 0x726F_7763_616C_6C01
-"""Of a database: told apart from the advisory locks of others by being theirs with no likelihood."""
+"""Number of the advisory lock in the database: random, so that it is unlikely to collide with locks of other
+programs."""
 
 
 class Storage(Protocol):
+    """The interface of the storages."""
+
     shared: bool
-    """Others may add to it."""
+    """Whether other hosts may add keys."""
     between_looks: float
-    """Seconds after which it is worth asking `has_changed` again."""
+    """Seconds between two calls of `has_changed`."""
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """No other host makes a key meanwhile. Raises nothing: where that cannot be had, it goes on without."""
+        """Hold the lock for creating keys. Raises nothing: if the lock is unavailable, it continues without."""
 
     async def has_changed(self) -> bool:
-        """Since `elements` was called, as far as that can be seen without reading it."""
+        """Return whether the storage has changed since `elements` was called, as far as this is visible without reading
+        it."""
 
     async def elements(self) -> list[str]:
-        """Every stored text. Raises `psycopg.Error` or `OSError`."""
+        """Return all stored texts. Raises `psycopg.Error` or `OSError`."""
 
     async def store(self, name: str, text: str) -> None:
-        """Raises `psycopg.Error` or `OSError`."""
+        """Store a text. Raises `psycopg.Error` or `OSError`."""
 
 
 class Memory:
-    """Lost when the service ends, and every session with it."""
+    """Keys in memory, lost at the end of the service together with all sessions."""
 
     shared = False
     between_looks = math.inf
@@ -81,12 +86,12 @@ _OTHERS_WRITE, _OTHERS_READ = 0o022, 0o055
 
 
 def _is_ours(state: os.stat_result) -> bool:
-    """Nobody but us and root, who can do anything anyway, can have written it."""
+    """Return whether only this user or root can have written the file."""
     return state.st_uid in (os.geteuid(), 0) and not state.st_mode & _OTHERS_WRITE
 
 
 class Folder:
-    """One file for each key, readable for its owner alone."""
+    """One file for each key, readable by its owner only."""
 
     shared = True
     between_looks = 1.0
@@ -103,25 +108,29 @@ class Folder:
             yield
         finally:
             if file is not None:
-                # Not by closing: a process that is started meanwhile has it open too.
+                # Closing would not release the lock: a process that was started meanwhile has inherited the file.
                 fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
 
     async def _locked(self) -> int | None:
-        """Nothing is waited for in a thread: whoever has the lock needs one to give it back."""
+        """Return the locked file, or None if locking is impossible or takes too long.
+
+        It does not wait in a thread, because releasing the lock needs one.
+        """
         ends = time.monotonic() + ALONE_WITHIN
         while time.monotonic() < ends:
             try:
                 return await asyncio.to_thread(self._lock)
             except BlockingIOError:
                 await asyncio.sleep(_BETWEEN_TRIES)
-            except OSError as error:  # some file systems of networks have no locks
+            except OSError as error:  # some network file systems have no locks
                 log.debug("%s is not locked: %s", self._path, error)
                 break
         return None
 
     def _lock(self) -> int:
-        """Raises `BlockingIOError`: somebody else has it; `OSError`: it cannot be had."""
+        """Lock the folder. Raises `BlockingIOError` if another process has the lock, `OSError` if locking is
+        impossible."""
         file = os.open(self._path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,7 +143,7 @@ class Folder:
         return await asyncio.to_thread(self._written) != self._seen
 
     def _written(self) -> int:
-        """When a name in it was last added or taken away; 0: there is no folder."""
+        """Return when a file was last added to or removed from the folder; 0 without a folder."""
         try:
             return self._path.stat().st_mtime_ns
         except OSError:
@@ -151,8 +160,8 @@ class Folder:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()
             self._look_at(state)
-            # Before its names are read: what is added meanwhile is seen next time. Clocks of file systems are coarse,
-            # so a name may still come at the same moment as the last one.
+            # Taken before the names are read, so that the next check sees files that are added meanwhile. Timestamps of
+            # file systems are coarse: another file may still get the same timestamp.
             settled = time.time_ns() - state.st_mtime_ns > _COARSEST
             self._seen = state.st_mtime_ns if settled else None
             files = sorted(self._path.glob("key-*.json"))
@@ -167,8 +176,10 @@ class Folder:
             self._report(f"the key folder {self._path} can be read by others, and with it every session: chmod 700")
 
     def _text(self, file: Path) -> str | None:
-        """None for what is no text: one damaged file must not take the other keys away. Nor for a key that others can
-        have written: whoever brings a key can sign anybody in.
+        """Return the content of a key file; None if it is unreadable, because one damaged file must not affect the
+        other keys.
+
+        None also for a file that other users can have written: with a key, an attacker can sign in as any user.
         """
         try:
             with file.open(encoding="utf-8") as opened:
@@ -182,28 +193,28 @@ class Folder:
         return None
 
     def _report(self, text: str) -> None:
-        """Once: the folder is read again and again."""
+        """Log an error once, because the folder is read again and again."""
         if text not in self._reported:
             self._reported.add(text)
             log.error("%s", text)
 
     def _write(self, name: str, text: str) -> None:
-        # Another host may read at any time: a file is there as a whole or not at all.
-        handle, made = tempfile.mkstemp(dir=self._path, prefix=".new-")
+        # Another host may read at any time, so the file must appear complete (rename).
+        handle, temporary = tempfile.mkstemp(dir=self._path, prefix=".new-")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(made, self._path / f"{name}.json")
+            os.replace(temporary, self._path / f"{name}.json")
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(made)
+                os.unlink(temporary)
             raise
 
 
 class Table:
-    """Two commands of the operator's own, on the default connection."""
+    """Two commands of the operator, on the default connection."""
 
     shared = True
     between_looks = math.inf
@@ -215,7 +226,8 @@ class Table:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """In a transaction, which behind a pooler is all that belongs to one session."""
+        """Hold an advisory lock of a transaction: behind a connection pooler, only a transaction stays on one
+        session."""
         connection = None
         try:
             connection = await self._connector.open_plain()
