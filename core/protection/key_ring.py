@@ -1,7 +1,8 @@
-"""The keys that protect sessions and columns, as data: which one protects, which ones still open, when the next is due.
+"""The key ring as data: keys that protect sessions and columns, the choice of the protecting key, and the time of the
+next key.
 
-The newest active key protects; every known one opens, expired ones too, so that a rotation ends nobody's session
-(protection-2). Pure: the time is handed in, in seconds since 1970.
+The newest active key protects. Every known key opens, also after its expiry, so that a rotation ends no session
+(protection-2). Pure: the time is a parameter, in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ALGORITHMS: Mapping[str, int] = {
     "AES_192_GCM": 24,
     "AES_256_GCM": 32,
 }
-"""Size of the encryption key in bytes."""
+"""Size of the encryption key in bytes, by algorithm."""
 
 DEFAULT_ALGORITHM = "AES_256_GCM"
 DEFAULT_VALIDATION = "HMACSHA256"
@@ -32,21 +33,23 @@ SECRET = 64
 """Bytes of a key's secret, from which the keys of each purpose are derived."""
 
 ANNOUNCED = 2 * 86_400.0
-"""Seconds before it is needed that a successor is made, so that other hosts learn of it in time."""
+"""Seconds before its start at which the next key is created, so that other hosts read it in time."""
 
 
 OVERLAP = 86_400.0
-"""Seconds for which a key is active before it is needed: as far as clocks may be apart, or step back."""
+"""Seconds for which a key is active before it is needed: the most by which clocks may differ or be set back."""
 
 
 class KeyElementError(ValueError):
-    """A stored element is no key of ours; the text says why and holds nothing secret."""
+    """A stored element is no valid key of this service; the text gives the reason and contains nothing secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """A key of the ring. Times in seconds since 1970."""
+
     id: bytes
-    """16 bytes; stands in everything that the key protects."""
+    """16 bytes; part of every sealed text."""
     created: float
     activated: float
     expires: float
@@ -56,7 +59,7 @@ class Key:
 
     @property
     def name(self) -> str:
-        """`key-<guid>`: what the element is called in a storage."""
+        """Name of the element in a storage: `key-<guid>`."""
         return f"key-{uuid.UUID(bytes=self.id)}"
 
     def is_active(self, now: float) -> bool:
@@ -65,25 +68,29 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
+    """All known keys."""
+
     keys: tuple[Key, ...] = ()
     read_at: float = 0.0
     """When the reading of the storage began, on the monotonic clock, which all processes of a host share. Infinite for
-    a ring that nobody else adds to: there is no use in waiting for a later one."""
+    a ring to which no other host adds keys: waiting for a later reading would be useless."""
 
     def protecting(self, now: float) -> Key | None:
-        """The newest active key."""
+        """Return the newest active key."""
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
 
     def settled(self, now: float) -> tuple[float, float]:
-        """Around now: since when, and until when, no key begins or ceases to be active."""
+        """Return the interval around now in which no key becomes active or inactive."""
         moments = [moment for key in self.keys for moment in (key.activated, key.expires)]
         since = max((moment for moment in moments if moment <= now), default=-math.inf)
         return since, min((moment for moment in moments if moment > now), default=math.inf)
 
     def nearest(self, now: float) -> Key | None:
-        """The one to protect with while none is active, because a clock is wrong: every known key opens, so any is
-        better than none. The first that will be active, or else the last that was."""
+        """Return the key to protect with, even if none is active because a clock is wrong.
+
+        Every known key opens, so any key is better than none: the first that will be active, else the last that was.
+        """
         if (active := self.protecting(now)) is not None:
             return active
         coming = [key for key in self.keys if key.activated > now]
@@ -95,7 +102,7 @@ class KeyRing:
         return next((key for key in self.keys if key.id == identity), None)
 
     def successor_start(self, now: float) -> float | None:
-        """When a key that has to be made now starts to protect; None while none is due."""
+        """Return when the next key starts to protect, if it has to be created now; None if none is due."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -105,7 +112,7 @@ class KeyRing:
         return None if followed else protecting.expires
 
     def next_look(self, now: float) -> float:
-        """When to look at the ring again: daily, and when the next key is due or takes over."""
+        """Return when to read the ring again: daily, and when the next key is due or starts to protect."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -113,13 +120,14 @@ class KeyRing:
         return min(now + 86_400.0, due if due > now else protecting.expires)
 
     def joined(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
-        """With the keys of a storage. None is ever dropped: what it protects must stay readable."""
-        known = {key.id: key for key in self.keys} | {key.id: key for key in others}
-        return KeyRing(tuple(known.values()), self.read_at if read_at is None else read_at)
+        """Return the ring with further keys. No key is ever removed, because texts that it has sealed must stay
+        readable."""
+        by_id = {key.id: key for key in self.keys} | {key.id: key for key in others}
+        return KeyRing(tuple(by_id.values()), self.read_at if read_at is None else read_at)
 
 
 def element_text(key: Key, secret: Mapping[str, str]) -> str:
-    """The key as it is stored. secret: the protected form of its secret, made by whoever protects it."""
+    """Return the text of a key for the storage. secret: the protected form of its secret."""
     members = {
         "format": "rowcall-key-1",
         "id": str(uuid.UUID(bytes=key.id)),
@@ -134,17 +142,19 @@ def element_text(key: Key, secret: Mapping[str, str]) -> str:
 
 
 def plain_secret(secret: bytes) -> dict[str, str]:
+    """Return the storage form of an unencrypted secret."""
     return {"kind": "plain", "value": base64.b64encode(secret).decode()}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key as it was stored, its secret still as it was protected."""
+    """A key as stored, with its secret in the protected form."""
 
     key: Key
     secret: Mapping[str, str] = field(repr=False)
 
     def opened(self, secret: bytes) -> Key:
+        """Return the key with its secret. Raises `KeyElementError` for a secret of the wrong size."""
         if len(secret) != SECRET:
             raise KeyElementError(f"{self.key.name}: its secret has the wrong size")
         key = self.key
@@ -152,7 +162,7 @@ class StoredKey:
 
 
 def read_element(text: str) -> StoredKey:
-    """Raises `KeyElementError`."""
+    """Parse a stored key. Raises `KeyElementError`."""
     try:
         members = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -180,7 +190,7 @@ def read_element(text: str) -> StoredKey:
 
 
 def open_plain(secret: Mapping[str, str]) -> bytes:
-    """Raises `KeyElementError`."""
+    """Return an unencrypted secret. Raises `KeyElementError`."""
     try:
         return base64.b64decode(secret.get("value", ""), validate=True)
     except (binascii.Error, ValueError):
