@@ -1,2 +1,2 @@
-"""Values that are encrypted in the database: sealed on their way in, opened on their way out (protection-8 to
+"""Encryption of values in the database: `encrypt` for parameters, `decrypt` for columns (protection-8 to
 protection-13)."""

@@ -1,9 +1,9 @@
-"""What an encrypted value is bound to: a column of a table, or a name that comments share (`encrypt _iban as NAME`).
+"""Binding of encrypted values: to a column of a table, or to a name that comments share (`encrypt _iban as NAME`).
 
 A bound text is `B`, ten characters that identify the binding, and a sealed text with these characters as authenticated
-context. Where a result column's origin is known, only values bound to it are decrypted, so a text that was copied from
-another column stays as it is. Texts that begin with `A` are bound to nothing: those of parameters of routines and files
-without a name, and everything that was sealed before bindings existed.
+context. If the origin of a result column is known, only values with its binding are decrypted, so a text that was
+copied from another column stays encrypted. Texts that begin with `A` have no binding: those of parameters of routines
+and files without a name, and everything that was sealed before bindings existed.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ SIZE = 1 + 10
 
 
 def prefix(binding: str) -> str:
-    """What texts with this binding begin with: the mark and 60 bits of a digest of the name, in any case."""
+    """Return the begin of texts with this binding: the mark and 60 bits of a digest of the name, in any case."""
     digest = hashlib.sha256(binding.casefold().encode()).digest()
     return MARK + base64.urlsafe_b64encode(digest)[: SIZE - 1].decode()
 
 
 def seal_bound(protector: Protector, data: bytes, start: str) -> str:
-    """start: as `prefix` returns it. Raises `NoKeyError`."""
+    """Return a bound text. start: as `prefix` returns it. Raises `NoKeyError`."""
     return start + protector.seal(data, start.encode())
 
 
 def open_bound(protector: Protector, text: str) -> bytes:
-    """Raises `SealError`, `UnknownKeyError`."""
+    """Return the plaintext of a bound text. Raises `SealError`, `UnknownKeyError`."""
     return protector.open(text[SIZE:], text[:SIZE].encode())
 
 
 def parameter_binding(endpoint: Endpoint, wanted: Encryption, parameter: EndpointParameter) -> str:
-    """The name that the comment gives, else the column that a table endpoint writes; empty if neither is known."""
+    """Return the binding of a parameter: the name in the comment, else the column that a table endpoint writes; empty
+    if neither is known."""
     names = dict(wanted.parameter_bindings)
-    shared = names.get(parameter.db_name) or names.get("")
-    if shared:
-        return shared
+    binding = names.get(parameter.db_name) or names.get("")
+    if binding:
+        return binding
     source = endpoint.routine.source
     if isinstance(source, TableOperation) and parameter.position < len(source.columns):
         return table_column(source.table, source.columns[parameter.position])
@@ -50,12 +51,12 @@ def parameter_binding(endpoint: Endpoint, wanted: Encryption, parameter: Endpoin
 
 
 def column_binding(wanted: Encryption, column: ResultColumn) -> str:
-    """The name that the comment gives, else the column that the values come from; empty if neither is known."""
+    """Return the binding of a column: the name in the comment, else the column of origin; empty if neither is known."""
     names = dict(wanted.column_bindings)
-    shared = next((names[name] for name in column.names if name in names), "") or names.get("", "")
-    return shared or (column.group or column.column).table_column
+    binding = next((names[name] for name in column.names if name in names), "") or names.get("", "")
+    return binding or (column.group or column.column).table_column
 
 
 def single_value_binding(wanted: Encryption) -> str:
-    """Of a result that is one value, whose name in the comment does not matter."""
+    """Return the binding of a result that is one value, whatever name the comment uses for it."""
     return next((binding for _, binding in wanted.column_bindings), "")

@@ -1,7 +1,7 @@
-"""`decrypt`: values of columns are opened before anything renders them (protection-10, protection-11).
+"""`decrypt`: decrypt values of columns before they are rendered (protection-10, protection-11).
 
-What cannot be opened stays as it is, without an error and without harm to the rest of its row: it was never sealed, or
-by a service with other keys. Elements of arrays and attributes of composites are opened one by one.
+A value that cannot be decrypted stays as it is, without an error and without effect on its row: it was never encrypted,
+or by a service with other keys. Elements of arrays and attributes of composites are decrypted individually.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from rowcall.service.protection.protector import Keys, Protector
 log = logging.getLogger("rowcall")
 
 PURPOSE = "columns"
-"""Of values that are bound to nothing: what one endpoint has sealed is another's to open."""
+"""Purpose of values without a binding: any endpoint can decrypt them."""
 BOUND_PURPOSE = "bound columns"
-"""Of values that are bound to a column or a name (`binding`)."""
+"""Purpose of values that are bound to a column or a name (`binding`)."""
 
 _SHORTEST = 60
 """Characters of the shortest sealed text: version, key, nonce and tag, in base64."""
 _FIRST = b"A"
-"""What the version byte makes of the first character."""
+"""First character of sealed texts, which results from the version byte."""
 _ASK_AGAIN = 1.0
-"""Seconds between two questions for a key that is missing."""
+"""Fewest seconds between two requests for a missing key."""
 
 Open = Callable[[str], str]
 Opener = Callable[[bytes], bytes]
@@ -46,20 +46,20 @@ Opener = Callable[[bytes], bytes]
 def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
-    """The writer itself where the comment has nothing decrypted."""
-    wanted = endpoint.options.encryption
-    if writer is None or wanted is None or not services.options.encrypts:
+    """Return a writer that decrypts columns, or the writer itself if the comment decrypts none."""
+    encryption = endpoint.options.encryption
+    if writer is None or encryption is None or not services.options.encrypts:
         return writer
-    if not (wanted.all_columns or wanted.columns):
+    if not (encryption.all_columns or encryption.columns):
         return writer
-    names = None if wanted.all_columns else frozenset(name.casefold() for name in wanted.columns)
-    opened = DecryptedColumns(services.auth.keys)
-    openers = tuple(_openers(endpoint, shape, _Choice(wanted, names, opened), services.codecs))
+    names = None if encryption.all_columns else frozenset(name.casefold() for name in encryption.columns)
+    decrypted_columns = DecryptedColumns(services.auth.keys)
+    openers = tuple(_openers(endpoint, shape, _Choice(encryption, names, decrypted_columns), services.codecs))
     return DecryptingWriter(writer, openers) if any(openers) else writer
 
 
 class DecryptedColumns:
-    """Opens single texts."""
+    """Decrypts single texts."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
@@ -68,11 +68,12 @@ class DecryptedColumns:
         self._asked = 0.0
 
     def bound_to(self, binding: str) -> Open:
-        """Opens texts that are bound to this or to nothing; if the binding is empty, all texts."""
+        """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
+        texts."""
         return partial(self.text, start=prefix(binding) if binding else MARK)
 
     def text(self, sealed: str, start: str = MARK) -> str:
-        """start: what bound texts have to begin with."""
+        """Return the decrypted text, or the text itself. start: required begin of bound texts."""
         if len(sealed) < _SHORTEST or not sealed.startswith(("A", start)):
             return sealed
         try:
@@ -86,7 +87,8 @@ class DecryptedColumns:
         return sealed
 
     def _ask_for_keys(self) -> None:
-        """Another host may have made the key a moment ago: the next request has it."""
+        """Request a reading of the key ring: another host may have created the key a moment ago, and the next request
+        has it."""
         now = time.monotonic()
         if self._keys.on_unknown is not None and now - self._asked >= _ASK_AGAIN:
             self._asked = now
@@ -95,11 +97,11 @@ class DecryptedColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Which columns are opened, and how the texts of each."""
+    """The columns to decrypt, and the function for the texts of each."""
 
     encryption: Encryption
     names: frozenset[str] | None
-    """None: all of them."""
+    """None: all columns."""
     opened: DecryptedColumns
 
     def includes(self, column: ResultColumn) -> bool:
@@ -110,27 +112,27 @@ class _Choice:
 
 
 def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
-    """One for each column of the result, in order."""
+    """Yield a function for each column of the result, in order; None if it is not decrypted."""
     if not shape.columns:
-        # A single value is opened whatever names the comment has.
+        # A single value is decrypted, whatever names the comment has.
         open_text = choice.opened.bound_to(single_value_binding(choice.encryption))
         opener = _of_type(endpoint.routine.return_type_oid, codecs, open_text)
         yield None if opener is None else _in_bytes(opener)
         return
-    everything = shape.path is ResultPath.SCALAR
+    single_column = shape.path is ResultPath.SCALAR
     for position, group in groupby(shape.columns, key=lambda column: column.position):
         columns = tuple(group)
         if position is None:
             for column in columns:
-                wanted = everything or choice.includes(column)
-                opener = _of_type(column.column.type_oid, codecs, choice.of(column)) if wanted else None
+                included = single_column or choice.includes(column)
+                opener = _of_type(column.column.type_oid, codecs, choice.of(column)) if included else None
                 yield None if opener is None else _in_bytes(opener)
         else:
             yield _spread(columns, choice, codecs)
 
 
 def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) -> Opener | None:
-    """A composite column whose attributes are told as columns."""
+    """Return the function for a composite column whose attributes are rendered as columns."""
     parts = [
         _of_type(column.column.type_oid, codecs, choice.of(column)) if choice.includes(column) else None
         for column in columns
@@ -139,7 +141,7 @@ def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) 
 
 
 def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
-    """None for types whose values cannot hold a sealed text."""
+    """Return the function for values of this type, or None if they cannot contain a sealed text."""
     kind, *about = codecs.definition(oid)
     match kind:
         case "domain":

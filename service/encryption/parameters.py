@@ -1,7 +1,7 @@
-"""`encrypt`: texts of a request are sealed before anything of them reaches the database (protection-8, protection-9).
+"""`encrypt`: encrypt texts of a request before they reach the database (protection-8, protection-9).
 
-After validation and hashing, which are about what was sent; before placeholders, resolved parameters and the key of
-the cache's entry are asked for nothing that is secret.
+It follows validation and hashing, which need the plain values. It precedes placeholders, resolved parameters and cache
+keys, so that these contain no secret.
 """
 
 from __future__ import annotations
@@ -22,20 +22,28 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 Seal = Callable[[bytes], str]
 
 TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "name"})
-"""What a comment may make of a parameter that takes anything, so that it holds a sealed text."""
+"""Types to which a comment may set a parameter without a type, so that it can hold a sealed text."""
 
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that encrypts arguments, or None if the endpoint encrypts none.
+
+    The step raises `Problem` 400 for a value that rows would be compared with, 503 if there is no key.
+    """
     sealed = sealed_parameters(endpoint) if services.options.encrypts else {}
     if not sealed:
         return None
-    chosen = [
+    targets = [
         (1 << index, parameter.array, parameter.delimiter, _sealer(endpoint, services, parameter))
         for index, parameter in sealed.items()
     ]
     source = endpoint.routine.source
     compared = frozenset() if source is None else source.compared
-    in_vain = {1 << index: one.api_name for index, one in sealed.items() if one.db_name in compared}
+    comparisons = {
+        1 << index: sealed_parameter.api_name
+        for index, sealed_parameter in sealed.items()
+        if sealed_parameter.db_name in compared
+    }
 
     def seal_array(value: bytes, delimiter: str, seal: Seal) -> str:
         items = within(array_literal.parse(value.decode(), delimiter), seal)
@@ -48,12 +56,12 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
         ]
 
     def encrypt(context: RequestContext) -> None:
-        for bit, name in in_vain.items():
+        for bit, name in comparisons.items():
             if context.mask & bit:
-                # A text is sealed differently each time: no row would ever fit it.
+                # Each encryption of a text gives another result, so no row could match.
                 raise Problem(400, f"{name} is kept encrypted, so no row can be found by it")
         try:
-            for bit, array, delimiter, seal in chosen:
+            for bit, array, delimiter, seal in targets:
                 if not context.mask & bit:
                     continue
                 position = (context.mask & (bit - 1)).bit_count()
@@ -68,26 +76,27 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _sealer(endpoint: Endpoint, services: Services, parameter: EndpointParameter) -> Seal:
-    """Seals what is sent for this parameter, bound to its column or name if one is known."""
-    wanted = endpoint.options.encryption
-    binding = "" if wanted is None else parameter_binding(endpoint, wanted, parameter)
+    """Return the function that encrypts values of this parameter, bound to its column or name if one is known."""
+    encryption = endpoint.options.encryption
+    binding = "" if encryption is None else parameter_binding(endpoint, encryption, parameter)
     if not binding:
         return Protector(services.auth.keys, PURPOSE).seal
     return partial(seal_bound, Protector(services.auth.keys, BOUND_PURPOSE), start=prefix(binding))
 
 
 def sealed_parameters(endpoint: Endpoint) -> dict[int, EndpointParameter]:
-    """By index: those whose values `encrypt` seals."""
-    wanted = endpoint.options.encryption
-    if wanted is None:
+    """Return the parameters that `encrypt` applies to, by index."""
+    encryption = endpoint.options.encryption
+    if encryption is None:
         return {}
     return {
         index: parameter
         for index, parameter in enumerate(endpoint.parameters)
-        if parameter.db_name in wanted.parameters or (wanted.all_parameters and _is_text(parameter))
+        if parameter.db_name in encryption.parameters or (encryption.all_parameters and _is_text(parameter))
     }
 
 
 def _is_text(parameter: EndpointParameter) -> bool:
-    """Domains over texts too: what the comment wants sealed must not reach the database as it came."""
+    """Return whether the parameter is a text. Domains over texts count too, because their values must not stay
+    unencrypted."""
     return not parameter.array and (parameter.textual or parameter.cast.partition("(")[0].strip() in TEXTS)
