@@ -1,1 +1,1 @@
-"""Limits on how often callers may ask: the steps, and where the counters are."""
+"""Rate limits: the steps, and the stores of their counters."""

@@ -1,12 +1,12 @@
-"""Permits counted in the store of the host: exact over all its workers.
+"""Permits that are counted in the shared state of the host: exact over all its workers.
 
-An environment of its own holds, by the letter that a key begins with:
+An environment holds them. The first letter of a key is the kind:
 
     w POLICY CALLER   a window or a bucket (`core.limits.counting`)
     c POLICY CALLER   who holds permits of a concurrency limit, and who waits for one, in order
 
-Windows need nobody to be woken. A permit that is given back goes to whoever waits first, in whatever worker that is,
-in the same transaction; a worker that dies gives back all of its own.
+Windows and buckets need no wake-up. A released concurrency permit goes to the first waiting request, in whatever
+worker, in the same transaction. When a worker exits, all its permits are released.
 """
 
 from __future__ import annotations
@@ -36,13 +36,17 @@ Changed = TypeVar("Changed")
 Otherwise = TypeVar("Otherwise")
 
 SIZE = 67_108_864
-"""Bytes: about half a million callers at one time."""
+"""Bytes: about half a million simultaneous callers."""
 NAMES = 4096
-"""Callers whose keys a worker remembers."""
+"""Callers whose keys a worker caches."""
 FULL = 0.8
+"""Share of the size above which counters are deleted although they are in use."""
 SWEPT_AT_ONCE = 500
+"""Most counters that one transaction examines."""
 SWEEP_SECONDS = 30.0
+"""Seconds between two sweeps."""
 TOPIC = "permits"
+"""Topic of the message bus for results of waiting requests."""
 
 _WINDOW, _AFTER_WINDOW = b"w", b"x"
 _GATE, _AFTER_GATE = b"c", b"d"
@@ -53,13 +57,14 @@ _WORD = struct.Struct("<IQ?")
 
 
 def _name(kind: bytes, policy: str, caller: str) -> bytes:
-    own = policy.encode()
-    rest = caller.encode(errors="surrogateescape")
-    if len(own) > 100:
-        own = hashlib.sha256(own).digest()
-    if len(own) + len(rest) > LONGEST_KEY - 8:
-        rest = b"#" + hashlib.sha256(rest).digest()
-    return kind + len(own).to_bytes(1, "big") + own + rest
+    """Return the key of a counter. Long names are replaced by digests."""
+    policy_bytes = policy.encode()
+    caller_bytes = caller.encode(errors="surrogateescape")
+    if len(policy_bytes) > 100:
+        policy_bytes = hashlib.sha256(policy_bytes).digest()
+    if len(policy_bytes) + len(caller_bytes) > LONGEST_KEY - 8:
+        caller_bytes = b"#" + hashlib.sha256(caller_bytes).digest()
+    return kind + len(policy_bytes).to_bytes(1, "big") + policy_bytes + caller_bytes
 
 
 class _Gate:
@@ -70,7 +75,7 @@ class _Gate:
     def __init__(self, data: bytes | None) -> None:
         self.holders: dict[int, int] = {}
         self.waiters: list[tuple[int, int]] = []
-        """Number and process, in order."""
+        """Number and process of each waiting request, in order."""
         if data is not None:
             holders, waiters = _COUNTS.unpack_from(data)
             middle = _COUNTS.size + holders * _HOLDER.size
@@ -91,15 +96,15 @@ class _Gate:
         self.holders[process] = self.holders.get(process, 0) + 1
 
     def take_back(self, process: int) -> None:
-        left = self.holders.get(process, 0) - 1
-        if left > 0:
-            self.holders[process] = left
+        remaining = self.holders.get(process, 0) - 1
+        if remaining > 0:
+            self.holders[process] = remaining
         else:
             self.holders.pop(process, None)
 
 
 class HostPermits:
-    """To be made in the running event loop."""
+    """The permits of one worker. To be created in the running event loop."""
 
     def __init__(self, environment: Environment, message_bus: MessageBus, policies: tuple[Policy, ...]) -> None:
         self._environment = environment
@@ -126,6 +131,10 @@ class HostPermits:
     # --- windows and buckets ---------------------------------------------------------------------------------------
 
     def ask(self, policy: Policy, caller: str) -> Decision:
+        """Request a permit of a window or bucket.
+
+        If there is no room for a counter, the request is admitted.
+        """
         name = self._window_name(policy.name, caller)
         try:
             with self._environment.write() as transaction:
@@ -138,7 +147,7 @@ class HostPermits:
         return decision
 
     def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Whoever waited for his turn is not there any more."""
+        """Return a permit that a request no longer waits for."""
         name = self._window_name(policy.name, caller)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             state = give_back(policy, transaction.get(name), turn, time.monotonic())
@@ -146,7 +155,7 @@ class HostPermits:
                 transaction.put(name, state)
 
     def _make_room(self) -> None:
-        """More callers than there is room for: the counters of some are given up."""
+        """Delete counters of some callers, because there are more callers than there is room for."""
         if not self._warned:
             self._warned = True
             log.warning("more callers are counted than the store of the host has room for; some begin anew")
@@ -154,7 +163,7 @@ class HostPermits:
         self._sweep_some(force=True)
 
     def _sweep(self) -> None:
-        """Forgets callers that have not come for so long that nothing is counted against them."""
+        """Delete counters of callers that have been absent for so long that nothing counts against them."""
         more = False
         try:
             more = self._sweep_some(force=False)
@@ -162,34 +171,42 @@ class HostPermits:
             self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
 
     def _sweep_some(self, *, force: bool) -> bool:
-        """Whether there are more. A few at a time: the event loop waits. Fewer where the store is so full that
-        even forgetting many finds no pages to write to."""
+        """Examine the next counters; return whether there are more.
+
+        It examines a few at a time, because the event loop waits. If the environment is so full that deleting many
+        finds no free pages, it deletes fewer.
+        """
         for most in (SWEPT_AT_ONCE, SWEPT_AT_ONCE // 10, 1):
             with contextlib.suppress(lmdb.MapFullError):
                 return self._sweep_next(most, force=force)
         return False
 
     def _sweep_next(self, most: int, *, force: bool) -> bool:
+        """Examine the next `most` counters and delete idle ones, or all of them with `force`. Return whether there are
+        more."""
         now = time.monotonic()
         with self._environment.write() as transaction:
             force = force or used(transaction) > self._environment.size * FULL
-            found = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), most))
-            for key, state in found:
+            entries = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), most))
+            for key, state in entries:
                 policy = self._policies.get(key[1 : 2 + key[1]])
                 if force or policy is None or is_idle(policy, state, now):
                     transaction.delete(key)
-        more = len(found) == most
-        self._swept = found[-1][0] + b"\0" if more else _WINDOW
+        more = len(entries) == most
+        self._swept = entries[-1][0] + b"\0" if more else _WINDOW
         return more
 
     # --- concurrency -----------------------------------------------------------------------------------------------
 
     def enter(self, policy: Policy, caller: str) -> bool | int:
-        """True: a permit is held. A number: `wait` for it. False: refused."""
+        """Request a concurrency permit. True: it is held. False: refused. A number: `wait` for it."""
         return self._with_room(partial(self._enter, policy, caller), otherwise=True)
 
     def _with_room(self, change: Callable[[], Changed], *, otherwise: Otherwise) -> Changed | Otherwise:
-        """No request fails because too much is counted: what cannot be noted down even then is not counted."""
+        """Apply a change; if the environment is full, make room and retry, and then return `otherwise`.
+
+        No request fails because the environment is full: a permit that cannot be recorded is not counted.
+        """
         try:
             return change()
         except lmdb.MapFullError:
@@ -211,7 +228,7 @@ class HostPermits:
             if len(gate.waiters) >= policy.queue:
                 if policy.oldest_first or not policy.queue:
                     return False
-                # Who has just come goes first, so it is the oldest for whom there is no place.
+                # The latest request is served first, so the oldest one loses its place in the queue.
                 dropped = gate.waiters.pop(0)
             number = next(self._numbers)
             gate.waiters.append((number, self._process))
@@ -222,20 +239,20 @@ class HostPermits:
         return number
 
     async def wait(self, number: int) -> bool:
-        """Whether a permit is held now. To be followed by `abandon` when it does not end by itself."""
+        """Wait for a permit; return whether it is held. If waiting is cancelled, call `abandon`."""
         allowed = await self._waiting[number]
         del self._waiting[number]
         return allowed
 
     def abandon(self, policy: Policy, caller: str, number: int) -> None:
-        """Whoever waited is not there any more."""
+        """End waiting, because the client has disconnected. If the permit was granted meanwhile, release it."""
         future = self._waiting.pop(number, None)
         waited = self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=True)
         if not waited and not (future is not None and future.done() and not future.result()):
             self.leave(policy, caller)
 
     def _end_waiting(self, policy: Policy, caller: str, number: int) -> bool:
-        """Whether it waited."""
+        """Remove a waiting request from the queue; return whether it was there."""
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
@@ -247,24 +264,26 @@ class HostPermits:
         return waited
 
     def leave(self, policy: Policy, caller: str) -> None:
-        """Gives a permit back: to whoever waits for it."""
+        """Release a permit, which goes to the next waiting request."""
         self._tell_given(self._with_room(partial(self._leave, policy, caller), otherwise=()))
 
     def _leave(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
-        """Who holds it now."""
+        """Return the waiting requests that now hold a permit."""
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
             gate.take_back(self._process)
-            given = list(_give(gate, policy))
+            served = list(_give(gate, policy))
             _keep(transaction, name, gate)
-        return given
+        return served
 
     def _tell_given(self, waiters: Sequence[tuple[int, int]]) -> None:
+        """Report to waiting requests that they hold a permit."""
         for waiter in waiters:
             self._tell(waiter, allowed=True)
 
     def _tell(self, waiter: tuple[int, int], *, allowed: bool) -> None:
+        """Report the result to a waiting request, in this process or by the message bus."""
         number, process = waiter
         if process == self._process:
             self._answer(number, allowed)
@@ -282,10 +301,11 @@ class HostPermits:
             future.set_result(allowed)
 
     def _release_process(self, gone: int) -> None:
+        """Release all permits of a worker that has exited."""
         self._tell_given(self._with_room(partial(self._take_all_back, gone), otherwise=()))
 
     def _take_all_back(self, gone: int) -> Sequence[tuple[int, int]]:
-        given: list[tuple[int, int]] = []
+        served: list[tuple[int, int]] = []
         with self._environment.write() as transaction:
             for name, data in list(between(transaction, _GATE, _AFTER_GATE)):
                 gate = _Gate(data)
@@ -293,13 +313,13 @@ class HostPermits:
                 gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != gone]
                 policy = self._policies.get(name[1 : 2 + name[1]])
                 if policy is not None:
-                    given += _give(gate, policy)
+                    served += _give(gate, policy)
                 _keep(transaction, name, gate)
-        return given
+        return served
 
 
 def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
-    """What is free goes to those who wait, in their order."""
+    """Grant free permits to waiting requests, in the order of the policy; yield these requests."""
     while gate.waiters and gate.held < policy.permits:
         waiter = gate.waiters.pop(0 if policy.oldest_first else -1)
         gate.give(waiter[1])
@@ -307,6 +327,7 @@ def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
 
 
 def _keep(transaction: Transaction, name: bytes, gate: _Gate) -> None:
+    """Store a concurrency limit, or delete it if it is unused."""
     if gate.holders or gate.waiters:
         transaction.put(name, gate.packed())
     else:

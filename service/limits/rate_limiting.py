@@ -1,6 +1,6 @@
-"""The step that asks for a permit before anything else is done for a request (limits-7).
+"""The steps that request a permit before anything else is done for a request (limits-7).
 
-A policy that counts by who is calling needs the caller first, so its step stands behind the one that finds that out.
+A policy that counts by user needs the user, so its step follows authentication.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ if TYPE_CHECKING:
     from rowcall.service.limits.redis_permits import RedisPermits
 
 UNPARTITIONED = "unpartitioned"
+"""Name under which callers without a partition are counted."""
 
 Caller = Callable[[RequestContext], str]
+"""Returns the name under which the caller of a request is counted."""
 
 
 def limit_anybody(endpoint: Endpoint, services: Services) -> Step | None:
-    """For policies that do not ask who is calling."""
+    """Return the step of a policy that does not depend on the user."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or policy.asks_who_calls else limit(policy, services)
 
 
 def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
-    """For those that do."""
+    """Return the step of a policy that depends on the user."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or not policy.asks_who_calls else limit(policy, services)
 
 
 def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:
-    """For several endpoints on one route, before it is known which of them is meant. None where they do not have one
-    policy, or who is calling is not known yet: then each asks for its own permit."""
+    """Return the step that runs before the overload of a route is selected.
+
+    None if the overloads have different policies, or the policy depends on the user: then each overload has its own
+    step.
+    """
     policies = {_policy_of(endpoint, services) for endpoint in endpoints}
     return limit_anybody(endpoints[0], services) if len(policies) == 1 else None
 
@@ -50,14 +55,16 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
 
 
 def limit_named(services: Services, name: str | None) -> Step | None:
-    """For a path that is no endpoint. The default policy is not for those; a name that is none is told at the start,
-    where the options are read.
+    """Return the step for a path without an endpoint, to which the default policy does not apply.
+
+    An unknown policy is reported at the start, when the options are read.
     """
     policy = services.options.limits.policy(name) if name else None
     return None if policy is None else limit(policy, services)
 
 
 def limit(policy: Policy, services: Services) -> Step:
+    """Return the step of a policy."""
     permits = _permits(services)
     caller = _caller(policy, services)
     if policy.kind is Kind.CONCURRENCY:
@@ -76,7 +83,7 @@ def limit(policy: Policy, services: Services) -> Step:
 
 
 def _permits(services: Services) -> HostPermits:
-    """One for each worker, whichever edition it serves."""
+    """Return the permits of this worker, which all schema snapshots share."""
     host = services.host
     options = services.options.limits
     return host.once(
@@ -85,18 +92,18 @@ def _permits(services: Services) -> HostPermits:
 
 
 def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
-    # Redis's client is only for those who use it.
+    # The Redis client is imported only if it is used.
     from rowcall.service.limits.redis_permits import RedisPermits
 
     address = services.options.limits.redis or ""
     return services.host.once("redis permits", lambda: RedisPermits(address, permits))
 
 
-# --- whose permits ----------------------------------------------------------------------------------------------------
+# --- who is counted ------------------------------------------------------------------------------------------------
 
 
 def _caller(policy: Policy, services: Services) -> Caller:
-    """What tells callers apart. Texts of different sources never mean the same caller."""
+    """Return the function that identifies callers. Equal texts of different sources are different callers."""
     if not policy.sources:
         return lambda _context: UNPARTITIONED
     texts = [(f"{number} ", _text(source, services)) for number, source in enumerate(policy.sources)]
@@ -123,8 +130,8 @@ def _text(source: Source, services: Services) -> Callable[[RequestContext], str 
     address_of = services.auth.address
 
     def address(context: RequestContext) -> str | None:
-        found = address_of(context.scope)
-        return None if found is None else found.decode()
+        client_address = address_of(context.scope)
+        return None if client_address is None else client_address.decode()
 
     return address
 
@@ -133,6 +140,7 @@ def _text(source: Source, services: Services) -> Callable[[RequestContext], str 
 
 
 def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
+    """Return the step for a window or bucket of this host."""
     ask = permits.ask
 
     def limit_rate(context: RequestContext) -> Awaitable[None] | None:
@@ -143,38 +151,40 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         return wait(context, name, decision) if decision.wait > 0 else None
 
     async def wait(context: RequestContext, name: str, decision: Decision) -> None:
-        stays = False
+        connected = False
         try:
-            stays = await _stays(decision.wait, context)
+            connected = await _stays(decision.wait, context)
         finally:
-            if not stays and decision.turn is not None:
+            if not connected and decision.turn is not None:
                 permits.give_back(policy, name, decision.turn)
-        if not stays:
+        if not connected:
             raise _gone()
 
     return limit_rate
 
 
 def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Step:
+    """Return the step for a window or bucket in Redis."""
+
     async def limit_rate_of_all(context: RequestContext) -> None:
         name = caller(context)
         decision = await permits.ask(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
-        stays = decision.wait <= 0
+        connected = decision.wait <= 0
         try:
-            stays = stays or await _stays(decision.wait, context)
+            connected = connected or await _stays(decision.wait, context)
         finally:
-            if not stays and decision.turn is not None:
+            if not connected and decision.turn is not None:
                 await asyncio.shield(permits.give_back(policy, name, decision.turn))
-        if not stays:
+        if not connected:
             raise _gone()
 
     return limit_rate_of_all
 
 
 async def _stays(seconds: float, context: RequestContext) -> bool:
-    """Whether somebody still waits for the answer when the permit may be used."""
+    """Wait until the permit may be used; return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
         done, _ = await asyncio.wait({gone}, timeout=seconds)
@@ -188,6 +198,8 @@ def _gone() -> ClientDisconnectedError:
 
 
 def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
+    """Return the step for a concurrency limit."""
+
     def limit_concurrency(context: RequestContext) -> Awaitable[None] | None:
         name = caller(context)
         entered = permits.enter(policy, name)
@@ -221,7 +233,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
 
 
 def refusal(policy: Policy, wait: float) -> Problem:
-    """The answer to a request for which there is no permit. wait: seconds until it is worth asking again."""
+    """Return the response to a request without a permit. wait: seconds until a retry is useful."""
     seconds = max(1, math.ceil(wait))
     quoted = policy.name.replace("\\", "\\\\").replace('"', '\\"')
     headers: list[tuple[str, str]] = [("retry-after", str(seconds))]

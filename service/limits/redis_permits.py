@@ -1,7 +1,8 @@
-"""Windows and buckets counted in Redis, for several hosts together: `core.limits.counting` once more, as one script.
+"""Windows and buckets that are counted in Redis, for several hosts: the algorithm of `core.limits.counting` as a
+script.
 
-The clock is Redis's, so hosts need not agree on the time. When Redis is gone, each host counts for itself. Who is
-inside at one time is always counted on each host: one that dies could not give its permits back.
+The clock is that of Redis, so the clocks of the hosts may differ. If Redis is unavailable, each host counts by itself.
+Concurrency is always counted by host, because a host that fails could not release its permits.
 """
 
 from __future__ import annotations
@@ -96,17 +97,18 @@ return 1
 
 
 class _RedisTurn(Turn):
-    """In Redis; the others are in the store of the host."""
+    """A turn in Redis; other turns are in the shared state of the host."""
 
 
 class RedisPermits:
-    """To be made in the running event loop."""
+    """Permits in Redis. To be created in the running event loop."""
 
     def __init__(self, address: str, host: HostPermits) -> None:
         self._host = host
         self._redis = LateLink(address, "RateLimiterOptions:RedisConfiguration", "each host counts for itself")
 
     async def ask(self, policy: Policy, caller: str) -> Decision:
+        """Request a permit in Redis, or of this host if Redis is unavailable."""
         link = await self._redis.link()
         if link is None:
             return self._host.ask(policy, caller)
@@ -121,7 +123,7 @@ class RedisPermits:
         return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
     async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Whoever waited for his turn is not there any more."""
+        """Return a permit that a request no longer waits for."""
         if not isinstance(turn, _RedisTurn):
             self._host.give_back(policy, caller, turn)
             return
