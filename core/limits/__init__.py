@@ -1,1 +1,1 @@
-"""How often callers may ask: policies, and the counting behind them."""
+"""Rate limits as data: policies, and the counting by them."""

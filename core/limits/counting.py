@@ -1,8 +1,8 @@
-"""Windows and buckets as pure functions: state and time in, decision and new state out.
+"""Windows and buckets as pure functions: from state and time to decision and new state.
 
-A request that may wait is given its permit at once, to be used at a time that is known then: windows and periods come
-when they come, so nobody has to be woken, and whoever asked first is served first over all workers and hosts. One that
-does not wait any longer gives its permit back, and whoever asks next may have it.
+A request that may wait gets its permit at once, for a later time that is already known. Windows and periods begin by
+the clock, so no wake-up is needed, and requests are served in their order over all workers and hosts. A request that
+stops waiting returns its permit, which the next request may get.
 """
 
 from __future__ import annotations
@@ -15,35 +15,41 @@ from rowcall.core.limits.policy import Kind, Policy
 
 
 class Turn(NamedTuple):
-    """Which later permit somebody waits for."""
+    """The later permit for which a request waits."""
 
     begin: float
-    """Of the counting: it begins anew for whoever has not come for long, and with it the numbers."""
+    """Begin of the counting. It restarts for a caller who has been absent for long, and with it the numbers."""
     number: int
-    """Of the window, the segment, or the period."""
+    """Number of the window, segment or period."""
 
 
 class Decision(NamedTuple):
+    """The result of a request for a permit."""
+
     allowed: bool
     wait: float
-    """Seconds until the permit may be used; of a refusal, until it is worth asking again."""
+    """Seconds until the permit may be used; for a refusal, until a retry is useful."""
     turn: Turn | None = None
-    """What is waited for."""
+    """The permit for which the request waits, if any."""
 
 
 NOW = Decision(True, 0.0)
 _ROW = struct.Struct("<dq")
-"""Of a window: its begin, and the number of the first segment; permits of the segments follow. Of a bucket: when it was
-full, and the number of the current period; what is missing from it follows, and what the periods to come owe."""
+"""Packed head of a state. Of a window: its begin, and the number of the first segment; the permits of the segments
+follow. Of a bucket: when it was full, and the number of the current period; the missing tokens follow, and those that
+coming periods have promised."""
 
 
 def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """state: as given back last time; None for a caller who has not been seen. None as new state: leave it."""
+    """Decide on a request; return the decision and the new state.
+
+    state: as returned last time; None for an unknown caller. A new state of None means: unchanged.
+    """
     return _DECIDE[policy.kind](policy, state, now)
 
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
-    """The new state, when somebody does not wait for his turn. None: leave it."""
+    """Return the new state after a request has stopped waiting for its turn. None means: unchanged."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1
@@ -63,7 +69,7 @@ def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> by
 
 
 def is_idle(policy: Policy, state: bytes, now: float) -> bool:
-    """Whether the state says no more than none would."""
+    """Return whether the state has the same effect as no state."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, _current, missing, owed = _periods(policy, state, now)
         return missing <= 0 and not any(owed) and begin <= now
@@ -87,8 +93,11 @@ _ONE = _state(1)
 
 
 def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, int, list[int]]:
-    """Begin of segment 0; number of the current one; number of the first that counts, and permits from that one on. A
-    fixed window is one segment."""
+    """Return the begin of segment 0, the number of the current segment, the number of the first that counts, and the
+    permits from that one on.
+
+    A fixed window is one segment.
+    """
     if state is None:
         return now, 0, 0, [0]
     begin, first, *counts = _state((len(state) - _ROW.size) // 4).unpack(state)
@@ -104,21 +113,22 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
 
 
 def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """As long as nobody waits there is one number to look at, which takes a third of the time."""
+    """Decide for a fixed window. If no request waits, only one number is read, which takes a third of the time."""
     if state is not None and len(state) == _ONE.size:
-        begin, window, used = _ONE.unpack(state)
+        begin, window, count = _ONE.unpack(state)
         current = int((now - begin) // policy.seconds)
         if current > window:
-            window, used = current, 0
-        if current == window and used < policy.permits:
-            return NOW, _ONE.pack(begin, window, used + 1)
+            window, count = current, 0
+        if current == window and count < policy.permits:
+            return NOW, _ONE.pack(begin, window, count + 1)
     return _window(policy, state, now)
 
 
 def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    """Decide for a window of several segments."""
     begin, current, first, counts = _segments(policy, state, now)
     if sum(counts) < policy.permits and current >= first:
-        # However it slides, no window has too many.
+        # No position of the sliding window contains too many permits.
         counts[current - first] += 1
         return NOW, _packed(begin, first, *counts)
     return _crowded(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
@@ -127,43 +137,47 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 def _crowded(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
-    chosen = _first_with_room(policy, counts, current)
-    later = chosen != current
-    wait = begin + chosen * (policy.seconds / policy.segments) - now if later else 0.0
+    """Decide for a full window: let the request wait for a later segment, or refuse it."""
+    segment = _first_with_room(policy, counts, current)
+    later = segment != current
+    wait = begin + segment * (policy.seconds / policy.segments) - now if later else 0.0
     if later and sum(count for number, count in counts.items() if number > current) >= policy.queue:
         return Decision(False, wait), None
-    counts[chosen] = counts.get(chosen, 0) + 1
+    counts[segment] = counts.get(segment, 0) + 1
     first = min(counts)
     row = [counts.get(number, 0) for number in range(first, max(counts) + 1)]
-    return Decision(True, wait, Turn(begin, chosen) if later else None), _packed(begin, first, *row)
+    return Decision(True, wait, Turn(begin, segment) if later else None), _packed(begin, first, *row)
 
 
 def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
-    """The first segment that may have one more permit: no window that holds it has too many. `crowd` is the number of
-    permits in the window that ends with `end`; each segment is looked at once, however many a window has."""
+    """Return the first segment that may have one more permit, so that no window with it has too many.
+
+    `crowd` is the number of permits in the window that ends with `end`. Each segment is examined once, however many a
+    window has.
+    """
     crowd = sum(counts.get(current - back, 0) for back in range(policy.segments))
-    chosen = end = current
-    while end < chosen + policy.segments:
+    segment = end = current
+    while end < segment + policy.segments:
         if crowd >= policy.permits:
-            chosen = end + 1
+            segment = end + 1
         end += 1
         crowd += counts.get(end, 0) - counts.get(end - policy.segments, 0)
-    return chosen
+    return segment
 
 
 # --- buckets ----------------------------------------------------------------------------------------------------------
 
 
 def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, int, list[int]]:
-    """When the bucket was full; number of the current period; tokens that are missing, and what each of the periods to
-    come has to give to somebody who waits."""
+    """Return when the bucket was full, the number of the current period, the missing tokens, and for each coming period
+    the tokens promised to waiting requests."""
     if state is None:
         return now, 0, 0, []
     begin, current, missing, *owed = _state((len(state) - _ROW.size) // 4).unpack(state)
     passed = int((now - begin) // policy.seconds) - current
-    if passed > 0:  # not so by the clock of another host
-        for taken in owed[:passed]:
-            missing = max(0, missing - policy.added) + taken
+    if passed > 0:  # negative if the clock of another host is ahead
+        for promised in owed[:passed]:
+            missing = max(0, missing - policy.added) + promised
         missing = max(0, missing - max(0, passed - len(owed)) * policy.added)
         del owed[:passed]
         current += passed
@@ -171,7 +185,7 @@ def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, in
 
 
 def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """The same here."""
+    """Decide for a token bucket. If no request waits, only one number is read."""
     if state is not None and len(state) == _ONE.size:
         begin, period, missing = _ONE.unpack(state)
         passed = int((now - begin) // policy.seconds) - period
@@ -184,13 +198,14 @@ def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 
 
 def _drawn(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    """Decide for a token bucket with waiting requests, or for a full or empty one."""
     begin, current, missing, owed = _periods(policy, state, now)
     if missing <= 0 and not any(owed):
-        begin, current, owed = now, 0, []  # a full bucket has nothing to wait for
+        begin, current, owed = now, 0, []  # a full bucket restarts the counting
     if missing < policy.permits:
         return NOW, _packed(begin, current, missing + 1, *owed)
     room = min(policy.added, policy.permits)
-    place = next((place for place, taken in enumerate(owed) if taken < room), len(owed))
+    place = next((place for place, promised in enumerate(owed) if promised < room), len(owed))
     turn = Turn(begin, current + 1 + place)
     wait = begin + turn.number * policy.seconds - now
     if sum(owed) >= policy.queue:

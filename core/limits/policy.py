@@ -1,4 +1,4 @@
-"""What the configuration says about limits (limits-1 to limits-5)."""
+"""Options of rate limits (limits-1 to limits-5)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 
 class Kind(enum.Enum):
+    """The kind of counting."""
+
     FIXED_WINDOW = "FixedWindow"
     SLIDING_WINDOW = "SlidingWindow"
     TOKEN_BUCKET = "TokenBucket"  # noqa: S105 (the name of a way to count)
@@ -14,7 +16,7 @@ class Kind(enum.Enum):
 
 
 class SourceKind(enum.Enum):
-    """Where the text comes from that tells callers apart."""
+    """The source of the text that distinguishes callers."""
 
     CLAIM = "Claim"
     HEADER = "Header"
@@ -24,6 +26,8 @@ class SourceKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """A source of the text that distinguishes callers."""
+
     kind: SourceKind
     text: str = ""
     """Name of the claim or header, or the text itself."""
@@ -31,7 +35,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """permits: in a window; in a full bucket; at one time. seconds: of a window; between additions to a bucket."""
+    """A limit. permits: in a window; in a full bucket; at the same time. seconds: of a window; between additions to a
+    bucket."""
 
     name: str
     kind: Kind
@@ -39,42 +44,43 @@ class Policy:
     seconds: float = 0.0
     segments: int = 1
     added: int = 0
-    """Tokens in each period."""
+    """Tokens that each period adds."""
     queue: int = 0
-    """Requests that may wait."""
+    """Most requests that wait."""
     oldest_first: bool = True
     sources: tuple[Source, ...] = ()
-    """The first that gives a text counts. Empty: all callers are counted together."""
+    """The first one with a text counts. Empty: all callers are counted together."""
     free_for_users: bool = False
-    """Signed-in callers are not limited."""
+    """Whether signed-in callers are not limited."""
     status: int = 429
     message: str | None = None
 
     @property
     def asks_who_calls(self) -> bool:
+        """Whether the policy depends on the user."""
         return self.free_for_users or any(source.kind is SourceKind.CLAIM for source in self.sources)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """policies: those that are enabled and can be used. disabled: names of configured ones that are switched off."""
+    """policies: enabled and valid ones. disabled: names of policies that are switched off."""
 
     enabled: bool = False
     default: str | None = None
     policies: tuple[Policy, ...] = ()
     disabled: frozenset[str] = frozenset()
     redis: str | None = None
-    """Where counters are that hold over several hosts. None: in the store of the host."""
+    """URL of the Redis with the counters of several hosts. None: in the shared state of the host."""
 
     def policy(self, name: str | None) -> Policy | None:
-        """That of the annotation, else the default one."""
+        """Return the policy of the annotation, else the default one."""
         if not self.enabled:
             return None
-        return next((one for one in self.policies if one.name == (name or self.default)), None)
+        return next((policy for policy in self.policies if policy.name == (name or self.default)), None)
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.policies)
+        return frozenset(policy.name for policy in self.policies)
 
 
 NO_LIMITS = LimitOptions()
