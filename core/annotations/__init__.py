@@ -1,6 +1,6 @@
-"""One declaration for each annotation; parser, `--annotations` and manual are all made from this list.
+"""The list of all annotations: parser, `--annotations` and manual are derived from it.
 
-To add one: declare it in a module of this package and name the module here.
+To add an annotation, declare it in a module of `rows`, and add a new module to `_MODULES`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MODULES = (
 GROUPS: Mapping[str, tuple[Annotation, ...]] = {
     module.__name__.rpartition(".")[2]: tuple(module.ANNOTATIONS) for module in _MODULES
 }
-"""By the names of their modules."""
+"""The annotations by the names of their modules."""
 
 CATALOGUE: tuple[Annotation, ...] = tuple(annotation for group in GROUPS.values() for annotation in group)
 

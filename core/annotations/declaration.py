@@ -1,8 +1,8 @@
-"""What an annotation is: one frozen declaration, from which parser, `--annotations` and manual are made.
+"""Declaration of annotations: one frozen record, from which parser, `--annotations` and manual are derived.
 
-A new annotation is a new declaration in one of the modules of this package. Its functions change a `Draft`, the
-endpoint as far as the comment has been read, and raise `BadValueError` for an argument they cannot use, which leaves
-the draft as it was and becomes a warning.
+A new annotation is a new declaration in one of the modules of `rows`. Its functions change a `Draft`, which is the
+endpoint as far as its comment has been read. For an argument that they cannot use, they raise `BadValueError` and leave
+the draft unchanged; the error becomes a warning.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ HIDDEN = "***"
 
 
 class Line:
-    """One comment line, trimmed, as annotations look at it (comments-2)."""
+    """One trimmed comment line and its parts (comments-2)."""
 
     __slots__ = ("_bare", "keyword", "shown", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.shown = text
-        """The text without what must not be shown."""
+        """The text without secret arguments, for logs and output."""
         self._bare = text.removeprefix("@")
         self.words = tuple(filter(None, self._bare.replace(",", " ").split(" ")))
         """Split at blanks and commas; tabs belong to words."""
         self.keyword = self.words[0].lower() if self.words else ""
 
     def hide(self, word: str) -> None:
-        """Show `word` alone: what follows is secret."""
+        """Show only `word`, because the rest of the line is secret."""
         self.shown = f"{word} {HIDDEN}"
 
     @property
@@ -54,16 +54,16 @@ class Line:
 
     @property
     def rest(self) -> str:
-        """Everything behind the first word, commas and inner blanks kept."""
+        """Everything after the first word, with commas and inner blanks."""
         return self._bare.partition(" ")[2].strip()
 
     @property
     def joined(self) -> str:
-        """The words behind the first one, with one blank between them."""
+        """The words after the first word, with one blank between them."""
         return " ".join(self.arguments)
 
     def split_at(self, separator: str) -> tuple[str, str] | None:
-        """Both sides of the first `separator`, if the left one is a single name (comments-2 rule 5)."""
+        """Return both sides of the first `separator` if the left side is a single name (comments-2 rule 5)."""
         left, found, right = self._bare.partition(separator)
         if not found or not _is_name(left := left.strip()):
             return None
@@ -72,16 +72,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class NamedLine:
-    """A line that protects the endpoint, and the words of it that have to name something.
+    """A line that protects the endpoint, and the words of it that must be names of existing objects.
 
-    What exists is known once the endpoint has been built (`core.building.protective_lines`).
+    `core.building.protective_lines` checks the names after the endpoint has been built.
     """
 
     annotation: str
     line: Line
     words: tuple[str, ...]
     known: tuple[str, ...] = ()
-    """Those that named a parameter when the line was read; a later line may rename it."""
+    """The words that named a parameter when the line was read; a later line may rename the parameter."""
 
 
 def _is_name(text: str) -> bool:
@@ -90,40 +90,40 @@ def _is_name(text: str) -> bool:
 
 @dataclass(slots=True)
 class Draft:
-    """An endpoint while its comment is read. Later lines win."""
+    """An endpoint while its comment is read. Later lines take precedence."""
 
     name: str
     """Identity of the object, for diagnostics."""
     method: str
     tags: frozenset[str] = frozenset()
-    """What `for`, `enabled` and `disabled` match. Objects without tags treat `for` lines as prose."""
+    """The words that `for`, `enabled` and `disabled` match. For objects without tags, `for` lines are prose."""
     parameters: frozenset[str] = frozenset()
     """Database names of the parameters: a `key = value` with such a key is an expression."""
     claimed: frozenset[str] = frozenset()
-    """Lines that have been understood elsewhere."""
+    """Lines that were applied elsewhere."""
     of_extension: bool = False
-    """The comment is that of an extension's author: prose in it is no misspelt annotation."""
+    """The comment is from the author of an extension, so prose in it is not reported as a misspelt annotation."""
     methods: frozenset[str] = frozenset()
-    """Those that a line outside of a `for` block may give it (`core.catalogue.source`); empty: any."""
+    """Methods that a line outside of a `for` block may set (`core.catalogue.source`); empty: any."""
     writes: bool = False
-    """It never answers GET."""
+    """The object writes, so it can never be a GET endpoint."""
     misses_method: bool = False
-    """The comment exposes other operations of the same object, and not this one."""
+    """The comment exposes other operations of the same object, but not this operation."""
     path: str | None = None
     """As annotated; None: the generated path."""
     exposed: bool = False
-    """An active HTTP annotation was seen."""
+    """The comment has an active HTTP annotation."""
     enabled: bool = True
     block: bool = False
     """Inside a `for` block."""
     refused: bool = False
-    """A line was meant to protect the endpoint, and does not."""
+    """A line should protect the endpoint and does not."""
     meant_http: bool = False
-    """A line was meant to make an endpoint of it, and does not."""
+    """A line should expose the object as an endpoint and does not."""
     muted: bool = False
-    """Inside a `for` block that is not about this object."""
+    """Inside a `for` block that does not apply to this object."""
     named: list[NamedLine] = field(default_factory=list)
-    """Those of `encrypt`, `decrypt` and `validate`, in order."""
+    """Lines of `encrypt`, `decrypt` and `validate`, in order."""
     parameter_changes: list[ParameterChange] = field(default_factory=list)
     headers: list[tuple[str, str]] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)
@@ -132,19 +132,19 @@ class Draft:
     """Options set so far, by field name of `Options`."""
     applied: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
-    """Lines that are no annotation and resemble none: the only ones that documents and generated code publish."""
+    """Lines that neither are nor resemble annotations. Documents and generated code publish only these."""
     withheld: list[str] = field(default_factory=list)
-    """Lines that are neither applied nor published: their form is that of an annotation."""
+    """Lines that are neither applied nor published, because they have the form of an annotation."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
     used: dict[str, str] = field(default_factory=dict)
-    """Name of each annotation that was understood → its last line, which wins, as it may be shown."""
+    """Name of each applied annotation → its last line, which takes precedence, without secret arguments."""
 
     def set(self, **changes: object) -> None:
         """Change options: `draft.set(single=True)`."""
         self.changes.update(changes)
 
     def get(self, option: str, nothing: Wish) -> Wish:
-        """An option that is a record, as far as it has been filled."""
+        """Return the current value of an option, or `nothing` if no line has set it."""
         return cast("Wish", self.changes.get(option, nothing))
 
     def within(self, option: str, nothing: Any, **changes: object) -> None:
@@ -152,13 +152,13 @@ class Draft:
         self.changes[option] = replace(self.get(option, nothing), **changes)
 
     def parameter_named(self, word: str) -> str | None:
-        """Database name of the parameter that a word means: that name itself, in any case, or its name in requests."""
+        """Return the database name of a parameter by that name, in any case, or by its name in requests; else None."""
         if word in self.parameters:
             return word
         names = sorted(self.parameters)
-        wanted = word.lower()
-        exact = (name for name in names if name.lower() == wanted)
-        return next(exact, None) or next((name for name in names if api_name(name).lower() == wanted), None)
+        lowered = word.lower()
+        exact = (name for name in names if name.lower() == lowered)
+        return next(exact, None) or next((name for name in names if api_name(name).lower() == lowered), None)
 
     @property
     def parameter_words(self) -> frozenset[str]:
@@ -166,7 +166,7 @@ class Draft:
         return frozenset(word for name in self.parameters for word in (name, api_name(name)))
 
     def options(self, defaults: Options) -> Options:
-        """The defaults with everything that the comment changed."""
+        """Return the defaults with all changes of the comment."""
         return changed_options(
             defaults,
             self.changes,
@@ -186,18 +186,19 @@ def changed_options(
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
-    """The defaults with everything that a comment has changed."""
+    """Return the defaults with all changes of a comment."""
     return replace(defaults, headers=headers, expressions=expressions, custom=custom, **changes)  # type: ignore[arg-type]
 
 
 Apply = Callable[[Draft, Line], None]
-"""Effect of the keyword form, `timeout 5s`."""
+"""Function that applies the keyword form, `timeout 5s`."""
 
 Assign = Callable[[Draft, str], None]
-"""Effect of the form `timeout = 5 seconds`, given the right side."""
+"""Function that applies the form `timeout = 5 seconds`. Its second argument is the right side."""
 
 AssignWord = Callable[[Draft, str, str], None]
-"""The same for a declaration whose words each keep a value of their own: given the word and the right side."""
+"""Function that applies the form `word = value` of a declaration with a separate value for each word. Arguments: draft,
+word and right side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,40 +207,40 @@ class Annotation:
     aliases: tuple[str, ...]
     """Every accepted word. Empty for the forms that have no keyword."""
     syntax: str
-    """`[…]` may be left out, `a|b` is a choice of words, ` | ` one of whole forms, `, ...` more of the same."""
+    """In a syntax, `[…]` is optional, `a|b` a choice of words, ` | ` a choice of whole forms, `, ...` a repetition."""
     description: str
     apply: Apply | None = None
     assign: Assign | None = None
     """None: `keyword = value` is an ordinary custom parameter."""
     assign_word: AssignWord | None = None
-    """In place of `assign`."""
+    """Instead of `assign`."""
     minimum_words: int = 1
     """A shorter line is prose."""
     maximum_words: int | None = None
     """A longer line is prose."""
     in_effect: bool = True
-    """False: understood and checked, but what it asks for does not exist yet; using it gives one warning."""
+    """False: understood and checked, but without effect yet; each use gives a warning."""
     everywhere: bool = False
-    """Counts in muted blocks too (comments-10: plugins see every line)."""
+    """Also applies in muted blocks (comments-10: plugins see every line)."""
     colon_names: bool = False
-    """A first argument such as `:id` is a name, where any other line with a colon behind a word would be a header."""
+    """A first argument such as `:id` is a name. In other lines, a word with a colon makes the line a header."""
     in_files: bool = False
-    """Only `.sql` files have it, and read it by themselves (`core.sqlfile.statement_comments`)."""
+    """Only in `.sql` files, where `core.sqlfile.statement_comments` reads it."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 
     def fits(self, words: int) -> bool:
-        """Return whether a line of so many words, the keyword among them, is this annotation."""
+        """Return whether a line with this number of words, including the keyword, is this annotation."""
         return self.minimum_words <= words and (self.maximum_words is None or words <= self.maximum_words)
 
     @property
     def assignable(self) -> bool:
-        """`word = value` means something."""
+        """Whether the form `word = value` exists."""
         return self.assign is not None or self.assign_word is not None
 
 
 def flag(option: str) -> Apply:
-    """Effect of an annotation without arguments: turn a boolean option on."""
+    """Return a function that applies an annotation without arguments: it turns a boolean option on."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: True})
@@ -248,7 +249,7 @@ def flag(option: str) -> Apply:
 
 
 def assigned_flag(option: str) -> Assign:
-    """Effect of `flag = true|false`; any other text changes nothing (comments-18), which is told."""
+    """Return a function that applies `flag = true|false`. For other texts, it raises `BadValueError` (comments-18)."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.set(**{option: true_or_false(value)})
@@ -257,7 +258,11 @@ def assigned_flag(option: str) -> Assign:
 
 
 def true_or_false(value: str) -> bool:
-    """Raises `BadValueError`."""
+    """Return the value of a flag in the form `key = value`.
+
+    Raises:
+        BadValueError: the word is neither true nor false.
+    """
     word = value.lower()
     if word not in ("true", "false"):
         raise BadValueError(f"'{value}' is neither true nor false")
@@ -265,7 +270,7 @@ def true_or_false(value: str) -> bool:
 
 
 def switch(value: str) -> bool:
-    """Meaning of a switch in the form `key = value` (comments-20).
+    """Return the value of a switch, which has more words than a flag (comments-20).
 
     Raises:
         BadValueError: the word is neither on nor off.
@@ -279,7 +284,11 @@ def switch(value: str) -> bool:
 
 
 def choose(value: str, choices: Mapping[str, object]) -> object:
-    """The meaning of a word, compared without regard to case."""
+    """Return the meaning of a word, compared without regard to case.
+
+    Raises:
+        BadValueError: the word is not one of the choices.
+    """
     try:
         return choices[value.lower()]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Edit distance of two words, for messages that suggest what a misspelt word was meant to be."""
+"""Edit distance of two words, for messages that suggest the correct spelling of a misspelt word."""
 
 from __future__ import annotations
 

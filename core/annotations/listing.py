@@ -1,4 +1,4 @@
-"""The catalogue as plain data, for programs: what `rowcall --annotations` prints (command-8)."""
+"""The list of annotations as plain data, printed by `rowcall --annotations` (command-8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rowcall.core.annotations import CATALOGUE
 
 
 def listing() -> list[Mapping[str, str | Sequence[str]]]:
-    """One entry for each declaration: `name`, `aliases` (none where the form of the line decides), `syntax`,
+    """Return an entry for each annotation: `name`, `aliases` (empty if the form of the line decides), `syntax`,
     `description`.
     """
     return [

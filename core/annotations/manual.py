@@ -1,7 +1,7 @@
-"""The manual's page of all annotations: declarations, and beside each of them an example that the tests run.
+"""The page of the manual on all annotations: declarations, each with an example that the tests run.
 
-Examples are Markdown, one text for each module of declarations: its heading names the group, and below a heading of the
-second rank stands the example of the annotation of that name.
+Examples are Markdown, one text for each module of declarations. Its heading is the title of the group; a heading of the
+second level is the name of an annotation, followed by its example.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _EXAMPLE = re.compile(r"^## (?P<name>\S+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILI
 
 
 def manual(texts: Mapping[str, str], settings: str) -> str:
-    """The whole page as Markdown.
+    """Return the whole page as Markdown.
 
     Args:
         texts: The examples of each module, by its name.
-        settings: The configuration that they are served with, as JSON.
+        settings: The configuration with which the examples run, as JSON.
     """
     index = [_row(_COLUMNS), _row(("---",) * len(_COLUMNS))]
     index += [_row(_cells(annotation)) for group in GROUPS.values() for annotation in group]
@@ -58,15 +58,17 @@ def manual(texts: Mapping[str, str], settings: str) -> str:
 
 
 def examples(text: str) -> dict[str, str]:
-    """Name of an annotation → its example."""
+    """Return the examples of a text by the names of their annotations."""
     return {match["name"]: match["text"].strip() for match in _EXAMPLE.finditer(text)}
 
 
 def _group(name: str, group: tuple[Annotation, ...], text: str) -> str:
     heading = _HEADING.search(text)
     title = name.replace("_", " ").capitalize() if heading is None else heading["title"]
-    found = examples(text)
-    return "\n".join((f"## {title}\n", *(_section(one, found.get(one.name, "")) for one in group)))
+    examples_by_name = examples(text)
+    return "\n".join(
+        (f"## {title}\n", *(_section(annotation, examples_by_name.get(annotation.name, "")) for annotation in group))
+    )
 
 
 def _section(annotation: Annotation, example: str) -> str:

@@ -1,4 +1,4 @@
-"""Annotations that say who may call, and whether that is written down: authorize, allow_anonymous, audit_trail."""
+"""Annotations about access and the audit trail: authorize, allow_anonymous, audit_trail, cors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _QUOTES = "\"'"
 
 
 def _authorize(draft: Draft, line: Line) -> None:
-    """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
+    """Require authorization. Roles keep their case; a line without roles keeps those of earlier lines."""
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
         draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
@@ -24,7 +24,7 @@ def _authorize(draft: Draft, line: Line) -> None:
 
 
 def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
-    """Roles, and the seconds of `within 5 minutes` at the end."""
+    """Return the roles, and the seconds of `within 5 minutes` at the end, or None."""
     for index, word in enumerate(words):
         if word.lower() == "within" and (seconds := parse_interval(" ".join(words[index + 1 :]))) is not None:
             return words[:index], seconds
@@ -32,7 +32,7 @@ def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
 
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
-    """The later line wins: roles and the time limit of an earlier `authorize` no longer apply."""
+    """Allow anonymous callers. Roles and time limit of an earlier `authorize` no longer apply."""
     draft.set(requires_authorization=False, roles=(), fresh=None)
     if not draft.block and (earlier := draft.used.get("authorize")) is not None:
         draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")

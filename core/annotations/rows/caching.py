@@ -1,4 +1,4 @@
-"""Annotations about caching (caching-4 to caching-7): here, and at whoever keeps answers elsewhere."""
+"""Annotations about caching in this service and in caches of others (caching-4 to caching-7)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _cached(draft: Draft, line: Line) -> None:
-    """Names that are none are dropped; when none is left the line counts as a bare one (caching-4)."""
-    known = tuple(name for name in line.arguments if name in draft.parameters)
-    draft.within("caching", Caching(), enabled=True, parameters=known or None)
+    """Cache the result. Unknown parameter names are dropped; without a remaining name all parameters count
+    (caching-4)."""
+    names = tuple(name for name in line.arguments if name in draft.parameters)
+    draft.within("caching", Caching(), enabled=True, parameters=names or None)
     for name in line.arguments:
         if name not in draft.parameters:
             draft.warn(line, f"the routine has no parameter {name}; it is no part of the cache key")
@@ -44,7 +45,7 @@ def _assign_profile(draft: Draft, value: str) -> None:
 
 
 def _set_profile(draft: Draft, line: Line, name: str) -> None:
-    """The later line wins, with a warning that names both."""
+    """Set the profile. A later line takes precedence, with a warning that names both."""
     before = draft.get("caching", Caching()).profile
     if before is not None and before != name:
         earlier = draft.used.get("cache_profile", f"cache_profile {before}")
@@ -53,7 +54,7 @@ def _set_profile(draft: Draft, line: Line, name: str) -> None:
 
 
 def _tags(draft: Draft, line: Line) -> None:
-    """Several lines give all of theirs."""
+    """Add tags to those of earlier lines."""
     tags = (*draft.get("caching", Caching()).tags, *line.arguments)
     draft.within("caching", Caching(), tags=tuple(dict.fromkeys(tags)))
 
@@ -74,7 +75,7 @@ def _vary(draft: Draft, line: Line) -> None:
 
 
 def _set_only(draft: Draft, name: str, value: str) -> None:
-    draft.headers[:] = [one for one in draft.headers if one[0].lower() != name.lower()]
+    draft.headers[:] = [header for header in draft.headers if header[0].lower() != name.lower()]
     draft.headers.append((name, value))
 
 
@@ -83,18 +84,18 @@ _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 
 def _stale(draft: Draft, line: Line) -> None:
-    """RFC 5861: the names are those of the directives, with underscores."""
-    found: dict[str, float] = {}
+    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores."""
+    intervals: dict[str, float] = {}
     for part in line.rest.split(","):
         words = part.split()
         name = words[0].lower().replace("-", "_").removeprefix("stale_") if words else ""
         seconds = parse_interval(" ".join(words[1:])) if name in _STALE else None
-        if seconds is None or seconds <= 0 or _STALE[name] in found:
+        if seconds is None or seconds <= 0 or _STALE[name] in intervals:
             raise BadValueError(
                 f"'{part.strip()}' is none of while_revalidate <interval> and if_error <interval>, once"
             )
-        found[_STALE[name]] = seconds
-    draft.within("caching", Caching(), stale=Stale(**found))
+        intervals[_STALE[name]] = seconds
+    draft.within("caching", Caching(), stale=Stale(**intervals))
 
 
 ANNOTATIONS = (

@@ -1,6 +1,6 @@
 """Annotations about generated clients: tsclient_… and dartclient_…, all in the form `key = value` (clients-4).
 
-The two that the specification shows without `=` may also stand alone.
+`tsclient_export_url` and `tsclient_url_only`, which the specification shows without `=`, may also stand alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _assign(option: str, field: str) -> Assign:
 
 
 def _apply(assign: Assign) -> Apply:
-    """`tsclient_url_only` or `tsclient_url_only false`."""
+    """Return a function that applies `tsclient_url_only` or `tsclient_url_only false`."""
 
     def apply(draft: Draft, line: Line) -> None:
         assign(draft, line.rest or "true")

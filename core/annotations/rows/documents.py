@@ -1,6 +1,6 @@
-"""Annotations about descriptions of the service for others: mcp, openapi (mcp-1, documents-5).
+"""Annotations about descriptions of the service: mcp, openapi (mcp-1, documents-5).
 
-They count in muted blocks too: that is how the established system treats what its plugins read.
+They also apply in muted blocks, because the plugins of the established system see every line.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _openapi(draft: Draft, line: Line) -> None:
         name, separator, text = line.rest.partition(" ")[2].partition("=")
         if not separator or len(name.split()) != 1 or not text.strip():
             raise BadValueError("expected: openapi example <parameter> = <value>")
-        known: Document = draft.get("document", Document())
-        draft.within("document", Document(), examples=(*known.examples, (name.strip().lower(), text.strip())))
+        document: Document = draft.get("document", Document())
+        draft.within("document", Document(), examples=(*document.examples, (name.strip().lower(), text.strip())))
     else:
         raise BadValueError("expected: openapi, openapi hide, openapi tag <tag>, openapi example <parameter> = <value>")
 

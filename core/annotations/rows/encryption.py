@@ -9,15 +9,22 @@ from rowcall.core.endpoint.capabilities import Encryption
 
 
 def _encrypt(draft: Draft, line: Line) -> None:
-    """Names that are no parameter leave the endpoint out (`core.building.protective_lines`)."""
+    """Encrypt parameters. Unknown names leave the endpoint out (`core.building.protective_lines`)."""
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
         draft.within("encryption", Encryption(), all_parameters=True, parameter_bindings=_merged(earlier, bindings))
         return
-    found = [draft.parameter_named(name) for name in names]
-    known = {match: bindings[name] for name, match in zip(names, found, strict=True) if match is not None}
-    draft.within("encryption", Encryption(), parameters=tuple(known), parameter_bindings=_merged(earlier, known))
+    parameters = [draft.parameter_named(name) for name in names]
+    bindings_by_parameter = {
+        match: bindings[name] for name, match in zip(names, parameters, strict=True) if match is not None
+    }
+    draft.within(
+        "encryption",
+        Encryption(),
+        parameters=tuple(bindings_by_parameter),
+        parameter_bindings=_merged(earlier, bindings_by_parameter),
+    )
     draft.named.append(NamedLine("encrypt", line, names, tuple(name for name in names if draft.parameter_named(name))))
 
 
@@ -33,8 +40,12 @@ def _decrypt(draft: Draft, line: Line) -> None:
 
 
 def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """`a as x b` gives the names a and b, and what each is bound to: x, and nothing (""). `as x` alone has no names and
-    binds "", which stands for everything."""
+    """Return the names, and the context to which the value of each name is bound ("" if it has none).
+
+    `a as x b` gives the names a and b, with the bindings x and "". `as x` gives no names; its binding has the key "",
+    which
+    stands for all names.
+    """
     if len(words) == 2 and words[0].lower() == "as":
         return (), {"": words[1]}
     bindings: dict[str, str] = {}
@@ -51,7 +62,7 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
 
 
 def _merged(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """A later line wins for the names that it has."""
+    """Return the bindings with those of a later line, which take precedence."""
     return tuple((name, binding) for name, binding in {**dict(earlier), **bindings}.items() if binding)
 
 

@@ -26,7 +26,7 @@ def _level(word: str) -> NoticeLevel:
 
 
 def _events(**roles: bool) -> Apply:
-    """Effect of `sse [path] [on level]` and its halves. The path of the keyword form is lower-cased."""
+    """Return a function that applies `sse [path] [on level]` or one of its halves. The path is lower-cased."""
 
     def apply(draft: Draft, line: Line) -> None:
         words = tuple(word.lower() for word in line.arguments)
@@ -35,7 +35,7 @@ def _events(**roles: bool) -> Apply:
             try:
                 draft.within("events", Events(), level=_level(level))
             except BadValueError as error:
-                # The level stays what it was (events-1 to events-3), and everything else counts.
+                # The level keeps its previous value (events-1 to events-3); the rest of the line applies.
                 draft.warn(line, str(error))
         draft.within("events", Events(), **roles)
         subscribes = "subscribe" in roles
@@ -48,13 +48,13 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Without a path the segment is the name of the level in force at this line (events-1 to events-3)."""
+    """Set the path segment. Without one, it is the name of the level in force at this line (events-1 to events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 
 
 def _assigned_events(*roles: str) -> Assign:
-    """Effect of `sse = true|false|<path>`; the case of the path is kept."""
+    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved."""
 
     def assign(draft: Draft, value: str) -> None:
         if " " in value:
@@ -111,7 +111,7 @@ def _assign_last_value(draft: Draft, value: str) -> None:
 
 
 def _listen(draft: Draft, line: Line) -> None:
-    """The stream is where the channel's name leads, unless a segment is given."""
+    """Subscribe to a channel of PostgreSQL. The path segment of the stream defaults to the name of the channel."""
     channel, *segment = line.arguments
     if len(segment) > 1:
         raise BadValueError("expected: sse_listen <channel> [<segment>]")

@@ -1,4 +1,4 @@
-"""Annotations about running the routine: how long, where, and what becomes of its errors and of its values in logs."""
+"""Annotations about running the routine: time limits, connection, errors, and secrecy of values in logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:
-    """A bad one also drops an earlier timeout (comments-15). `2 minutes` is two of them, and not two seconds."""
+    """Set the timeout. `2 minutes` is two minutes, not two seconds. An invalid value also removes an earlier timeout
+    (comments-15)."""
     whole = parse_interval(line.joined)
     seconds = parse_interval(line.arguments[0]) if whole is None else whole
     draft.set(timeout=seconds)
@@ -69,7 +70,7 @@ def _assign_buffer_rows(draft: Draft, value: str) -> None:
 
 
 def _name(option: str) -> Apply:
-    """Effect of a keyword whose argument is a name: everything behind it, as written."""
+    """Return a function that sets an option to everything after the keyword, as written."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: line.rest})

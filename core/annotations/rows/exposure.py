@@ -1,4 +1,5 @@
-"""Annotations that decide whether an endpoint exists, and where: http, path, tags, disabled, enabled, internal."""
+"""Annotations that decide whether an endpoint exists, and at which path: http, path, tags, disabled, enabled,
+internal."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "QUERY")
 
 
 def is_route(line: Line) -> bool:
-    """Return whether the line is a method and a path and nothing else, as in `GET /beds`."""
+    """Return whether the line consists of a method and a path, as in `GET /beds`."""
     return len(line.words) == 2 and line.words[0].upper() in METHODS and line.words[1].startswith("/")
 
 
@@ -23,7 +24,7 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 
 def _http(draft: Draft, line: Line) -> None:
-    """`HTTP [method] [path]`; with more words than that the line only exposes (comments-12)."""
+    """Apply `HTTP [method] [path]`. A line with more words exposes the object and has no other effect (comments-12)."""
     draft.exposed = True
     words = line.arguments
     if draft.block:
@@ -39,8 +40,12 @@ def _http(draft: Draft, line: Line) -> None:
 
 
 def _set_method(draft: Draft, method: str) -> None:
-    """Outside of a `for` block it is said to every operation of a table: those that have another one do not exist, or
-    reading its comment as `HTTP GET` would publish its writes."""
+    """Set the method of the endpoint.
+
+    Outside of a `for` block, the line applies to all operations of a table. Operations that cannot have the method are
+    not
+    exposed; otherwise `HTTP GET` on a table would publish its writes.
+    """
     if draft.methods and not draft.block:
         draft.misses_method = method not in draft.methods
         if draft.misses_method:
@@ -57,7 +62,11 @@ def _path(draft: Draft, line: Line) -> None:
 
 
 def _path_text(word: str) -> str:
-    """The template as it is routed: lower case, one leading slash, never an absolute URL."""
+    """Return the path template as it is routed: in lower case, with one leading slash.
+
+    Raises:
+        BadValueError: the path is an absolute URL or cannot be routed.
+    """
     if "://" in word:
         raise BadValueError("an absolute URL cannot be a path; the path stays as it was")
     path = "/" + ascii_lower(word).lstrip("/")
@@ -73,25 +82,25 @@ def _path_text(word: str) -> str:
 
 
 _ROUTINE_TAGS = ("function", "procedure", "volatile", "stable", "immutable", "other")
-_TABLE_TAGS = tuple(dict.fromkeys(tag for one in OPERATIONS for tag in sorted(one.tags)))
+_TABLE_TAGS = tuple(dict.fromkeys(tag for operation in OPERATIONS for tag in sorted(operation.tags)))
 
 
 def _fits(draft: Draft, line: Line) -> bool:
-    """Whether the object has one of the tags. A word that is none fits nothing, and somebody counts on it."""
-    known = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
-    unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known)
+    """Return whether the object has one of the tags. An unknown tag gives a warning, because it matches no object."""
+    known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
+    unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:
         draft.warn(line, "no tag follows, and the block fits nothing")
     elif unknown and draft.tags:
         kind = "tables" if draft.methods else "routines"
-        draft.warn(line, f"{unknown} fits nothing; the tags of {kind} are {', '.join(known)}")
+        draft.warn(line, f"{unknown} fits nothing; the tags of {kind} are {', '.join(known_tags)}")
     elif not draft.tags:
         draft.warn(line, "a file has no tags, and the line fits nothing; write the word alone")
     return any(word.lower() in draft.tags for word in line.arguments)
 
 
 def open_block(draft: Draft, line: Line) -> None:
-    """Start a block that counts only for objects with one of the tags; it ends the block before."""
+    """Begin a block that applies only to objects with one of the tags. It ends the previous block."""
     draft.block = True
     draft.muted = not _fits(draft, line)
 

@@ -1,4 +1,4 @@
-"""Annotations about who the caller is: login, logout, claims in routines, parameter_hash."""
+"""Annotations about the identity of the caller: login, logout, impersonation, claims in routines, parameter_hash."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def _assign_parameter_hash(draft: Draft, value: str) -> None:
 
 
 def add_hash(draft: Draft, target: str, source: str) -> None:
-    """`target` receives the hash of `source`. Both are database names or names in requests, in any case.
+    """Replace the value of parameter `target` by the hash of the value of `source`.
 
-    Which parameters they mean is known when the endpoint has been built (`core.auth.parameter_injection`).
+    Both are database names or names in requests, in any case. `core.auth.parameter_injection` resolves them after the
+    endpoint has been built.
     """
-    known: tuple[tuple[str, str], ...] = draft.get("hashes", ())
-    others = tuple(pair for pair in known if pair[0].lower() != target.lower())
+    hashes: tuple[tuple[str, str], ...] = draft.get("hashes", ())
+    others = tuple(pair for pair in hashes if pair[0].lower() != target.lower())
     draft.set(hashes=(*others, (target, source)))
 
 

@@ -1,4 +1,4 @@
-"""Annotations about who may call, besides signing in: rate_limiter and HTTP Basic (access-6, limits-6)."""
+"""Annotations that limit access besides sign-in: rate_limiter and HTTP Basic (access-6, limits-6)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rowcall.core.endpoint.capabilities import BasicAuth
 
 
 def _rate_limiter(draft: Draft, line: Line) -> None:
-    """Names may contain blanks; commas are lost."""
+    """Set the rate limiter policy. Its name may contain blanks; commas become blanks."""
     draft.set(rate_limiter=line.joined)
 
 
@@ -23,7 +23,7 @@ def _basic(draft: Draft, line: Line) -> None:
 
 
 def _assign_basic(draft: Draft, value: str) -> None:
-    """A third word in front is what the established system expects there; it means nothing (access-6)."""
+    """Add a user. With three words, the first is ignored: the established system expects a word there (access-6)."""
     words = tuple(word for word in value.replace(",", " ").split(" ") if word)
     _add_user(draft, words if len(words) < 3 else words[1:])
 

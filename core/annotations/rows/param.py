@@ -1,4 +1,4 @@
-"""The annotation `param`: what one parameter is called, how it is read, what it is when it is missing."""
+"""The annotation `param`: name of a parameter in requests, its type, and its default."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _TYPES = frozenset(
         "bytea",
     ]
 )
-"""Words for types that nobody calls a parameter by; `date` or `name` may be its new name."""
+"""Names of types that are unlikely as names of parameters. `date` or `name` may be a new name."""
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _WORD = re.compile(r"[^\s]+")
 
 
 def _param(draft: Draft, line: Line) -> None:
-    """The forms of comments-22, in the order in which they are told apart."""
+    """Apply the forms of comments-22, tested in this order."""
     parameter, rest = _split(line.rest)
     words = rest.replace(",", " ").split()
     lower = [word.lower() for word in words]
@@ -54,7 +54,7 @@ def _param(draft: Draft, line: Line) -> None:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """The parameter and what is said about it; `param x=1` is read as `param x = 1`."""
+    """Return the parameter and the rest of the line. `param x=1` is read as `param x = 1`."""
     parameter, _, behind = (
         rest.replace(",", " ", 1).partition(" ") if "," in rest.split(" ")[0] else rest.partition(" ")
     )
@@ -92,7 +92,7 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
 
 
 def declared_type(line: Line) -> tuple[str, str | None, str | None]:
-    """The parameter that a line is about, its new name, and its type as written."""
+    """Return the parameter of a line, its new name, and its type as written."""
     parameter, rest = _split(line.rest)
     words = [word.lower() for word in rest.replace(",", " ").split()]
     if words[1:3] in (["hash", "of"], ["upload", "metadata"]) or (words[1:2] == ["is"] and words[0] != "type"):
@@ -101,13 +101,17 @@ def declared_type(line: Line) -> tuple[str, str | None, str | None]:
 
 
 def _head(rest: str) -> list[str]:
-    """The words in front of a default."""
+    """Return the words before a default."""
     mark = _DEFAULT.search(rest)
     return (rest if mark is None else rest[: mark.start()]).replace(",", " ").split()
 
 
 def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
-    """`colon`: the parameter is written like the placeholder of a file, which tells `:id int` from a new name."""
+    """Return the new name and the type.
+
+    colon: the parameter is written like the placeholder of a file, so that `int` in `:id int` is a type and not a new
+    name.
+    """
     lower = [word.lower() for word in words]
     if colon and len(words) == 1 and is_built_in(words[0]):
         return None, words[0]
@@ -121,7 +125,7 @@ def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | 
 
 
 def _value(text: str) -> str | None:
-    """`'a text'`, or one word; the word null, and nothing at all, are NULL."""
+    """Return the text in single quotes, or the first word. The word null and an empty text are NULL."""
     quoted = _QUOTED.match(text)
     if quoted is not None:
         return quoted[1].replace("''", "'")
@@ -130,16 +134,18 @@ def _value(text: str) -> str | None:
 
 
 def _rename(draft: Draft, parameter: str, name: str) -> None:
-    """From the next line on the parameter has its new name, also as the key of an expression. Lines above that have
-    named it mean it still."""
-    known = draft.parameter_named(parameter)
-    if known is None:
+    """Rename the parameter for the following lines, also as key of an expression.
+
+    Options of earlier lines that name the parameter are changed to the new name.
+    """
+    old_name = draft.parameter_named(parameter)
+    if old_name is None:
         return
-    draft.parameters = draft.parameters - {known} | {name}
-    draft.expressions = {name if key == known else key: text for key, text in draft.expressions.items()}
+    draft.parameters = draft.parameters - {old_name} | {name}
+    draft.expressions = {name if key == old_name else key: text for key, text in draft.expressions.items()}
 
     def now(word: str) -> str:
-        return name if word == known else word
+        return name if word == old_name else word
 
     caching = draft.get("caching", Caching())
     if caching.parameters is not None:

@@ -23,7 +23,7 @@ def unescape(value: str) -> str:
 
 
 def unescaped(draft: Draft, line: Line, value: str) -> str:
-    """The value with its escapes decoded; as written, and with a warning, where that cannot be."""
+    """Return the value with decoded escapes. If it cannot be decoded, return it as written, with a warning."""
     try:
         return unescape(value)
     except BadValueError as error:

@@ -16,7 +16,7 @@ def _forward(option: str) -> Apply:
 
 
 def _forwarding(draft: Draft, line: Line) -> Forwarding:
-    """A word that is neither does not count (proxies-3)."""
+    """Return method and URL of the line. Other words are ignored, with a warning (proxies-3)."""
     method = None
     url = None
     for word in line.arguments:

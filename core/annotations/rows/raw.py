@@ -16,7 +16,8 @@ from rowcall.core.annotations.rows.parameters import unescaped
 
 
 def _text(option: str) -> Apply:
-    """Effect of `separator ,`: the rest of the line, blanks and commas kept, with its escapes decoded."""
+    """Return a function that applies `separator ,`: the rest of the line, with blanks and commas, with decoded
+    escapes."""
 
     def apply(draft: Draft, line: Line) -> None:
         value = line.text.partition(" ")[2]
@@ -28,7 +29,7 @@ def _text(option: str) -> Apply:
 
 
 def _assigned_text(option: str) -> Assign:
-    """Effect of `separator = ,`; the value comes decoded."""
+    """Return a function that applies `separator = ,`. The value is already decoded."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.set(**{option: value})

@@ -1,4 +1,4 @@
-"""Annotations about how a request is read: where its values, its body and its headers go, and what means NULL."""
+"""Annotations about reading requests: transport of values, body, headers, and texts that mean NULL."""
 
 from __future__ import annotations
 

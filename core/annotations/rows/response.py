@@ -29,7 +29,7 @@ _NULL_TEXTS = {
 }
 
 _FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
-"""Headers that say where a message ends or how its connection goes on: a wrong one breaks every answer."""
+"""Headers that delimit messages or control the connection. A wrong value breaks every response."""
 
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -55,7 +55,11 @@ def _status(draft: Draft, line: Line) -> None:
 
 
 def set_header(draft: Draft, name: str, value: str) -> None:
-    """Content-Type replaces; every other name adds a header line, a repeated one too (comments-21)."""
+    """Add a header line, also for a repeated name (comments-21). Content-Type is replaced.
+
+    Raises:
+        BadValueError: the value has control characters, or the service itself sets the header.
+    """
     if _UNSENDABLE.search(value):
         raise BadValueError("a header value cannot contain control characters")
     if name.lower() in _FRAMING:

@@ -1,7 +1,7 @@
 """Annotations of `.sql` files only: skip, result, returns, define_param (sql-files-12 to sql-files-20).
 
-They are about one statement or about parameters that the SQL does not show, so `core.sqlfile.statement_comments` reads
-them, with the words that are declared here. In the comment of a database object such a line is prose.
+They apply to a single statement or to parameters that the SQL does not use. `core.sqlfile.statement_comments` reads
+them. In the comment of a database object such a line is prose.
 """
 
 from __future__ import annotations

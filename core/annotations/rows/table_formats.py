@@ -1,4 +1,4 @@
-"""Annotations about tables for people: table_format, excel_file_name, excel_sheet."""
+"""Annotations about results as HTML tables and spreadsheets: table_format, excel_file_name, excel_sheet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _format(draft: Draft, line: Line) -> None:
 
 
 def _rest_of_line(option: str) -> Apply:
-    """Effect of a keyword whose argument is everything behind it, blanks and commas included."""
+    """Return a function that sets an option to everything after the keyword, with blanks and commas."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: line.rest})

@@ -1,7 +1,7 @@
 """Annotations about uploads: upload, and the settings of its handlers (uploads-3, uploads-6).
 
-A setting counts for every handler, or for one when the handler's key stands in front: `csv_row_command`. Its value may
-hold `{placeholders}`; only one without can be checked here.
+A setting applies to all handlers, or to one handler if its key is the prefix: `csv_row_command`. A value may contain
+`{placeholders}`; it can be checked here only if it has none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rowcall.core.uploads.encodings import ENCODINGS, UnknownEncodingError, code
 from rowcall.core.uploads.settings import MOST, is_number
 
 HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
-"""Keys that the handlers have when the configuration does not give them others."""
+"""Default keys of the handlers."""
 
 _STORES = ("large_object", "file_system", "s3")
 _SHEETS = ("csv", "excel")
@@ -63,8 +63,8 @@ def _is_encoding(value: str) -> str | None:
 
 
 def _is_image_check(value: str) -> str | None:
-    known = any(word in _IMAGES for word in _image_words(value))
-    return None if known else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
+    valid = any(word in _IMAGES for word in _image_words(value))
+    return None if valid else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
 
 
 def _image_words(value: str) -> list[str]:
@@ -72,8 +72,8 @@ def _image_words(value: str) -> list[str]:
 
 
 def _tell_unknown_images(draft: Draft, word: str, value: str) -> None:
-    """The types that are some still count (uploads-12)."""
-    unknown = [one for one in _image_words(value) if one not in _IMAGES]
+    """Warn of unknown image types. The other types of the value still apply (uploads-12)."""
+    unknown = [word for word in _image_words(value) if word not in _IMAGES]
     if unknown and "{" not in value:
         listed = ", ".join(sorted(_IMAGES - {"true", "false"}))
         draft.warn(Line(f"{word} = {value}"), f"{', '.join(unknown)} is none of the image types {listed}")
@@ -90,7 +90,7 @@ _KINDS: dict[str, Callable[[str], str | None]] = {
 
 
 def keep_path(draft: Draft, word: str, value: str) -> None:
-    """`path = <folder>`: not where the endpoint is, but where uploaded files go (uploads-5)."""
+    """Apply `path = <folder>`: the folder of uploaded files, not the path of the endpoint (uploads-5)."""
     _assign(_is_anything)(draft, word, value)
 
 
@@ -99,8 +99,8 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
         wrong = None if "{" in value else check(value)
         if wrong is not None:
             raise BadValueError(f"'{value}' is {wrong}")
-        kept = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
-        draft.within("upload", Upload(), settings=(*kept, (word, value)))
+        others = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
+        draft.within("upload", Upload(), settings=(*others, (word, value)))
         if check is _is_image_check:
             _tell_unknown_images(draft, word, value)
 
@@ -108,7 +108,7 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
 
 
 def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
-    """`keyword`: the form without `=` is accepted too, as the specification shows these names."""
+    """Declare a setting. keyword: the form without `=` is also accepted, because the specification shows it."""
     assign = _assign(_KINDS.get(value, _is_anything))
 
     def apply(draft: Draft, line: Line) -> None:
@@ -211,8 +211,8 @@ def _resumable(draft: Draft, line: Line) -> None:
 
 
 def _assign_resumable(draft: Draft, value: str) -> None:
-    wanted = switch(value)
-    draft.within("upload", Upload(), enabled=wanted or draft.get("upload", Upload()).enabled, resumable=wanted)
+    enabled = switch(value)
+    draft.within("upload", Upload(), enabled=enabled or draft.get("upload", Upload()).enabled, resumable=enabled)
 
 
 RESUMABLE = Annotation(
@@ -233,8 +233,8 @@ def _progress(draft: Draft, line: Line) -> None:
 
 
 def _assign_progress(draft: Draft, value: str) -> None:
-    wanted = switch(value)
-    draft.within("upload", Upload(), enabled=wanted or draft.get("upload", Upload()).enabled, progress=wanted)
+    enabled = switch(value)
+    draft.within("upload", Upload(), enabled=enabled or draft.get("upload", Upload()).enabled, progress=enabled)
 
 
 PROGRESS = Annotation(

@@ -1,4 +1,4 @@
-"""The annotation that puts rules on request values: validate."""
+"""Annotations for rules on request values: validate, validate_message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 
 
 def _validate(draft: Draft, line: Line) -> None:
-    """Lines accumulate. Names keep their case: they are compared exactly (execution-6)."""
+    """Add a rule. Lines accumulate. Names keep their case and are compared exactly (execution-6)."""
     parameter, using, *rules = line.arguments
     if using.lower() != "using":
         raise BadValueError("`validate <parameter> using <rule>` is expected")
