@@ -1,1 +1,2 @@
-"""Settings → the frozen options of each part. The only place that knows which key means what to whom."""
+"""Convert the settings to frozen option objects, one for each part of the service. Only this folder reads configuration
+keys by name."""

@@ -1,4 +1,4 @@
-"""`Antiforgery` → where its tokens travel, and whether they are asked for (browsers-6 to browsers-10)."""
+"""Read `Antiforgery`: where antiforgery tokens are sent, and whether they are required (browsers-6 to browsers-10)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
-    """None: nothing is issued and nothing asked for."""
+    """Return the options, or None if antiforgery tokens are neither issued nor required. Raises StartupError."""
     if not settings.flag(_P + "Enabled"):
         return None
     path = settings.text_or_none(_P + "TokenPath") or None
@@ -45,6 +45,6 @@ def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
 
 
 def _suffix(settings: Settings) -> str:
-    """Of the application: two of them on one host do not take each other's cookies away."""
+    """Return a hash of the application name, so that two applications on one host have different cookies."""
     digest = hashlib.sha256(application_name(settings).encode()).digest()
     return base64.urlsafe_b64encode(digest[:8]).rstrip(b"=").decode()

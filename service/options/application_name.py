@@ -1,4 +1,5 @@
-"""What the service is called: to PostgreSQL, and where its name keeps the values of two services apart."""
+"""Names of the service: `application_name` of its database connections, and the isolation boundary of protected
+values."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from rowcall.core.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class JsonApplicationName:
-    """header: the request header, in lower case, that tells the requests of a client apart."""
+    """Data of a JSON `application_name`. header: lower-case name of the request header with the execution id."""
 
     application: str
     header: str
 
 
 def json_application_name(settings: Settings) -> JsonApplicationName | None:
+    """Return the data of the JSON `application_name`, or None if `UseJsonApplicationName` is off."""
     if not settings.flag("ConnectionSettings:UseJsonApplicationName"):
         return None
     application = settings.text_or_none("ApplicationName") or Path.cwd().name
@@ -24,7 +26,9 @@ def json_application_name(settings: Settings) -> JsonApplicationName | None:
 
 
 def application_name(settings: Settings) -> str:
-    """The isolation boundary: different names cannot open each other's values (protection-6)."""
+    """Return the isolation boundary of encryption: services with different names cannot decrypt each other's values
+    (protection-6).
+    """
     return (
         settings.text_or_none("DataProtection:CustomApplicationName")
         or settings.text_or_none("ApplicationName")

@@ -1,4 +1,4 @@
-"""What the configuration opens, as findings (`core.operations.audit`)."""
+"""Audit of the configuration: findings about settings that weaken security (`core.operations.audit`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.worker import WorkerOptions
 
 ENOUGH_BITS = 128
-"""Of a secret: what a key of its algorithm is meant to have at least."""
+"""Bits of entropy that a secret needs: the minimum for a key of its algorithm."""
 EXAMPLES = ("secret", "changeme", "change-me", "change_me", "your-", "example", "password", "keep-this")
 
 _OPTIONS = "Service:AuthenticationOptions:"
@@ -27,6 +27,7 @@ _OPENED = (
 
 
 def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
+    """Yield a finding for each setting that weakens security."""
     for key, opens, consequence in _OPENED:
         if settings.flag(key) is opens:
             yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")
@@ -81,7 +82,10 @@ def _secret_findings(options: WorkerOptions) -> Iterator[Finding]:
 
 
 def weakness(secret: str) -> str | None:
-    """Why it could be guessed, by what it is made of. Never the secret itself."""
+    """Return why the secret could be guessed, or None. The reason never contains the secret.
+
+    The entropy is estimated from the frequencies of characters in the shortest repeating unit of the secret.
+    """
     if any(word in secret.lower() for word in EXAMPLES):
         return "reads like that of an example"
     unit = secret[: (secret + secret).index(secret, 1)]

@@ -1,4 +1,5 @@
-"""Settings → the options of authentication. Whatever cannot work stops the start, with the key's name."""
+"""Read the options of authentication. Settings that cannot work raise an error that names the key and prevents the
+start."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _BASIC = _OPTIONS + "BasicAuth:"
 
 
 def auth_options(settings: Settings) -> AuthOptions:
-    """Raises `StartupError` or `ConfigError`."""
+    """Return the options of authentication. Raises `StartupError` or `ConfigError`."""
     _refuse_removed(settings)
     schemes = schemes_of(settings)
     return AuthOptions(
@@ -105,17 +106,17 @@ def _cross_site(settings: Settings) -> CrossSite | None:
         raise StartupError(f"{key}: 'null' is no origin: every page in a sandbox says that it comes from there")
     origins = set(as_browsers_write(trusted, key))
     if settings.flag("Cors:Enabled"):
-        # `*` is for calls without a session, and `null` is anybody.
+        # `*` applies to calls without a session only, and any sandboxed page has the origin `null`.
         allowed = [text.strip() for text in settings.texts("Cors:AllowedOrigins") or ()]
-        named = [text for text in allowed if text and text.lower() not in ("*", "null")]
-        origins.update(as_browsers_write(named, "Cors:AllowedOrigins"))
+        origin_texts = [text for text in allowed if text and text.lower() not in ("*", "null")]
+        origins.update(as_browsers_write(origin_texts, "Cors:AllowedOrigins"))
     return CrossSite(frozenset(origins))
 
 
 def opened(settings: Settings, key: str, consequence: str) -> bool:
-    """A flag that brings back what is closed by default; whoever uses it is told at the start what it opens.
+    """Return a flag that disables a protection; if it is on, log a warning with its consequence.
 
-    consequence: what is possible then, as the end of a sentence.
+    consequence: what becomes possible, as the end of a sentence.
     """
     on = settings.flag(key)
     if on:
@@ -129,7 +130,8 @@ _REMOVED = {
     "JwtExpireMinutes": ("JwtExpire", "60 minutes"),
     "JwtRefreshExpireDays": ("JwtRefreshExpire", "7 days"),
 }
-"""Keys of older services of the field. Passing over one would give sessions another lifetime than was meant."""
+"""Keys of older services of this kind, with the replacement and an example. If they were ignored, sessions would have
+another lifetime than intended."""
 
 
 def _refuse_removed(settings: Settings) -> None:
@@ -139,7 +141,7 @@ def _refuse_removed(settings: Settings) -> None:
 
 
 def _named(settings: Settings, key: str, default: str) -> str:
-    """Special columns and claim types cannot be switched off (sign-in-6)."""
+    """Return a configured name, or its default: special columns and claim types cannot be disabled (sign-in-6)."""
     return settings.text_or_none(_OPTIONS + key) or default
 
 
@@ -202,5 +204,5 @@ def _basic(settings: Settings) -> BasicOptions:
 
 
 def is_secure(settings: Settings) -> bool:
-    """It listens on https itself."""
+    """Return whether the service itself listens on https."""
     return settings.flag("Ssl:Enabled") or any(plan.address.secure for plan in listener_plans(settings))

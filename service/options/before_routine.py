@@ -1,4 +1,4 @@
-"""`Service:BeforeRoutineCommands` → the commands that run in front of every routine (execution-20)."""
+"""Read `Service:BeforeRoutineCommands`: commands that run before every routine (execution-20)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ log = logging.getLogger("rowcall.client")
 
 KEY = "Service:BeforeRoutineCommands"
 MOST_COMMANDS = 16
-"""What one segment can take, with everything else that goes into it."""
+"""The number of commands that fit into one segment together with its other statements."""
 
 _SOURCES = {source.value.casefold(): source for source in ValueSource}
 
 
 class _UnusableError(Exception):
-    """Why a command is left out."""
+    """A command cannot be used; the message is the reason."""
 
 
 def before_commands(settings: Settings) -> tuple[BeforeCommand, ...]:
-    """In their order. One that cannot be used is left out as a whole, and named."""
+    """Return the commands in the configured order. An unusable command is left out completely, with a warning."""
     commands: list[BeforeCommand] = []
     for number, entry in enumerate(_items(settings.value(KEY))):
         try:
@@ -48,7 +48,7 @@ def _command(entry: Any, number: int) -> Iterator[BeforeCommand]:
     sql = str(values.get("sql") or "")
     if not sql.strip():
         raise _UnusableError("it has no Sql")
-    yield BeforeCommand(sql, tuple(_value(one) for one in _items(values.get("parameters"))))
+    yield BeforeCommand(sql, tuple(_value(item) for item in _items(values.get("parameters"))))
 
 
 def _items(value: Any) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ def _value(entry: Any) -> BeforeValue:
     values = {name.casefold(): value for name, value in entry.items()} if isinstance(entry, Mapping) else {}
     source = _SOURCES.get(str(values.get("source") or "").casefold())
     if source is None:
-        raise _UnusableError(f"the Source of a parameter is none of {', '.join(one.value for one in ValueSource)}")
+        raise _UnusableError(f"the Source of a parameter is none of {', '.join(kind.value for kind in ValueSource)}")
     name = str(values.get("name") or "")
     if not name and source is not ValueSource.IP_ADDRESS:
         raise _UnusableError(f"a parameter from a {source.value} needs a Name")

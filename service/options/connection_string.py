@@ -1,7 +1,7 @@
-"""Where a database is: the written forms of a connection string, turned into libpq parameters.
+"""Parse connection strings into libpq parameters.
 
-Four forms are read (configuration-19): a libpq URI, libpq keywords, `Host=…;Database=…` as other drivers of the field
-write it, and `embedded:PATH`. No message of this module holds a password.
+Four forms are read (configuration-19): a libpq URI, libpq keywords, `Host=…;Database=…` as drivers such as Npgsql write
+it, and `embedded:PATH`. No message of this module contains a password.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _SECRET_WORDS = ("password", "key", "cert")
 
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
-    """One database server (or several hosts of one cluster), and what the string says about using it."""
+    """A parsed connection string: one database server (or several hosts of one cluster) and options of its use."""
 
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """libpq keywords; give them to psycopg with `conninfo()`."""
+    """libpq keywords and values; `conninfo()` formats them for psycopg."""
     command_timeout: float | None = None
-    """Seconds a routine may run by default; 0 sets no limit, None leaves it to the configuration."""
+    """Default timeout of routines in seconds; 0: no limit, None: the configuration decides."""
     maximum_pool_size: int | None = None
 
     def conninfo(self) -> str:
         return conninfo.make_conninfo("", **self.parameters)
 
     def masked(self) -> str:
-        """The parameters for logs: without passwords, keys and certificates."""
+        """Return the parameters for logs, with passwords, keys and certificates masked."""
         shown = {
             name: _MASK if any(word in name for word in _SECRET_WORDS) else text
             for name, text in self.parameters.items()
@@ -51,20 +51,23 @@ class ConnectionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """`embedded:PATH`: a private PostgreSQL that lives in a folder (see `service.embedded.postgres`)."""
+    """The form `embedded:PATH`: a private PostgreSQL server in a folder (see `service.embedded.postgres`)."""
 
     path: Path
 
 
 def main_connection_name(settings: Settings) -> str:
-    """`Service:ConnectionName`, else `Default`, else the first name in sorted order."""
+    """Return the name of the main connection: `Service:ConnectionName`, else `Default`, else the first in sorted order.
+
+    Raises StartupError if `Service:ConnectionName` does not exist.
+    """
     names = settings.names("ConnectionStrings")
-    wanted = settings.text_or_none("Service:ConnectionName")
+    requested = settings.text_or_none("Service:ConnectionName")
     for name in names:
-        if name.casefold() == (wanted or "Default").casefold():
+        if name.casefold() == (requested or "Default").casefold():
             return name
-    if wanted:
-        raise StartupError(f"Service:ConnectionName is {wanted!r}, but ConnectionStrings has {', '.join(names)}")
+    if requested:
+        raise StartupError(f"Service:ConnectionName is {requested!r}, but ConnectionStrings has {', '.join(names)}")
     return names[0]
 
 
@@ -108,7 +111,10 @@ _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepal
 
 
 def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
-    """libpq would tell a wrong number only when it connects, again and again."""
+    """Return `parameters` after checking its numbers. Raises StartupError.
+
+    libpq reports an invalid number only when it connects, and again at each attempt.
+    """
     for name in _NUMBERS:
         if name in parameters and re.fullmatch(r"\s*-?\d{1,9}\s*", parameters[name], re.ASCII) is None:
             raise StartupError(f"{name} needs a whole number")
@@ -131,7 +137,7 @@ def _parse_with_libpq(text: str) -> dict[str, str]:
 
 
 def _without_secrets(message: str, text: str) -> str:
-    """libpq quotes the offending part of the string: keep it only where it stands before a `=`, as keywords do."""
+    """Mask quoted parts of the string in a message of libpq, except those before a `=`, which are keywords."""
     keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
     for part in re.findall(r'"([^"]*)"', message):
         if part not in keywords:
@@ -147,7 +153,7 @@ def _libpq_keywords() -> frozenset[str]:
 
 
 def _looks_like_libpq_keywords(text: str) -> bool:
-    """Lower-case libpq keyword first, and no `;` outside single quotes."""
+    """Return whether the text begins with a lower-case libpq keyword and has no `;` outside single quotes."""
     first = _LIBPQ_FIRST.match(text)
     unquoted = re.sub(r"'(?:[^'\\]|\\.)*'", "", text)
     return first is not None and first[1] in _libpq_keywords() and ";" not in unquoted
@@ -218,28 +224,28 @@ _NO_EFFECT = frozenset(_ACCEPTED.split())
 
 
 def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
-    """Map the field's keywords; case, spaces and underscores in a keyword do not matter."""
+    """Map `Keyword=value` pairs to libpq parameters; case, spaces and underscores in a keyword are ignored."""
     parameters: dict[str, str] = {}
     settings: dict[str, str] = {}
     command_timeout = maximum_pool_size = None
     libpq = {name.replace("_", ""): name for name in _libpq_keywords()}
-    for written, value in pairs:
-        keyword = written.casefold().replace(" ", "").replace("_", "")
+    for name_as_written, value in pairs:
+        keyword = name_as_written.casefold().replace(" ", "").replace("_", "")
         if keyword == "commandtimeout":
-            command_timeout = float(_number(written, value))
+            command_timeout = float(_number(name_as_written, value))
         elif keyword in ("maximumpoolsize", "maxpoolsize"):
-            maximum_pool_size = _number(written, value)
+            maximum_pool_size = _number(name_as_written, value)
         elif keyword in _SESSION_SETTING:
             settings[_SESSION_SETTING[keyword]] = value
         elif keyword in _SPELLED:
             name, convert = _SPELLED[keyword]
-            parameters[name] = convert(written, value)
+            parameters[name] = convert(name_as_written, value)
         elif keyword in _LIBPQ_NAME:
             parameters[_LIBPQ_NAME[keyword]] = value
         elif keyword in libpq:
             parameters[libpq[keyword]] = value
         elif keyword not in _NO_EFFECT:
-            raise StartupError(f"unknown keyword {written!r} in the connection string")
+            raise StartupError(f"unknown keyword {name_as_written!r} in the connection string")
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}
@@ -276,7 +282,7 @@ def _balancing(keyword: str, value: str) -> str:
 
 
 def _methods(_keyword: str, value: str) -> str:
-    """Of authentication: `ScramSHA256` is `scram-sha-256` to libpq."""
+    """Return authentication methods in the spelling of libpq: `ScramSHA256` is `scram-sha-256`."""
     return value.casefold().replace("scramsha256", "scram-sha-256")
 
 
@@ -298,7 +304,10 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
 
 
 def _spread_hosts(parameters: dict[str, str]) -> None:
-    """`a:5433,b` becomes two hosts and two ports; a host without a port has the common one."""
+    """Split hosts with ports in place: `a:5433,b` becomes two hosts and two ports.
+
+    A host without a port gets the value of `port`.
+    """
     hosts = parameters.get("host", "").split(",")
     if not any(_host_and_port(host)[1] for host in hosts):
         return
@@ -309,7 +318,7 @@ def _spread_hosts(parameters: dict[str, str]) -> None:
 
 
 def _host_and_port(host: str) -> tuple[str, str]:
-    """`[::1]:5432` and `name:5432` are taken apart; a bare IPv6 address and a socket folder are left alone."""
+    """Split `[::1]:5432` and `name:5432` into host and port; leave a bare IPv6 address or a socket folder unchanged."""
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:/]+))(?::(\d+))?", host)
     if match is None:
         return host, ""
@@ -317,7 +326,7 @@ def _host_and_port(host: str) -> tuple[str, str]:
 
 
 def _add_session_settings(parameters: dict[str, str], settings: Mapping[str, str]) -> None:
-    """Session settings travel in the libpq option `options`, where spaces and backslashes are escaped."""
+    """Add session settings to the libpq parameter `options`, where spaces and backslashes are escaped."""
     escaped = {name: value.replace("\\", r"\\").replace(" ", r"\ ") for name, value in settings.items()}
     switches = [f"-c {name}={value}" for name, value in escaped.items()]
     options = [parameters["options"]] if parameters.get("options") else []

@@ -1,4 +1,4 @@
-"""Which databases there are besides the main one, and what each is for (execution-15, configuration-18)."""
+"""Plan of the database connections: the main one, the others, and their use (execution-15, configuration-18)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall.client")
 
 MAIN_ALIAS = "_default"
-"""The main connection, whatever its name is."""
+"""Name under which annotations can select the main connection, in addition to its own name."""
 
 STATISTICS = "Stats:ConnectionName"
 PASSKEYS = "Auth:PasskeyAuth:ConnectionName"
@@ -31,29 +31,29 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPlan:
-    """Names in the spelling of the configuration."""
+    """The connections that are needed and their use; names in the spelling of the configuration."""
 
     main: str
     others: tuple[str, ...] = ()
-    """Databases that are needed besides the main one."""
+    """Names of the needed connections besides the main one."""
     routable: bool = False
-    """Endpoints may run on them."""
+    """Whether endpoints may run on `others`."""
     sources: tuple[str, ...] = ()
-    """Where routines are looked for."""
+    """Connections from which routines are read."""
     replicas: tuple[str, ...] = ()
-    """Those of the others that are replicas of the main one."""
+    """Connections among `others` that are replicas of the main database."""
     runs_at_home: bool = False
-    """Routines run where they were found. False: on the main connection, wherever that was."""
+    """Whether a routine runs on the connection from which it was read. False: it runs on the main connection."""
 
     @property
     def main_names(self) -> frozenset[str]:
-        """Names of the main connection in annotations, case-folded."""
+        """Case-folded names that select the main connection in annotations."""
         return frozenset((self.main.casefold(), MAIN_ALIAS))
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The databases of a plan. others: by the names of `plan.others`."""
+    """The connections of a plan. others: by the names in `plan.others`."""
 
     plan: ConnectionPlan
     main: ConnectionInfo
@@ -61,13 +61,13 @@ class Connections:
 
 
 def connection_plan(settings: Settings) -> ConnectionPlan:
-    """Raises `StartupError` for a connection to read routines from that does not exist."""
+    """Return the plan. Raises `StartupError` if a connection from which routines are to be read does not exist."""
     main = main_connection_name(settings)
     names = settings.names("ConnectionStrings")
-    asked = tuple(_asked(settings, names))
-    known = {name.casefold() for name in names}
+    service_connections = tuple(_asked(settings, names))
+    folded_names = {name.casefold() for name in names}
     for name in settings.text_map(f"{_TARGETS}:ByConnectionName"):
-        if name.casefold() not in known:
+        if name.casefold() not in folded_names:
             log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
     listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
@@ -75,35 +75,35 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     if listed:
         if not multiple:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
-        found = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
-        sources = tuple(dict.fromkeys(found))
+        source_names = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
+        sources = tuple(dict.fromkeys(source_names))
         return ConnectionPlan(main, _without(names, main), True, sources, replicas, True)
     metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
-    others = _without(names if multiple else dict.fromkeys((source, *asked, *replicas)), main)
+    others = _without(names if multiple else dict.fromkeys((source, *service_connections, *replicas)), main)
     return ConnectionPlan(main, others, multiple, (source,), replicas)
 
 
 def _asked(settings: Settings, names: Iterable[str]) -> Iterator[str]:
-    """Databases that parts of the service ask themselves."""
+    """Yield the connections that statistics and passkeys are configured to use."""
     for enabled, key in (("Stats:Enabled", STATISTICS), ("Auth:PasskeyAuth:Enabled", PASSKEYS)):
-        wanted = settings.text_or_none(key) if settings.flag(enabled) else None
-        if wanted:
-            yield _known(names, wanted, key)
+        name = settings.text_or_none(key) if settings.flag(enabled) else None
+        if name:
+            yield _known(names, name, key)
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
     if not settings.flag("ConnectionSettings:Replicas:Enabled"):
         return ()
     patterns = settings.texts("ConnectionSettings:Replicas:ConnectionNames") or ()
-    found = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))
-    if not found:
-        wanted = ", ".join(patterns) or "nothing"
+    replicas = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))
+    if not replicas:
+        requested = ", ".join(patterns) or "nothing"
         raise StartupError(
             f"ConnectionSettings:Replicas:ConnectionNames: none of the ConnectionStrings besides the main one is named "
-            f"{wanted}; add one, or set ConnectionSettings:Replicas:Enabled to false"
+            f"{requested}; add one, or set ConnectionSettings:Replicas:Enabled to false"
         )
-    return found
+    return replicas
 
 
 def _known(names: Iterable[str], wanted: str, key: str) -> str:
@@ -118,19 +118,22 @@ def _without(names: Iterable[str], main: str) -> tuple[str, ...]:
 
 
 def with_role(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
-    """The server of several that `MultiHostConnectionTargets` asks for. Any leaves what the string says."""
+    """Set `target_session_attrs` of a connection with several hosts as `MultiHostConnectionTargets` demands.
+
+    `Any` leaves the value of the connection string.
+    """
     if "," not in info.parameters.get("host", ""):
         return info
     by_name = {key.casefold(): role for key, role in settings.text_map(f"{_TARGETS}:ByConnectionName").items()}
-    wanted = by_name.get(name.casefold()) or _default_role(settings)
-    attributes = next((value for role, value in _ROLES.items() if role.casefold() == wanted.casefold()), None)
+    target = by_name.get(name.casefold()) or _default_role(settings)
+    attributes = next((value for role, value in _ROLES.items() if role.casefold() == target.casefold()), None)
     if attributes is None:
         return info
     return replace(info, parameters={**info.parameters, "target_session_attrs": attributes})
 
 
 def _default_role(settings: Settings) -> str:
-    """A word that is no role means Any (configuration-21)."""
+    """Return the default target; an unknown word means `Any` (configuration-21)."""
     try:
         return settings.choice(f"{_TARGETS}:Default")
     except ConfigError:

@@ -1,7 +1,6 @@
-"""Settings → what becomes of commands that fail: error policies and retry strategies (execution-11 to execution-14,
-errors-6 to errors-13).
+"""Read error policies and retry strategies (execution-11 to execution-14, errors-6 to errors-13).
 
-An entry that cannot be used is skipped with a warning; a number that is none stops the start.
+An unusable entry is skipped with a warning; an invalid number prevents the start.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _RETRY = "CommandRetryOptions"
 
 
 def error_policies(settings: Settings) -> ErrorPolicies:
-    """A configured list replaces the built-in one as a whole."""
+    """Return the error policies. A configured list replaces the built-in list completely."""
     timeout = ErrorMapping(
         settings.integer(_TIMEOUT + ":StatusCode", minimum=200),
         settings.text_or_none(_TIMEOUT + ":Title"),
@@ -83,27 +82,27 @@ def _status(code: str, text: str) -> int:
 
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
-    """Configured strategies join the built-in one, or replace it by its name."""
+    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one."""
     if not settings.flag(f"{_RETRY}:Enabled"):
         return RetryStrategies()
     named = {"default": RetryStrategy()}
     configured = settings.value(f"{_RETRY}:Strategies")
     if isinstance(configured, Mapping):
         named |= {name: _strategy(name, entry) for name, entry in configured.items() if isinstance(entry, Mapping)}
-    wanted = settings.text_or_none(f"{_RETRY}:DefaultStrategy")
-    if wanted and wanted not in named:
+    default = settings.text_or_none(f"{_RETRY}:DefaultStrategy")
+    if default and default not in named:
         log.warning(
             "%s:DefaultStrategy is %r, which is none of the strategies %s: commands of endpoints that name none are "
             "not retried",
             _RETRY,
-            wanted,
+            default,
             ", ".join(named),
         )
-    return RetryStrategies(named, named.get(wanted or ""))
+    return RetryStrategies(named, named.get(default or ""))
 
 
 def _strategy(name: str, entry: Mapping[str, Any]) -> RetryStrategy:
-    """A list that is missing is the built-in one; one that is there and empty is empty."""
+    """Return a configured strategy. A missing list has the built-in value; an empty list stays empty."""
     built_in = RetryStrategy()
     delays = _get(entry, "RetrySequenceSeconds")
     codes = _get(entry, "ErrorCodes")
@@ -124,7 +123,7 @@ def _delay(name: str, text: Any) -> float:
 
 
 def _list(value: Any) -> Sequence[Any]:
-    """On the command line and in the environment an array is a section of numbers."""
+    """Return the items of an array, which the command line and the environment write as a section with numeric keys."""
     if isinstance(value, Mapping):
         return tuple(value.values())
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
@@ -136,5 +135,5 @@ def _text(mapping: Mapping[str, Any], name: str) -> str | None:
 
 
 def _get(mapping: Mapping[str, Any], name: str) -> Any:
-    """Keys of the configuration ignore case."""
+    """Return the value of a key, ignoring its case."""
     return next((value for key, value in mapping.items() if key.casefold() == name.casefold()), None)

@@ -1,4 +1,4 @@
-"""`Auth:External` → sign-in through outside providers, where it is on (external-sign-in-1 to external-sign-in-11)."""
+"""Read `Auth:External`: sign-in with identity providers (external-sign-in-1 to external-sign-in-11)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _NEEDED = ("AuthUrl", "TokenUrl", "InfoUrl")
 
 
 def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | None:
-    """None: it is off, or no provider is on. offered: there is a scheme to sign in with.
+    """Return the options, or None if sign-in with providers is off or no provider is enabled.
+
+    offered: an authentication scheme is enabled; without one, no sign-in is possible.
 
     Raises:
         StartupError: a provider lacks an address, or two share their path.
@@ -62,7 +64,7 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
 
 
 def _analytics(settings: Settings) -> str | None:
-    """Null and an empty text collect nothing; what is not there at all collects the usual."""
+    """Return the client analytics script: null or empty text: None; a missing key: the default script."""
     if find(settings.root, _P + "ClientAnalyticsData") is None:
         return ANALYTICS
     return (settings.text_or_none(_P + "ClientAnalyticsData") or "").strip() or None
@@ -93,29 +95,32 @@ def _origin(settings: Settings) -> str | None:
 def _providers(settings: Settings) -> list[Provider]:
     section = find(settings.root, _P.removesuffix(":"))
     children = section if isinstance(section, Section) else ()
-    # A list where a text belongs is no provider; the check of all values tells of it.
+    # A list where a text belongs is no provider; the validation of all values reports it.
     names = [child.name for child in children if is_named_by_user(_P + child.name)]
     return [_provider(settings, name) for name in names if settings.flag(f"{_P}{name}:Enabled")]
 
 
 def _provider(settings: Settings, name: str) -> Provider:
     path = f"{_P}{name}:"
-    given = {key: (settings.text_or_none(path + key) or "").strip() or None for key in _ADDRESSES}
-    known = KNOWN_PROVIDERS.get(name.lower())
-    if known is not None and given["Issuer"] is None:
-        defaults = (known.auth_url, known.token_url, known.info_url, known.email_url)
-        given = {**given, **{key: given[key] or url for key, url in zip(_ADDRESSES, defaults, strict=False)}}
-    missing = [key for key in _NEEDED if given[key] is None]
-    if missing and given["Issuer"] is None:
+    addresses = {key: (settings.text_or_none(path + key) or "").strip() or None for key in _ADDRESSES}
+    built_in = KNOWN_PROVIDERS.get(name.lower())
+    if built_in is not None and addresses["Issuer"] is None:
+        defaults = (built_in.auth_url, built_in.token_url, built_in.info_url, built_in.email_url)
+        addresses = {
+            **addresses,
+            **{key: addresses[key] or url for key, url in zip(_ADDRESSES, defaults, strict=False)},
+        }
+    missing = [key for key in _NEEDED if addresses[key] is None]
+    if missing and addresses["Issuer"] is None:
         known_names = "Google, LinkedIn, GitHub, Microsoft and Facebook"
         raise StartupError(
             f"{path}{missing[0]} is missing: a provider other than {known_names} needs {', '.join(_NEEDED)}, or the "
             "Issuer of OpenID Connect, where they are found"
         )
-    for key, url in given.items():
+    for key, url in addresses.items():
         if url is not None:
             _check_address(path + key, url)
-    if given["AuthUrl"] is not None and "{2}" not in given["AuthUrl"]:
+    if addresses["AuthUrl"] is not None and "{2}" not in addresses["AuthUrl"]:
         log.warning(
             "%sAuthUrl has no place for the state: without state={2} no sign-in that begins in a browser can end",
             path,
@@ -128,17 +133,17 @@ def _provider(settings: Settings, name: str) -> Provider:
         path=_sign_in_path(settings, name),
         client_id=client_id,
         client_secret=settings.text_or_none(path + "ClientSecret") or "",
-        auth_url=given["AuthUrl"],
-        token_url=given["TokenUrl"],
-        info_url=given["InfoUrl"],
-        email_url=given["EmailUrl"],
-        issuer=given["Issuer"],
+        auth_url=addresses["AuthUrl"],
+        token_url=addresses["TokenUrl"],
+        info_url=addresses["InfoUrl"],
+        email_url=addresses["EmailUrl"],
+        issuer=addresses["Issuer"],
         scope=settings.text(path + "Scope"),
         pkce=settings.flag(path + "Pkce"),
         keeps_tokens=settings.flag(path + "KeepTokens"),
-        logout_url=given["LogoutUrl"],
-        revoke_url=given["RevokeUrl"],
-        back_channel=_back_channel(settings, path, given["Issuer"]),
+        logout_url=addresses["LogoutUrl"],
+        revoke_url=addresses["RevokeUrl"],
+        back_channel=_back_channel(settings, path, addresses["Issuer"]),
         unverified_email=settings.flag(path + "AllowUnverifiedEmail"),
     )
 
@@ -173,7 +178,10 @@ def _check_paths(providers: tuple[Provider, ...]) -> None:
 
 
 def _check_address(key: str, url: str) -> None:
-    """Codes, secrets and tokens travel there. {0} to {2} of an AuthUrl may be anywhere behind the host."""
+    """Check an address of a provider; warn if it is http, since codes, secrets and tokens are sent to it.
+
+    The placeholders {0} to {2} of an AuthUrl may be anywhere behind the host. Raises StartupError.
+    """
     try:
         read_address(url)
     except BadUrlError as error:

@@ -1,4 +1,4 @@
-"""Settings → the frozen options of each part. The only place that knows which key means what to whom."""
+"""Assemble the options of workers and the defaults of endpoints from the settings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _RETRIES = "CommandRetryOptions:Enabled"
 
 
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
-    """`options`: those that hold the things that annotations name."""
+    """Return the defaults of endpoints. options: source of the names that annotations may use (policies, rules, …)."""
     return EndpointDefaults(
         comments_mode=comments_mode(settings, "Service:CommentsMode"),
         url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
@@ -116,7 +116,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             tuple(options.uploads.handlers),
             options.uploads.default_handler,
             options.uploads.metadata_parameter,
-            folders=tuple(key for key, one in options.uploads.handlers.items() if isinstance(one, Folder)),
+            folders=tuple(key for key, handler in options.uploads.handlers.items() if isinstance(handler, Folder)),
             folder_conflict=FolderCheck(options.uploads.protected),
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
@@ -126,14 +126,14 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
 
 
 def strict_types(settings: Settings) -> StrictTypes | None:
-    """None: JSON values of other types than the documented ones are converted."""
+    """Return the types that JSON values must have, or None if values of other types are converted."""
     if not settings.flag("Service:StrictJsonTypes"):
         return None
     return StrictTypes(wide_as_text=settings.choice("Service:JsonNumbers").casefold() == "safe")
 
 
 def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeatures]:
-    """The capabilities that a comment may ask for and that would do nothing."""
+    """Yield the disabled features that annotations may request, each with its switch and the consequence."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
         switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
@@ -171,7 +171,10 @@ def _refusals(settings: Settings) -> Refusals:
 
 
 def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
-    """Variables that values of annotations may name. One that is not set has the text given for it (05, 2.1)."""
+    """Return name and value of the environment variables that annotations may use (05, 2.1).
+
+    An unset variable has the default text of `Service:AvailableEnvVars`.
+    """
     environment = {**os.environ, **settings.variables}
     names = settings.name_defaults("Service:AvailableEnvVars")
     return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
@@ -188,18 +191,19 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
 
 
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
+    """Return the options of workers, and log warnings about settings. Raises StartupError or ConfigError."""
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
-    # Said when everything runs, which a variable that is missing would bring down again.
+    # Read only after the start, when a missing variable in its placeholders would stop the running service.
     settings.text_or_none("StartupMessage")
     if not tells_messages(settings.text("Log:OutputTemplate")):
         log.warning("Log:OutputTemplate has no {Message}: lines of the log do not say what has happened")
     http = http_options(settings)
-    # A session that is larger than the head of a request would never come back.
+    # A client could not send back a session that is larger than the head of a request.
     auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))
     static = static_file_options(settings)
-    for doubt in configuration_warnings(settings, auth, static):
-        log.warning("%s", doubt)
+    for warning in configuration_warnings(settings, auth, static):
+        log.warning("%s", warning)
     return WorkerOptions(
         target=target,
         database=database,
@@ -261,7 +265,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
 
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
-    """Where one database is, and how a worker uses it."""
+    """Return how to connect to one database, and how a worker uses it."""
     timeout = settings.seconds_or_none("Service:CommandTimeout")
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
@@ -304,7 +308,7 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     added = {name: text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
     instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
     if instance is not None:
-        # Made once, by the supervisor, so that it is the same for all workers.
+        # Generated once by the supervisor, so that all workers have the same id.
         added[instance] = uuid.uuid4().hex
     from_client = opened(
         settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"

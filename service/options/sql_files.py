@@ -1,4 +1,4 @@
-"""The keys of `Service:SqlFileSource`."""
+"""Read `Service:SqlFileSource`: endpoints from SQL files."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ class SqlFileOptions:
     skip: str
     comments_mode: CommentsMode
     whole: bool
-    """Comments count wherever they stand."""
+    """Comments anywhere in a file are read (`CommentScope=All`)."""
     strict: bool
-    """A broken file stops the start."""
+    """A broken file prevents the start."""
     prefix: str
     unnamed: bool
     nested: bool
     hide: bool
-    """Commands without a result of their own have no key."""
+    """Statements without a result are left out of the response."""
     wrapped: bool = False
-    """Several statements are one transaction."""
+    """The statements of a file run in one transaction."""
     keywords: frozenset[str] = frozenset()
-    """Words besides `http` that ask for an endpoint."""
+    """Annotations besides `http` that make a file an endpoint."""
 
     @property
     def folder(self) -> str:
         return base_folder(self.pattern)
 
     def defaults(self, defaults: EndpointDefaults) -> EndpointDefaults:
-        """What files have instead of the defaults for routines."""
+        """Return the endpoint defaults for SQL files, derived from those for routines."""
         return replace(defaults, comments_mode=self.comments_mode, nested=self.nested)
 
 
 def sql_file_options(settings: Settings) -> SqlFileOptions | None:
-    """None: no files are served. A section without the key `Enabled` counts as enabled."""
+    """Return the options, or None if no files are served. A section without the key `Enabled` counts as enabled."""
     pattern = (settings.text_or_none(f"{_SECTION}:FilePattern") or "").strip()
-    said = find(settings.root, f"{_SECTION}:Enabled") is not None
+    has_switch = find(settings.root, f"{_SECTION}:Enabled") is not None
     present = find(settings.root, _SECTION) is not None
-    enabled = settings.flag(f"{_SECTION}:Enabled") if said else present
+    enabled = settings.flag(f"{_SECTION}:Enabled") if has_switch else present
     if not enabled or not pattern:
         return None
     mode = settings.choice(f"{_SECTION}:CommentsMode")

@@ -1,4 +1,4 @@
-"""`TableFormatOptions` → which table formats there are, and how they look (formats-1 to formats-6)."""
+"""Read `Service:TableFormatOptions`: the enabled table formats and their layout (formats-1 to formats-6)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def table_formats(settings: Settings) -> TableFormats:
         date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
         number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
     )
-    found = TableFormats(
+    formats = TableFormats(
         html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
         excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
     )
-    if found.html is not None and found.excel is not None and found.html[0] == found.excel[0]:
-        raise StartupError(f"{section}HtmlKey and ExcelKey are both {found.html[0]!r}: one of them needs another key")
-    return found
+    if formats.html is not None and formats.excel is not None and formats.html[0] == formats.excel[0]:
+        raise StartupError(f"{section}HtmlKey and ExcelKey are both {formats.html[0]!r}: one of them needs another key")
+    return formats

@@ -1,4 +1,7 @@
-"""Settings → the rules that `validate` may name (execution-7, execution-8). An unusable rule is skipped, and named."""
+"""Read `ValidationOptions`: the rules that `validate` may name (execution-7, execution-8).
+
+An unusable rule is skipped with a warning.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,16 @@ _NUMBERS = {
 
 
 _STOCK_MESSAGES = {default_message(RuleType.REGEX), *(rule.message for rule in BUILT_IN.values())}
-"""Nobody has chosen a name in these, so they have the one that clients know."""
+"""Default messages. They name a parameter by its name in requests; other messages were written by the user and name it
+as in the database."""
 
 
 class _UnusableError(Exception):
-    """Why a rule is skipped."""
+    """A rule cannot be used; the message is the reason."""
 
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
-    """Configured rules join the built-in ones, or replace one by its name."""
+    """Return the built-in rules and the configured ones; a configured rule replaces the built-in one of its name."""
     configured = settings.value(_RULES) if settings.flag("ValidationOptions:Enabled") else None
     rules = dict(_usable(configured)) if isinstance(configured, Mapping) else {}
     if not rules or not settings.flag("ValidationOptions:ReplaceBuiltInRules"):
@@ -64,7 +68,7 @@ def _rule(name: str, entry: Any) -> Rule:
     values = {key.casefold(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
     kind = _TYPES.get(str(values.get("type") or "").casefold())
     if kind is None:
-        raise _UnusableError(f"its Type is none of {', '.join(one.value for one in RuleType)}")
+        raise _UnusableError(f"its Type is none of {', '.join(type.value for type in RuleType)}")
     status = _number(values, "StatusCode")
     message = str(values.get("message") or "")
     length = _length(values, _NUMBERS[kind]) if kind in _NUMBERS else 0

@@ -1,4 +1,4 @@
-"""What a worker is told besides the edition: frozen options, made once by the supervisor."""
+"""Options of a worker: frozen values that the supervisor creates once; endpoints are in the schema snapshot."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from rowcall.service.options.server.tracing import TracingOptions
 
 @dataclass(frozen=True, slots=True)
 class Http2Options:
-    """HTTP/2. Times in seconds, sizes in bytes."""
+    """Options of HTTP/2; times in seconds, sizes in bytes."""
 
     streams: int = 100
     frame: int = 16_384
     headers: int | None = None
-    """All headers of a request together; None: as for HTTP/1.1."""
+    """Maximum size of all headers of a request together; None: as for HTTP/1.1."""
     connection_window: int = 1_048_576
     stream_window: int = 786_432
     ping_delay: float | None = None
@@ -56,74 +56,79 @@ class Http2Options:
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """Of the bodies of requests. Times in seconds, sizes in bytes."""
+    """Limits of request bodies; times in seconds, sizes in bytes."""
 
     budget: int = 33_554_432
-    """Of large bodies that a worker holds at the same time."""
+    """Total size of the large bodies that a worker holds at the same time."""
     rate: float = 240.0
-    """In a second, on average, once `grace` has passed; 0: none is too slow."""
+    """Minimum average rate in bytes per second after `grace`; 0: no minimum."""
     grace: float = 5.0
     longest: float = 300.0
-    """For a body to arrive as a whole; 0: as long as it takes."""
+    """Maximum time for a body to arrive completely; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """The HTTP side of a worker. Times in seconds, sizes in bytes; a limit that is None is the server's own."""
+    """Options of a worker's HTTP server; times in seconds, sizes in bytes.
+
+    A limit of None is the default of granian.
+    """
 
     body_limit: int = 30_000_000
     sign_in_body_limit: int = 65_536
     form_body_limit: int = 2_097_152
-    """Of urlencoded forms that the service decodes itself."""
+    """Limit for urlencoded forms, which the service itself decodes."""
     bodies: BodyLimits = BodyLimits()
     allowed_hosts: tuple[str, ...] = ()
-    """Of requests. Empty: any."""
+    """Patterns of accepted hosts of requests; empty: any host."""
     header_timeout: float = 30.0
-    """For the head of a request to arrive, and for a connection to stay idle."""
+    """Timeout for the head of a request to arrive, and for an idle connection."""
     keep_alive: bool = True
     line_limit: int | None = None
     headers_limit: int | None = None
     read_at_once: int = 0
-    """Bytes of a connection of HTTP/1; in any case as many as a head may have."""
+    """Size of one read of an HTTP/1 connection; at least the limit of a request head."""
     header_count_limit: int | None = None
     connections: int | None = None
-    """Open ones of each listener of this worker; more wait to be accepted."""
+    """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
     response_buffer: int | None = None
     http2: Http2Options = Http2Options()
     threads: int = 1
     blocking_threads: int | None = None
     slow_client: float = 60.0
-    """How long a client may leave a streamed response unread."""
+    """Time for which a client may stop reading a streamed response."""
     server_timing: bool = False
     server_header: bool = True
     redirect_to_https: bool = False
     https_port: int | None = None
-    """Where to; None: that of the first https address."""
+    """Port of the redirect to https; None: the port of the first https address."""
     hsts: bool = False
     compression: Compression | None = None
-    """Of answers. None: they go out as they are."""
+    """Compression of responses; None: responses are not compressed."""
     security_headers: tuple[tuple[str, str], ...] = ()
-    """Of every answer."""
+    """Headers of every response."""
     cors: Cors | None = None
-    """None: nothing is told to pages of other origins."""
+    """None: responses carry no CORS headers."""
 
     @property
     def head_limit(self) -> int:
-        """Bytes of the request line and all headers together."""
+        """The limit of the request line and all headers together, in bytes."""
         return (self.line_limit or 8192) + (self.headers_limit or 32_768)
 
     @property
     def unguarded_head(self) -> bool:
-        """The server reads more at once than a head may have, and so does not say that one is too large."""
+        """Whether one read can be larger than the limit of a head, so that granian does not detect a head that is too
+        large.
+        """
         return self.read_at_once > self.head_limit
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
-    """What routines see of the request's headers, in endpoints that ask for them.
+    """Options of endpoints that pass the request headers to their routine.
 
-    key: the setting that holds them. added: names as routines see them, and values that take the place of the client's.
-    from_client: a request that supplies the parameter is believed.
+    key: the setting (GUC) that holds the headers. added: names and values that replace headers of the client.
+    from_client: if a request supplies the parameter for headers, its value is used.
     """
 
     key: str = "request.headers"
@@ -133,51 +138,51 @@ class RequestHeaders:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """Everything a worker needs besides the edition."""
+    """Everything that a worker needs besides the schema snapshot."""
 
     target: ConnectionTarget
     database: DatabaseOptions
     others: Mapping[str, Access] = field(default_factory=dict)
     """Databases besides the main one, by case-folded name of their connection."""
     replicas: ReplicaOptions | None = None
-    """Of the main one."""
+    """Replicas of the main database."""
     main_names: frozenset[str] = frozenset()
-    """Case-folded names by which endpoints may call the main one."""
+    """Case-folded names by which endpoints may select the main connection."""
     http: HttpOptions = HttpOptions()
     policies: ErrorPolicies = field(default_factory=ErrorPolicies)
     rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
-    """What `validate` may name."""
+    """Rules that `validate` may name."""
     retries: RetryStrategies = field(default_factory=RetryStrategies)
     resolve_nested: bool = True
     timestamps_utc: bool = True
     strict_types: StrictTypes | None = None
     problem_types: bool = True
+    """Problem documents contain `type`."""
     explains_unauthorized: bool = False
-    """A 401 says in its body what is wrong, and what would open the endpoint."""
-    """Problem bodies carry `type`."""
+    """The body of a 401 says what is wrong with the credentials, and which ones the endpoint accepts."""
     problem_traces: bool = False
-    """Problem bodies carry `traceId`."""
+    """Problem documents contain `traceId`."""
     request_log: bool = False
-    """Each request gives an entry of the log."""
+    """Each request is logged."""
     correlation_header: str | None = None
     notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
-    """How notices are logged. None: not at all."""
+    """How notices of PostgreSQL are logged; None: they are not logged."""
     before: tuple[BeforeCommand, ...] = ()
-    """What runs in front of every routine."""
+    """Commands that run before every routine."""
     wrap_in_transaction: bool = False
     log_commands: bool = False
     log_command_parameters: bool = False
     log_file_texts: bool = False
-    """Files with several statements are logged with their SQL."""
+    """SQL files with several statements are logged with their text."""
     camel_case: bool = True
     safe_numbers: bool = False
-    """bigint and numeric are texts in JSON, and in everything that describes the service."""
+    """bigint and numeric are strings in JSON, and in client code and documents that describe the service."""
     tables: TableFormats = field(default_factory=TableFormats)
     uploads: UploadOptions = field(default_factory=UploadOptions)
     hides_paths: bool = False
-    """Who is not signed in gets 401 for what does not exist as well."""
+    """Anonymous callers get 401 also for paths that do not exist."""
     requires_authorization: bool = True
-    """What holds for endpoints whose comment says nothing."""
+    """Endpoints without an annotation about authorization require it."""
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     antiforgery: AntiforgeryOptions | None = None
@@ -187,14 +192,14 @@ class WorkerOptions:
     cache: CacheOptions = NO_CACHE
     limits: LimitOptions = NO_LIMITS
     store: str = ""
-    """Folder of the host's store, made by the supervisor."""
+    """Folder of the shared state of the host, created by the supervisor."""
     health: HealthOptions | None = None
     tracing: TracingOptions | None = None
-    """None: nothing is traced."""
+    """None: requests are not traced."""
     query_tags: bool = False
     slow_requests: SlowRequestOptions | None = None
     metrics: MetricsOptions | None = None
-    """None: nothing is counted."""
+    """None: no metrics are recorded."""
     openapi: OpenApi | None = None
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
@@ -202,16 +207,18 @@ class WorkerOptions:
     statistics: StatisticsOptions | None = None
     audit_trail: AuditTrailOptions | None = None
     encrypts: bool = True
-    """`encrypt` and `decrypt` do something."""
+    """Whether `encrypt` and `decrypt` have an effect."""
     application: str = "rowcall"
-    """Values that the key ring protects open in the same application only."""
+    """Isolation boundary of encryption: other applications cannot decrypt the values of this one."""
     application_name: JsonApplicationName | None = None
-    """None: that of the connection stays."""
+    """None: `application_name` stays that of the connection."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
 
     @property
     def asks_who_calls(self) -> bool:
-        """Something that goes with every call names the caller."""
-        asked = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
-        return asked or self.application_name is not None
+        """Whether every call needs the identity of the caller, for commands before routines or for
+        `application_name`.
+        """
+        uses_claims = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
+        return uses_claims or self.application_name is not None

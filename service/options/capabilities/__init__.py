@@ -1,1 +1,1 @@
-"""Settings → the options of capabilities, a module each."""
+"""Options of capabilities, one module for each."""

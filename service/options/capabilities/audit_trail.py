@@ -1,4 +1,4 @@
-"""`Service:AuditTrail` → what is written down of calls, and how."""
+"""Read `Service:AuditTrail`: which calls are recorded, and the command that stores the records."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _P = "Service:AuditTrail:"
 class AuditTrailOptions:
     command: str
     everything: bool
-    """Endpoints that do not say `audit_trail`, too."""
+    """Record also calls of endpoints without the annotation `audit_trail`."""
     signing: bool
-    """Refreshing, passkeys and sign-in through others."""
+    """Record also token refreshes, passkeys and sign-in with providers."""
     seconds: float
     batch: int
     most: int
 
 
 def audit_trail_options(settings: Settings) -> AuditTrailOptions | None:
-    """None: nothing is written down."""
+    """Return the options, or None if no audit trail is written. Raises StartupError without `Command`."""
     if not settings.flag(_P + "Enabled"):
         return None
     command = settings.text_or_none(_P + "Command")

@@ -1,5 +1,7 @@
-"""Settings → how answers are kept (caching-1 to caching-7, caching-33 to caching-37). A profile or rule that cannot be
-used is skipped, and named."""
+"""Read `CacheOptions`: storage and profiles of cached responses (caching-1 to caching-7, caching-33 to caching-37).
+
+An unusable profile or rule is skipped with a warning.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ _P = "CacheOptions:"
 _PROFILES = _P + "Profiles"
 _PLACES = {place.value.casefold(): place for place in Place}
 _NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
-"""What the paths that are asked for never have, or mean something else by."""
+"""Characters that a requested path cannot contain, or that have another meaning in it."""
 
 
 class _UnusableError(Exception):
-    """Why a profile or a rule is skipped."""
+    """A profile or a rule cannot be used; the message is the reason."""
 
 
 def cache_options(settings: Settings) -> CacheOptions:
@@ -34,7 +36,7 @@ def cache_options(settings: Settings) -> CacheOptions:
     hashes = settings.flag(_P + "UseHashedCacheKeys")
     profiles = tuple(_profiles(settings))
     if profiles:
-        log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(one.name for one in profiles))
+        log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(profile.name for profile in profiles))
     return CacheOptions(
         enabled=True,
         place=Place(settings.choice(_P + "Type")),
@@ -49,7 +51,7 @@ def cache_options(settings: Settings) -> CacheOptions:
         tags_path=_tags_path(settings),
         tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
         hybrid=HybridOptions(
-            # Explicitly nowhere is nowhere (caching-3).
+            # An empty RedisConfiguration disables Redis (caching-3).
             uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend")
             and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip()),
             longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),
@@ -62,7 +64,7 @@ def cache_options(settings: Settings) -> CacheOptions:
 
 
 def _suffix(settings: Settings) -> str | None:
-    """It is a part of each path: what no request can ask for would make endpoints that nobody reaches."""
+    """Return the suffix of paths for invalidation, or None. Raises StartupError if no request path can contain it."""
     key = _P + "InvalidateCacheSuffix"
     suffix = (settings.text_or_none(key) or "").strip().strip("/")
     if not suffix:
@@ -128,13 +130,13 @@ def _profile(settings: Settings, name: str) -> Profile:
 
 
 def _text(settings: Settings, path: str) -> str | None:
-    """As it is written: whether it fits is judged here, and no reason to end the start."""
-    found = find(settings.root, path)
-    return settings.value(path) if isinstance(found, Scalar) else None  # type: ignore[return-value]
+    """Return the unconverted text, so that an invalid value skips the profile instead of preventing the start."""
+    node = find(settings.root, path)
+    return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]
 
 
 def _parameters(settings: Settings, path: str) -> tuple[str, ...] | None:
-    """An empty list is one: no parameter tells answers apart (caching-33)."""
+    """Return the parameters of the cache key. None: not configured; empty: no parameter is in the key (caching-33)."""
     node = find(settings.root, path)
     if isinstance(node, Section) and node.is_array and not node.children:
         return ()
@@ -177,4 +179,4 @@ def _rule(entry: Any) -> Rule:
     if isinstance(value, Mapping):
         raise _UnusableError("its Value is neither one value nor a list of them")
     listed = tuple(value) if isinstance(value, tuple | list) else (value,)
-    return Rule(parameter, tuple(None if one is None else str(one).casefold() for one in listed), seconds)
+    return Rule(parameter, tuple(None if item is None else str(item).casefold() for item in listed), seconds)

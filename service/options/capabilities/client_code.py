@@ -1,5 +1,5 @@
-"""`Service:ClientCodeGen` and its like for Dart and Python → what clients are written (clients-1 to clients-3,
-docs/internals/behaviour/clients.md)."""
+"""Read `Service:ClientCodeGen` and the sections for Dart and Python: options of generated client code (clients-1 to
+clients-3, docs/internals/behaviour/clients.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Y = "Service:PythonClientCodeGen:"
 
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
-    """urls: where the service listens."""
+    """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners."""
     if settings.flag(_Q + "Enabled") and not settings.flag(_P + "Enabled"):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
     path = _path(settings, _P)
@@ -44,7 +44,7 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
-    """`Service:DartClientCodeGen` (clients-28, clients-29)."""
+    """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written."""
     path = _path(settings, _D)
     if path is None:
         return None
@@ -61,7 +61,7 @@ def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
 
 
 def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
-    """`Service:PythonClientCodeGen`."""
+    """Return the options of `Service:PythonClientCodeGen`, or None if no code is written."""
     path = _path(settings, _Y)
     if path is None:
         return None
@@ -69,7 +69,7 @@ def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | N
 
 
 def _path(settings: Settings, section: str) -> str | None:
-    """None where nothing is to be written."""
+    """Return the path of the files, or None if no code is to be written."""
     if not settings.flag(section + "Enabled"):
         return None
     path = settings.text_or_none(section + "FilePath")
@@ -79,7 +79,7 @@ def _path(settings: Settings, section: str) -> str | None:
 
 
 def _shared(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, Any]:
-    """What clients in Dart and TypeScript have besides."""
+    """Return the options that Dart and TypeScript share, including those of every language."""
     return {
         **_chosen(settings, section, urls),
         "status_code": settings.flag(section + "IncludeStatusCode"),
@@ -95,7 +95,7 @@ def _shared(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, 
 
 
 def _chosen(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, Any]:
-    """What clients in every language have."""
+    """Return the options that all languages share."""
     return {
         "overwrite": settings.flag(section + "FileOverwrite"),
         "base_url": _base_url(settings, section, urls),
@@ -133,17 +133,17 @@ def _names(settings: Settings, key: str) -> frozenset[str]:
 def _base_url(settings: Settings, section: str, urls: Sequence[str]) -> str:
     if not settings.flag(section + "IncludeHost"):
         return ""
-    given = settings.text_or_none(section + "CustomHost")
-    if given is not None:
-        return given
-    found = next(iter(urls), "http://localhost:5000")
-    if _is_any_address(urlsplit(found).hostname):
+    custom = settings.text_or_none(section + "CustomHost")
+    if custom is not None:
+        return custom
+    url = next(iter(urls), "http://localhost:5000")
+    if _is_any_address(urlsplit(url).hostname):
         log.warning(
             "%sCustomHost: the service listens on all addresses, so clients would call %s; name the host there, or set "
             "%sIncludeHost to false for relative addresses",
-            *(section, found, section),
+            *(section, url, section),
         )
-    return found
+    return url
 
 
 def _is_any_address(host: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""What is told about the endpoints, to people, programs and models: one value of everything that is switched on."""
+"""Collect the options of all descriptions of endpoints: client code, OpenAPI, HTTP files, MCP and tool schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.service.options.capabilities.mcp import mcp_options, tool_schema_op
 
 
 def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str]) -> Descriptions:
-    """database: its name. urls: where the service listens."""
+    """Return the enabled descriptions. database: its name. urls: addresses of the listeners."""
     openapi = open_api(settings, database, urls)
     mcp = mcp_options(settings, database, auth, urls)
     return Descriptions(

@@ -1,4 +1,4 @@
-"""`OpenApiOptions` and `HttpFileOptions` → which descriptions of the service are made (documents-1 to documents-8)."""
+"""Read `OpenApiOptions` and `HttpFileOptions`: documents about the endpoints (documents-1 to documents-8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _H = "Service:HttpFileOptions:"
 
 
 def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi | None:
-    """urls: where the service listens."""
+    """Return the OpenAPI document with its targets, or None if there is none. urls: addresses of the listeners."""
     if not settings.flag(_P + "Enabled"):
         return None
     file, path = settings.text_or_none(_P + "FileName") or None, settings.text_or_none(_P + "UrlPath") or None
@@ -33,7 +33,7 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
 
 
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
-    """How it looks, wherever it goes."""
+    """Return the options of the content of the document, which do not depend on its targets. Raises StartupError."""
     spec = settings.text(_P + "SpecVersion").strip()
     if spec not in VERSIONS:
         raise StartupError(f"{_P}SpecVersion: {spec!r} is none of {', '.join(VERSIONS)}")
@@ -89,22 +89,24 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
 def _entries(settings: Settings, key: str) -> list[dict[str, Any]]:
     value = settings.value(_P + key)
     entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return [{name.casefold(): text for name, text in one.items()} for one in entries if isinstance(one, Mapping)]
+    return [{name.casefold(): text for name, text in entry.items()} for entry in entries if isinstance(entry, Mapping)]
 
 
 def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
-    servers = [(str(one["url"]), one.get("description")) for one in _entries(settings, "Servers") if one.get("url")]
+    servers = [
+        (str(entry["url"]), entry.get("description")) for entry in _entries(settings, "Servers") if entry.get("url")
+    ]
     if settings.flag(_P + "AddCurrentServer") and urls and urls[0] not in {url for url, _ in servers}:
         servers.append((urls[0], "Development server" if "localhost" in urls[0] else None))
     return servers
 
 
 def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """The schemes that `Auth` switches on."""
+    """Yield the security schemes of the authentication schemes that `Auth` enables."""
     if auth.schemes.jwts or auth.schemes.bearers:
         form = (("bearerFormat", "JWT"),) if auth.schemes.jwts else ()
         yield "bearerAuth", (("type", "http"), ("scheme", "bearer"), *form)
-    for number, cookie in enumerate(dict.fromkeys(one.cookie for one in auth.schemes.cookies)):
+    for number, cookie in enumerate(dict.fromkeys(scheme.cookie for scheme in auth.schemes.cookies)):
         name = f"cookieAuth{number + 1 if number else ''}"
         yield name, (("type", "apiKey"), ("in", "cookie"), ("name", cookie))
     if auth.api_keys is not None:
@@ -115,21 +117,21 @@ _KEY_PLACES = ("header", "query", "cookie")
 
 
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    found = []
-    for one in _entries(settings, "SecuritySchemes"):
-        name, kind = one.get("name"), str(one.get("type") or "").casefold()
+    schemes = []
+    for entry in _entries(settings, "SecuritySchemes"):
+        name, kind = entry.get("name"), str(entry.get("type") or "").casefold()
         if not name or kind not in ("http", "apikey"):
             log.warning("%sSecuritySchemes: %s is left out; Name and Type (Http or ApiKey) are needed", _P, name)
             continue
         if kind == "http":
-            members = [("type", "http"), ("scheme", str(one.get("scheme") or "bearer").lower())]
-            members += [("bearerFormat", str(one["bearerformat"]))] if one.get("bearerformat") else []
+            members = [("type", "http"), ("scheme", str(entry.get("scheme") or "bearer").lower())]
+            members += [("bearerFormat", str(entry["bearerformat"]))] if entry.get("bearerformat") else []
         else:
-            place = str(one.get("apikeylocation") or "header").lower()
+            place = str(entry.get("apikeylocation") or "header").lower()
             if place not in _KEY_PLACES:
                 log.warning("%sSecuritySchemes:%s: ApiKeyLocation %r is none of %s", _P, name, place, _KEY_PLACES)
-            members = [("type", "apiKey"), ("name", str(one.get("in") or name)), ("in", place)]
-        if one.get("description"):
-            members.append(("description", str(one["description"])))
-        found.append((str(name), tuple(members)))
-    return found
+            members = [("type", "apiKey"), ("name", str(entry.get("in") or name)), ("in", place)]
+        if entry.get("description"):
+            members.append(("description", str(entry["description"])))
+        schemes.append((str(name), tuple(members)))
+    return schemes

@@ -1,4 +1,4 @@
-"""`Service` → server-sent events: what becomes one, and how streams of them are kept."""
+"""Read the options of server-sent events: their source, streams, replay buffer and transport between hosts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rowcall.service.startup_error import StartupError
 BUILT_IN_HEADERS = (
     ("content-type", "text/event-stream"),
     ("cache-control", "no-cache, no-store, must-revalidate, max-age=0"),
-    # nginx would collect events in its buffer, and deliver them late.
+    # nginx would buffer events and deliver them late.
     ("x-accel-buffering", "no"),
     ("connection", "keep-alive"),
 )
 _SECTION = "Service:ServerSentEvents:"
 _HEADERS, _EXECUTION = "Service:ServerSentEventsResponseHeaders", "Service:ExecutionIdHeaderName"
 _FRAMING = frozenset({"content-length", "transfer-encoding", "trailer", "upgrade"})
-"""A stream has no end that could be told in front."""
+"""Headers that cannot be configured, because they state the length or the framing of a body without an end."""
 
 
 class Way(enum.Enum):
-    """How events get to other hosts."""
+    """Transport of events to other hosts."""
 
     NONE = "None"
     REDIS = "Redis"
@@ -34,31 +34,31 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class EventOptions:
-    """Times in seconds, sizes in bytes."""
+    """Options of server-sent events; times in seconds, sizes in bytes."""
 
     level: NoticeLevel = NoticeLevel.INFO
-    """Of endpoints that name none."""
+    """Level of notices that become events, for endpoints that do not set one."""
     headers: tuple[tuple[str, str], ...] = BUILT_IN_HEADERS
     execution_header: str = "x-npgsqlrest-id"
     warn_unbound: bool = True
     after_commit: bool = False
-    """Of endpoints that do not say."""
+    """Send events only after commit, for endpoints that do not set it."""
     authorize: bool = False
-    """Streams are for those who may call their endpoint."""
+    """Only callers that may call the endpoint may open its stream."""
     replay: bool = False
-    """Events have ids, and whoever comes back with one gets what came behind it."""
+    """Events have ids; a client that reconnects with `Last-Event-ID` receives the events after it."""
     kept: int = 1000
-    """Events kept for that."""
+    """Maximum number of events in the replay buffer."""
     kept_bytes: int = 16_777_216
     heartbeat: float | None = 30.0
     retry: float | None = None
-    """How long clients wait before they come back. None: they decide."""
+    """Delay after which clients reconnect; None: the client decides."""
     ends_slow: bool = False
-    """A stream that cannot be sent any more is ended. False: it goes on without its oldest events."""
+    """End a stream whose queue is full; False: drop the oldest events and continue."""
     queue: int = 1000
-    """Events that wait for a slow reader."""
+    """Maximum number of queued events for a slow reader."""
     patience: float = 60.0
-    """How long a reader may take nothing while something waits for it."""
+    """Time after which a stream ends if its reader takes nothing while events are queued."""
     way: Way = Way.NONE
     channel: str = "rowcall_events"
     redis: str = ""
@@ -75,10 +75,10 @@ def _require_headers(given: Mapping[str, str | None]) -> None:
 
 
 def event_options(settings: Settings) -> EventOptions:
-    given = settings.text_map(_HEADERS)
+    configured = settings.text_map(_HEADERS)
     headers = dict(BUILT_IN_HEADERS)
-    headers.update((name.lower(), value or "") for name, value in given.items())
-    _require_headers(given)
+    headers.update((name.lower(), value or "") for name, value in configured.items())
+    _require_headers(configured)
     execution_header = settings.text(_EXECUTION)
     if not HEADER_NAME.fullmatch(execution_header):
         raise StartupError(f"{_EXECUTION}: {execution_header!r} is not the name of a header")

@@ -1,4 +1,7 @@
-"""Settings → limits on how often callers may ask (limits-1 to limits-8). What cannot be used is skipped, and named."""
+"""Read `RateLimiterOptions`: policies of rate limiting (limits-1 to limits-8).
+
+An unusable policy or source is skipped with a warning.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _PERMITS = {
 }
 
 _PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External")
-"""The sections of paths that are no endpoints, and name a policy."""
+"""Sections of reserved paths that may name a policy."""
 
 
 def limit_options(settings: Settings) -> LimitOptions:
@@ -40,9 +43,9 @@ def limit_options(settings: Settings) -> LimitOptions:
     default = settings.text_or_none(_P + "DefaultPolicy") or None
     if default is not None and default not in {policy.name for policy in policies}:
         log.warning("%sDefaultPolicy: '%s' is no enabled policy; endpoints that name none are not limited", _P, default)
-    for key, named in _named_by_paths(settings):
-        if named not in {policy.name for policy in policies}:
-            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, named)
+    for key, policy_name in _named_by_paths(settings):
+        if policy_name not in {policy.name for policy in policies}:
+            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, policy_name)
     return LimitOptions(
         enabled=True,
         default=default,
@@ -57,12 +60,12 @@ def _is_enabled(settings: Settings, policy: str) -> bool:
 
 
 def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The keys of the sections that are on, with the policy that each of them names."""
+    """Yield the keys with which enabled sections name a policy, and the names."""
     for section in _PATHS:
         key = f"{section}:RateLimiterPolicy"
-        named = settings.text_or_none(key) if settings.flag(f"{section}:Enabled") else None
-        if named:
-            yield key, named
+        policy_name = settings.text_or_none(key) if settings.flag(f"{section}:Enabled") else None
+        if policy_name:
+            yield key, policy_name
 
 
 def _policies(settings: Settings) -> Iterator[Policy]:
@@ -73,7 +76,7 @@ def _policies(settings: Settings) -> Iterator[Policy]:
         kind = _KINDS.get((_written(settings, path + "Type") or "").strip().casefold())
         if kind is None:
             log.warning(
-                "%s:%s is skipped: its Type is none of %s", _POLICIES, name, ", ".join(one.value for one in Kind)
+                "%s:%s is skipped: its Type is none of %s", _POLICIES, name, ", ".join(member.value for member in Kind)
             )
             continue
         yield _policy(settings, name, kind)
@@ -83,9 +86,9 @@ def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
     path = f"{_POLICIES}:{name}:"
 
     def number(key: str, default: int, minimum: int = 1) -> int:
-        """The table's default is that of another kind for some."""
-        given = _written(settings, path + key)
-        return settings.integer(path + key, minimum=minimum) if given and given.strip() else default
+        """Return an integer; the default depends on the kind, and the table of keys has only one."""
+        text = _written(settings, path + key)
+        return settings.integer(path + key, minimum=minimum) if text and text.strip() else default
 
     limit, permits = _PERMITS[kind]
     windowed = kind in (Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW)
@@ -128,7 +131,10 @@ def _sources(entries: tuple[object, ...] | list[object], path: str) -> Iterator[
         kind = _SOURCES.get(str(values.get("type") or "").strip().casefold())
         if kind is None:
             log.warning(
-                "%s:%d is skipped: its Type is none of %s", path, number, ", ".join(one.value for one in SourceKind)
+                "%s:%d is skipped: its Type is none of %s",
+                path,
+                number,
+                ", ".join(member.value for member in SourceKind),
             )
             continue
         key = "value" if kind is SourceKind.STATIC else "name"
@@ -143,6 +149,6 @@ def _sources(entries: tuple[object, ...] | list[object], path: str) -> Iterator[
 
 
 def _written(settings: Settings, path: str) -> str | None:
-    """As it is written: whether it fits is judged here."""
+    """Return the unconverted text, which the caller validates."""
     node = find(settings.root, path)
     return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""`McpOptions` → the server of the Model Context Protocol, and descriptions of its tools (documents-9, documents-10,
+"""Read `Service:McpOptions`: the server of the Model Context Protocol and tool schemas (documents-9, documents-10,
 mcp-1 to mcp-9)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _T = _P + "ToolSchemas:"
 
 
 def offers_tools(settings: Settings) -> bool:
-    """Comments may make tools of endpoints: somebody is told about them."""
+    """Return whether annotations can make endpoints tools: the server or tool schemas are enabled."""
     return settings.flag(_P + "Enabled") or settings.flag(_T + "Enabled")
 
 
@@ -64,7 +64,7 @@ def _origins(settings: Settings) -> Iterator[str]:
 def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
-    """`ToolSchemas`, which does not need the server (documents-9, documents-10)."""
+    """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10), or None."""
     if not settings.flag(_T + "Enabled"):
         return None
     return ToolSchemaOptions(

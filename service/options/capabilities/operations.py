@@ -1,4 +1,4 @@
-"""`HealthChecks` and `Stats` → what is told about the service and its database (operations-3 to operations-8)."""
+"""Read `HealthChecks` and `Stats`: health checks and statistics of the database (operations-3 to operations-8)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger("rowcall")
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """What both have in common. keep: seconds for which an answer is good; None: each is made anew."""
+    """Access and caching of such a path. keep: seconds for which a response is reused; None: it is not reused."""
 
     keep: float | None
     closed: bool
-    """For signed-in users only."""
+    """Only signed-in users have access."""
     roles: frozenset[str]
-    """Any one suffices; empty: no role is asked for."""
+    """Roles of which a user needs one; empty: no role is required."""
     rate_limiter: str | None
 
 
@@ -33,13 +33,13 @@ class HealthOptions:
     ready: str
     live: str
     check: str | None
-    """What the check of the database is called in the log; None: it is not asked."""
+    """Name of the database check in the log; None: the database is not checked."""
     within: float
-    """Seconds, for each check."""
+    """Timeout of each check in seconds."""
     redis_check: str | None
-    """What checks of Redis are called; None: it is not asked."""
+    """Name of the Redis check; None: Redis is not checked."""
     needs_redis: bool
-    """Without Redis the service is not ready; False: it is served from here, and called degraded."""
+    """If Redis fails, the service is not ready; False: it is ready and reported as degraded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StatisticsOptions:
     paths: tuple[tuple[str, Report], ...]
     html: bool
     schemas: str | None
-    """SIMILAR TO."""
+    """Pattern of schema names (SIMILAR TO); None: all schemas."""
 
 
 def health_options(settings: Settings) -> HealthOptions | None:
@@ -115,9 +115,12 @@ def _path(settings: Settings, key: str) -> str:
 
 
 def _target(settings: Settings, main: ConnectionTarget, connections: Connections) -> ConnectionTarget:
-    """`connection_plan` has made sure that it is there, whether endpoints may use it or not."""
+    """Return the connection of statistics.
+
+    `connection_plan` guarantees that it exists, also if endpoints may not use it.
+    """
     name = settings.text_or_none("Stats:ConnectionName")
     if name is None or name.casefold() in connections.plan.main_names:
         return main
-    info = next(info for known, info in connections.others.items() if known.casefold() == name.casefold())
+    info = next(info for key, info in connections.others.items() if key.casefold() == name.casefold())
     return ConnectionTarget(info.parameters, timeout=main.timeout)

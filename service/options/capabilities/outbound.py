@@ -1,4 +1,4 @@
-"""Settings → the options of requests that go out (outbound-1, outbound-2, proxies-1, proxies-2)."""
+"""Read `HttpClientOptions` and `ProxyOptions`: outgoing requests (outbound-1, outbound-2, proxies-1, proxies-2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FALLBACK_TIMEOUT = 30.0
 
 
 def outbound_options(settings: Settings) -> OutboundOptions:
-    """Raises `StartupError` for what cannot be meant."""
+    """Return the options of outgoing requests. Raises `StartupError` for invalid values."""
     return OutboundOptions(_client(settings), _types(settings), _proxy(settings))
 
 
@@ -101,14 +101,14 @@ def _proxy(settings: Settings) -> ProxyOptions:
 
 
 def _timeout(settings: Settings) -> float:
-    """What is no duration is 30 seconds (proxies-1)."""
-    written = settings.text_or_none(_PROXY + "DefaultTimeout")
-    seconds = parse_interval(written) if written else None
-    if written and seconds is None:
+    """Return the timeout of proxying in seconds; an invalid duration counts as 30 seconds (proxies-1)."""
+    text = settings.text_or_none(_PROXY + "DefaultTimeout")
+    seconds = parse_interval(text) if text else None
+    if text and seconds is None:
         log.warning(
             "%sDefaultTimeout: %r is no interval such as '5 seconds'; %g seconds are taken",
             _PROXY,
-            written,
+            text,
             FALLBACK_TIMEOUT,
         )
     return FALLBACK_TIMEOUT if seconds is None else seconds

@@ -1,4 +1,4 @@
-"""`Auth:PasskeyAuth` → what the endpoints of passkeys ask and say (passkeys-1 to passkeys-3)."""
+"""Read `Auth:PasskeyAuth`: options of the passkey endpoints (passkeys-1 to passkeys-3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("rowcall")
 
 _P = "Auth:PasskeyAuth:"
 LONGEST_TIMEOUT = 1440
-"""Minutes."""
+"""Maximum of `ChallengeTimeoutMinutes`."""
 
 _COLUMNS = {
     "status": "Status",
@@ -54,7 +54,10 @@ _FOR_NEW_USERS = frozenset({"register_options", "register"})
 
 
 def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[str, object]) -> PasskeyOptions | None:
-    """None: there are no such endpoints. connections: besides the main one, by case-folded name."""
+    """Return the options, or None if passkeys are disabled. Raises StartupError.
+
+    connections: connections besides the main one, by case-folded name.
+    """
     if not settings.flag(_P + "Enabled"):
         return None
     if not schemes:
@@ -93,14 +96,14 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
 
 def _paths(settings: Settings) -> PasskeyPaths:
     paths: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    keys_by_path: dict[str, str] = {}
     for name, key in _PATHS.items():
         path = settings.text_or_none(_P + key)
         if not path or (name in _FOR_NEW_USERS and not settings.flag(_P + "EnableRegister")):
             continue
         if not path.startswith("/") or any(letter in path for letter in "{}?# "):
             raise StartupError(f"{_P}{key}: {path!r} is no path such as /api/passkey/login")
-        other = seen.setdefault(path.lower(), key)
+        other = keys_by_path.setdefault(path.lower(), key)
         if other != key:
             raise StartupError(f"{_P}{other} and {_P}{key} are the same path {path}")
         paths[name] = path
@@ -109,14 +112,14 @@ def _paths(settings: Settings) -> PasskeyPaths:
 
 def _origins(settings: Settings, relying_party: str | None) -> frozenset[str]:
     key = _P + "RelyingPartyOrigins"
-    given = [text.strip() for text in settings.texts(key) or () if text.strip()]
-    if not given:
+    configured = [text.strip() for text in settings.texts(key) or () if text.strip()]
+    if not configured:
         log.warning(
             "%s is empty: passkeys are taken from pages of whatever host a request names; list the origins of your "
             "pages, such as https://shop.example",
             key,
         )
-    origins = tuple(as_browsers_write(given, key))
+    origins = tuple(as_browsers_write(configured, key))
     for origin in origins:
         host = origin.partition("://")[2].partition(":")[0]
         if relying_party is not None and host != relying_party and not host.endswith(f".{relying_party}"):

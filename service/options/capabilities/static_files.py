@@ -1,4 +1,4 @@
-"""`StaticFiles` → which files are served, to whom, and what is put into them (static-files-1 to static-files-6)."""
+"""Read `StaticFiles`: served files, their protection and their placeholders (static-files-1 to static-files-6)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PARSE = _P + "ParseContentOptions:"
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """Pages with placeholders. claims and variables: name → text in place of a value that is not there, or None."""
+    """Options of pages with placeholders. claims: claim types and the default text of a missing claim, or None."""
 
     patterns: tuple[str, ...]
     claims: Mapping[str, str | None]
     variables: Mapping[str, str | None]
-    """As they are, read once."""
+    """Environment variables and their values, read once."""
     headers: tuple[tuple[str, str], ...]
     keep: bool
 
@@ -33,20 +33,23 @@ class PageOptions:
 @dataclass(frozen=True, slots=True)
 class StaticFileOptions:
     root: str
-    """Absolute, without links."""
+    """Absolute path without symbolic links."""
     closed: tuple[str, ...] = ()
-    """Patterns of paths for signed-in users."""
+    """Patterns of paths that only signed-in users may read."""
     redirect: str | None = None
-    """Where others are sent; None: 401."""
+    """Path to which anonymous callers are redirected; None: they get 401."""
     return_to: str | None = None
     cache_control: str | None = None
     pages: PageOptions | None = None
     names: tuple[str, str, str] = field(default=("user_id", "user_name", "user_roles"))
-    """Claim types of id, name and roles."""
+    """Claim types of user id, user name and roles."""
 
 
 def _closed(settings: Settings, root: str) -> tuple[str, ...]:
-    """What protects nothing is told, before somebody finds it open."""
+    """Return the patterns of protected paths; report patterns that protect nothing.
+
+    Raises StartupError for a pattern that fits no path, and warns about a folder without wildcard.
+    """
     key = _P + "AuthorizePaths"
     patterns = tuple(pattern for pattern in settings.texts(key) or () if pattern)
     for pattern in patterns:
@@ -95,7 +98,7 @@ def _pages(settings: Settings) -> PageOptions:
 
 
 def _headers(lines: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Lines that are no `Name: value` are left out, and named."""
+    """Parse lines `Name: value`; others are left out with a warning."""
     fields: list[tuple[str, str]] = []
     for line in lines:
         parts = line.split(":")

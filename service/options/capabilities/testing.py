@@ -1,4 +1,4 @@
-"""The keys of `TestRunner`."""
+"""Read `TestRunner`: options of `rowcall --test`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"
 DEFAULT_TIMEOUT = 30.0
 _SPELLED = {"sql": "Sql", "sqlfile": "SqlFile", "command": "Command"}
-"""Keys of what a step does; one of them."""
+"""Case-folded keys of what a step does, with their spelling; a step has exactly one of them."""
 _OF_KINDS = (
     ("connectionname", "ConnectionName", frozenset({"sql", "sqlfile"})),
     ("workingdirectory", "WorkingDirectory", frozenset({"command"})),
 )
-"""Keys that belong to some of them."""
+"""Keys that apply only to some kinds of steps: case-folded key, spelling, kinds."""
 COLUMNS = (
     ("Status", "int"),
     ("Body", "text"),
@@ -31,12 +31,12 @@ COLUMNS = (
     ("Headers", "jsonb"),
     ("IsSuccess", "boolean"),
 )
-"""What a response has, and its type in the table."""
+"""Parts of a response, and the type of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparationStep:
-    """What runs before or behind tests: exactly one of `sql`, `sql_file` and `command`."""
+    """A step before or after the tests: exactly one of `sql`, `sql_file` and `command`."""
 
     name: str
     sql: str | None = None
@@ -52,7 +52,7 @@ class ResponseTable:
     pattern: str = "_response_{n}"
     debug: str | None = None
     columns: tuple[tuple[str, str, str], ...] = ()
-    """What it holds, name of the column, type."""
+    """Part of the response, name of the column, type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class TestOptions:
     parallel: int = 1
     fail_fast: bool = False
     timeout: float = DEFAULT_TIMEOUT
-    """Seconds for one file with its setup; 0: as long as it takes."""
+    """Timeout of one file with its setup in seconds; 0: no limit."""
     junit: str | None = None
     tap: str | None = None
     lcov: str | None = None
@@ -79,23 +79,23 @@ class TestOptions:
     channel: str = "rowcall.test"
     failed_first: str | None = None
     isolation: str = "none"
-    """In lower case."""
+    """Value of `Isolation` in lower case."""
     table: ResponseTable = ResponseTable()
     steps: Mapping[str, PreparationStep | None] = field(default_factory=dict)
-    """By case-folded name; None: switched off."""
+    """Named steps by case-folded name; None: a disabled step."""
     setup: tuple[PreparationStep, ...] = ()
     teardown: tuple[PreparationStep, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What is given and means nothing."""
+    """Messages about settings without effect."""
 
     @property
     def narrowed(self) -> bool:
-        """Not all files run."""
+        """Whether a filter or tags exclude files."""
         return bool(self.filter or self.tags or self.unwanted_tags)
 
 
 def test_options(settings: Settings) -> TestOptions:
-    """Raises ConfigError and StartupError."""
+    """Return the options of the test runner. Raises ConfigError and StartupError."""
     steps = _named_steps(settings.value(_P + "Steps"))
     threshold = settings.integer_or_none(_P + "CoverageThreshold")
     if threshold is not None and threshold > 100:
@@ -133,7 +133,10 @@ def _tags(settings: Settings, key: str) -> frozenset[str]:
 
 
 def _timeout(settings: Settings) -> float:
-    """What cannot be read is the default; nothing or less than nothing sets no limit (testing-2, testing-3)."""
+    """Return the timeout of a file in seconds.
+
+    Invalid text means the default; zero and negative durations set no limit (testing-2, testing-3).
+    """
     text = str(settings.value(_P + "PerTestTimeout") or "").strip()
     if text.startswith("-"):
         return 0.0
@@ -144,13 +147,15 @@ def _timeout(settings: Settings) -> float:
 def _response_table(settings: Settings) -> ResponseTable:
     name, pattern = settings.text(_TABLE + "Name"), settings.text(_TABLE + "MultiNamePattern")
     debug = settings.text_or_none(_TABLE + "DebugTable") or None
-    named = ((kind, settings.text_or_none(f"{_TABLE}Columns:{kind}") or "", type_name) for kind, type_name in COLUMNS)
-    columns = tuple(column for column in named if column[1])
+    configured = (
+        (kind, settings.text_or_none(f"{_TABLE}Columns:{kind}") or "", type_name) for kind, type_name in COLUMNS
+    )
+    columns = tuple(column for column in configured if column[1])
     if not columns:
         raise StartupError(f"{_TABLE}Columns: all of them are left out")
     names = [column.casefold() for _, column, _ in columns]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise StartupError(f"{_TABLE}Columns: two columns are called {twice!r}")
+    if duplicate := next((name for name in names if names.count(name) > 1), None):
+        raise StartupError(f"{_TABLE}Columns: two columns are called {duplicate!r}")
     parts = (debug or "").split(".")
     for key, text in (
         ("Name", name),
@@ -166,17 +171,19 @@ def _response_table(settings: Settings) -> ResponseTable:
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
-    found: dict[str, PreparationStep | None] = {}
+    steps: dict[str, PreparationStep | None] = {}
     for name, body in value.items() if isinstance(value, Mapping) else ():
-        known, step = _step(name, body)
-        if known:
-            found[name.casefold()] = step
-    return found
+        is_step, step = _step(name, body)
+        if is_step:
+            steps[name.casefold()] = step
+    return steps
 
 
 def _warnings(settings: Settings) -> Iterator[str]:
-    named = settings.value(_P + "Steps")
-    bodies = [(f"Steps:{name}", body) for name, body in (named.items() if isinstance(named, Mapping) else ())]
+    named_steps = settings.value(_P + "Steps")
+    bodies = [
+        (f"Steps:{name}", body) for name, body in (named_steps.items() if isinstance(named_steps, Mapping) else ())
+    ]
     for key in ("Setup", "Teardown"):
         value = settings.value(_P + key)
         items = value if isinstance(value, tuple | list) else ()
@@ -191,8 +198,8 @@ def _warnings(settings: Settings) -> Iterator[str]:
 
 
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
-    """Names, and steps that stand in the list themselves."""
-    found: list[PreparationStep] = []
+    """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out."""
+    result: list[PreparationStep] = []
     for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):
         if isinstance(item, Mapping):
             _, step = _step(f"{key}[{number}]", item)
@@ -201,16 +208,16 @@ def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: s
         elif str(item).casefold() in named:
             step = named[str(item).casefold()]
         else:
-            steps = ", ".join(named) or "none that does something"
-            raise StartupError(f"{_P}{key} names the step {item!r}, but {_P}Steps has {steps}")
-        found += [step] if step is not None else []
-    return tuple(found)
+            names = ", ".join(named) or "none that does something"
+            raise StartupError(f"{_P}{key} names the step {item!r}, but {_P}Steps has {names}")
+        result += [step] if step is not None else []
+    return tuple(result)
 
 
 def _texts(body: JsonValue) -> dict[str, str]:
-    """What a step says, by case-folded key."""
-    found = body.items() if isinstance(body, Mapping) else ()
-    return {key.casefold(): str(text) for key, text in found if text is not None and str(text).strip()}
+    """Return the non-empty values of a step by case-folded key."""
+    items = body.items() if isinstance(body, Mapping) else ()
+    return {key.casefold(): str(text) for key, text in items if text is not None and str(text).strip()}
 
 
 def _kinds(texts: Mapping[str, str]) -> list[str]:
@@ -218,7 +225,7 @@ def _kinds(texts: Mapping[str, str]) -> list[str]:
 
 
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
-    """Whether it is one at all, and the step unless it is switched off."""
+    """Return whether `body` is a step, and the step itself, or None if it is disabled. Raises StartupError."""
     texts = _texts(body)
     what = _kinds(texts)
     if not what:

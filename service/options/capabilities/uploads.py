@@ -1,4 +1,4 @@
-"""`Service:UploadOptions` → frozen options (uploads-1, uploads-2)."""
+"""Read `Service:UploadOptions` (uploads-1, uploads-2)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ _H = _P + "UploadHandlers:"
 
 
 def upload_options(settings: Settings) -> UploadOptions:
-    """Without handlers where uploads are switched off. Raises `StartupError` for a folder that files must not reach."""
-    named = settings.flag(_P + "UseDefaultUploadMetadataParameter")
-    kept = settings.flag(_P + "UseDefaultUploadMetadataContextKey")
+    """Return the options of uploads, without handlers if uploads are disabled.
+
+    Raises `StartupError` for a folder into which uploads must not be written.
+    """
+    uses_parameter = settings.flag(_P + "UseDefaultUploadMetadataParameter")
+    uses_context_key = settings.flag(_P + "UseDefaultUploadMetadataContextKey")
     handlers = _handlers(settings) if settings.flag(_P + "Enabled") else {}
     default = settings.text(_P + "DefaultUploadHandler")
     if handlers and default not in handlers:
@@ -53,8 +56,8 @@ def upload_options(settings: Settings) -> UploadOptions:
         log_event=settings.flag(_P + "LogUploadEvent"),
         log_parameters=settings.flag(_P + "LogUploadParameters"),
         default_handler=default,
-        metadata_parameter=settings.text(_P + "DefaultUploadMetadataParameterName") if named else None,
-        context_key=settings.text(_P + "DefaultUploadMetadataContextKey") if kept else None,
+        metadata_parameter=settings.text(_P + "DefaultUploadMetadataParameterName") if uses_parameter else None,
+        context_key=settings.text(_P + "DefaultUploadMetadataContextKey") if uses_context_key else None,
         common=_common(settings),
         checks={
             name: tuple(shlex.split(text)) for name, text in settings.text_map(_P + "CheckCommands").items() if text
@@ -77,10 +80,10 @@ def _resumable(settings: Settings) -> Resumable:
 
 
 def _check_folders(handlers: Iterable[HandlerOptions], resumable: Resumable, protected: ProtectedFolders) -> None:
-    written = [(f"{_H}FileSystemPath", one.path) for one in handlers if isinstance(one, Folder)]
+    folders = [(f"{_H}FileSystemPath", handler.path) for handler in handlers if isinstance(handler, Folder)]
     if resumable.folder is not None:
-        written.append((f"{_P}Resumable:Path", resumable.folder))
-    for key, folder in written:
+        folders.append((f"{_P}Resumable:Path", resumable.folder))
+    for key, folder in folders:
         reason = protected.conflict(os.path.realpath(folder))
         if reason is not None:
             raise StartupError(f"{key}: uploaded files must not be written into {folder}: {reason}")
@@ -88,7 +91,7 @@ def _check_folders(handlers: Iterable[HandlerOptions], resumable: Resumable, pro
 
 @dataclass(frozen=True, slots=True)
 class FolderCheck:
-    """Callable: why uploaded files must not be written into a folder, or None."""
+    """Callable that returns why uploads must not be written into a folder, or None."""
 
     protected: ProtectedFolders
 
@@ -106,13 +109,13 @@ def _common(settings: Settings) -> Common:
         text_bytes=settings.integer(_H + "TextTestBufferSize", minimum=1),
         control_bytes=settings.integer(_H + "TextNonPrintableThreshold"),
         image_types=settings.text(_H + "AllowedImageTypes"),
-        # An empty key switches it off, null is the default (uploads-2).
+        # An empty text disables the key; null means the default (uploads-2).
         claims_key="claims" if claims is None else claims,
     )
 
 
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
-    """None at all where only the one for spreadsheets would be left (uploads-1)."""
+    """Return the enabled handlers by name; empty if only the one for spreadsheets is enabled (uploads-1)."""
     plain = dict(_plain_handlers(settings))
     if not plain or not settings.flag(_H + "ExcelUploadEnabled"):
         return plain
@@ -168,20 +171,20 @@ def _excel(settings: Settings) -> Excel:
 
 
 LEAST_PART = 5_242_880
-"""Bytes of a part that is not the last one, of Amazon's S3."""
+"""Minimum size in bytes of each part except the last one, a rule of Amazon S3."""
 
 
 def _object_store(settings: Settings) -> ObjectStore:
-    """Raises `StartupError` for what cannot work."""
+    """Return the options of the S3 handler. Raises `StartupError` for invalid values."""
     region = settings.text(_H + "S3Region")
-    written = settings.text_or_none(_H + "S3Endpoint")
+    url = settings.text_or_none(_H + "S3Endpoint")
     path_style = settings.flag_or_none(_H + "S3ForcePathStyle")
     return ObjectStore(
-        endpoint=f"https://s3.{region}.amazonaws.com" if not written else _store_url(written),
+        endpoint=f"https://s3.{region}.amazonaws.com" if not url else _store_url(url),
         region=region,
         bucket=settings.text_or_none(_H + "S3Bucket") or "",
         credentials=_credentials(settings),
-        path_style=bool(written) if path_style is None else path_style,
+        path_style=bool(url) if path_style is None else path_style,
         path=settings.text_or_none(_H + "S3Path") or "",
         unique_name=settings.flag(_H + "S3UseUniqueFileName"),
         part_size=settings.integer(_H + "S3PartSize", minimum=LEAST_PART),

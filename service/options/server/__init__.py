@@ -1,1 +1,1 @@
-"""The HTTP side of the configuration: listeners and limits, compression, what browsers and proxies are told."""
+"""Options of the HTTP server: listeners, limits, compression, and headers for browsers and proxies."""

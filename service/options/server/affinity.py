@@ -1,4 +1,4 @@
-"""`HttpServer:CpuAffinity` and `HttpServer:Workers` → how many workers there are, and on which cores each runs."""
+"""Number of workers (`HttpServer:Workers`) and the processor cores of each (`HttpServer:CpuAffinity`)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ Cores = frozenset[int]
 
 
 def allowed_cores() -> Cores | None:
-    """Those that this process may use, in its container or slice; None where the system does not tell."""
+    """Return the cores that this process may use, with limits of its container; None if the system does not report
+    them.
+    """
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def worker_count(settings: Settings) -> int:
-    """As configured, or one for each core, or group of cores, that there is."""
+    """Return the configured number of workers; by default one for each group of `CpuAffinity`, else for each core."""
     count = settings.integer_or_none("HttpServer:Workers", minimum=1)
     if count is not None:
         return count
@@ -29,13 +31,20 @@ def worker_count(settings: Settings) -> int:
 
 
 def cores_of(settings: Settings, worker: int) -> Cores | None:
-    """None: wherever the system likes. With more workers than places, places are shared. Raises StartupError."""
+    """Return the cores of the worker with index `worker`, or None if no affinity is configured.
+
+    If there are more workers than groups of cores, workers share groups. Raises StartupError.
+    """
     places = worker_places(settings)
     return places[worker % len(places)] if places else None
 
 
 def worker_places(settings: Settings) -> tuple[Cores, ...]:
-    """One list of cores gives each worker a core of it; several, separated by semicolons, give each worker a list."""
+    """Parse `HttpServer:CpuAffinity` into the cores of each worker; empty if the key is not set. Raises StartupError.
+
+    One list of cores gives each worker one of these cores. Several lists, separated by semicolons, give each worker
+    one list.
+    """
     text = (settings.text_or_none(_KEY) or "").strip()
     if not text:
         return ()

@@ -1,4 +1,4 @@
-"""`Cors` and `SecurityHeaders` → what browsers are told with every answer (browsers-1, browsers-2, browsers-1 to
+"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1, browsers-2, browsers-1 to
 browsers-5)."""
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Field names and values. Anti-forgery sends X-Frame-Options itself, with the pages that need it."""
+    """Return names and values of the configured security headers.
+
+    X-Frame-Options is left out if `Antiforgery` is enabled, which sends it itself with the pages that need it.
+    """
     if not settings.flag("SecurityHeaders:Enabled"):
         return ()
     fields: list[tuple[str, str]] = []
@@ -47,7 +50,7 @@ def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 def cors(settings: Settings) -> Cors | None:
-    """None: calls from other origins are neither allowed nor told anything."""
+    """Return the CORS policy. None: responses to other origins carry no CORS headers, so that browsers refuse them."""
     if not settings.flag("Cors:Enabled"):
         return None
     origins = _given(settings, "Cors:AllowedOrigins")
@@ -76,7 +79,7 @@ def _given(settings: Settings, key: str) -> tuple[str, ...]:
 
 
 def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
-    """None: any."""
+    """Return the HTTP tokens listed under `key`. None: any token is allowed (`*`)."""
     words = _given(settings, key)
     for word in words:
         if not _TOKEN.fullmatch(word):
@@ -85,7 +88,10 @@ def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
 
 
 def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
-    """Origins in lower case, without a default port and a slash at the end. key: whose values they are."""
+    """Yield origins as browsers serialise them: lower case, without default port and trailing slash.
+
+    key: the configuration key that holds `texts`, for the message of the StartupError.
+    """
     for text in texts:
         origin = text.lower().removesuffix("/")
         if origin == "null":

@@ -1,4 +1,5 @@
-"""How many connections of clients a worker takes: what is configured, within what the system has descriptors for."""
+"""Number of client connections that a worker accepts: the configured limit, reduced to the available file
+descriptors."""
 
 from __future__ import annotations
 
@@ -8,23 +9,24 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.sockets.open_files import LEAST_CONNECTIONS, limit, room_for_connections
 
 OWN_SESSIONS = 1 + 4
-"""Of a database, besides its lanes: one for the worker itself, and cancel requests (`service.database.connector`)."""
+"""Sessions of each database outside its connection pools: one maintenance session of the worker, and up to four cancel
+requests (`service.database.connector`)."""
 
 
 def client_connections(options: WorkerOptions, listeners: int) -> int:
-    """For each listener of a worker."""
+    """Return the number of client connections that each listener of a worker accepts."""
     room = _room(options, listeners)
     return room if options.http.connections is None else min(options.http.connections, room)
 
 
 def configuration_warnings(options: WorkerOptions, listeners: int) -> Iterator[str]:
-    """What cannot be had."""
+    """Yield warnings about connection limits that the limit of open files (`ulimit -n`) does not allow."""
     room = _room(options, listeners)
-    wanted = options.http.connections
-    if wanted is not None and wanted > room:
+    requested = options.http.connections
+    if requested is not None and requested > room:
         yield (
             f"HttpServer:Limits:MaxConcurrentConnections: a worker may have {limit()} open files (ulimit -n), which"
-            f" leaves room for {room} connections of each address and not {wanted}"
+            f" leaves room for {room} connections of each address and not {requested}"
         )
     elif room <= LEAST_CONNECTIONS:
         yield (
@@ -37,5 +39,5 @@ def _room(options: WorkerOptions, listeners: int) -> int:
     databases = [options.database, *(access.options for access in options.others.values() if access.routable)]
     databases += [] if options.replicas is None else [server.database for server in options.replicas.servers]
     streams = sum(database.pools.dedicated_connections for database in databases)
-    shared = sum(2 * one.pools.pipelined_connections + one.pools.write_connections for one in databases)
+    shared = sum(2 * database.pools.pipelined_connections + database.pools.write_connections for database in databases)
     return room_for_connections(limit(), streams + shared + OWN_SESSIONS * len(databases), streams, listeners)

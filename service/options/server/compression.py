@@ -1,4 +1,4 @@
-"""`ResponseCompression` → which answers are compressed (server-11 to server-13)."""
+"""Read `ResponseCompression`: which responses are compressed (server-11 to server-13)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ log = logging.getLogger("rowcall")
 
 _SECTION = "ResponseCompression:"
 _LEVELS = {"Optimal": (4, 6), "Fastest": (1, 1), "NoCompression": (0, 0), "SmallestSize": (11, 9)}
-"""For brotli and for gzip."""
+"""Levels of brotli and gzip for each value of `CompressionLevel`."""
 
 
 def compression(settings: Settings) -> Compression | None:
-    """None: nothing is compressed."""
+    """Return the compression options, or None if no response is compressed."""
     brotli_level, gzip_level = _LEVELS[settings.choice(_SECTION + "CompressionLevel")]
     offers = (
         ("br", brotli_level, settings.flag(_SECTION + "UseBrotli")),

@@ -1,4 +1,4 @@
-"""Settings → how long requests may take."""
+"""Read `Service:Deadlines`: request headers that set a deadline, and limits of deadlines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _P = "Service:Deadlines:"
 
 
 def deadline_options(settings: Settings) -> DeadlineOptions:
-    """Raises `StartupError` for a header that nobody can read."""
+    """Return the deadline options. Raises `StartupError` for a header whose format is not supported (`FORMS`)."""
     names = tuple(name.lower() for name in settings.texts(_P + "RequestHeaders") or ())
     for name in names:
         if name not in FORMS:

@@ -1,4 +1,4 @@
-"""`ForwardedHeaders` → which proxies are believed (server-6 to server-8, server-10)."""
+"""Read `ForwardedHeaders`: the proxies whose forwarded headers are trusted (server-6 to server-8, server-10)."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ Read = TypeVar("Read")
 
 
 def forwarding(settings: Settings) -> Forwarding:
-    """Raises `StartupError` for a proxy or network that cannot be read: left out, it would leave fewer than were meant,
-    or none, which means something else.
+    """Return the options for forwarded headers.
+
+    Raises `StartupError` for an invalid proxy or network. Skipping it would shorten the list of trusted proxies, and an
+    empty list has a different meaning.
     """
     if not settings.flag(_SECTION + "Enabled"):
         return Forwarding()
-    anybody = settings.flag(_ANYBODY)
-    if anybody:
+    trust_all = settings.flag(_ANYBODY)
+    if trust_all:
         log.warning("%s is on: any client can say that it has another address, host and scheme", _ANYBODY)
-    found = Forwarding(
+    options = Forwarding(
         enabled=True,
         limit=settings.integer_or_none(_SECTION + "ForwardLimit", minimum=1),
         proxies=tuple(_read(settings, "KnownProxies", _address)),
         networks=tuple(_read(settings, "KnownNetworks", parse_network)),
-        anybody=anybody,
+        anybody=trust_all,
         hosts=host_patterns(settings, _SECTION + "AllowedHosts"),
     )
     log.debug(
         "forwarded headers: limit %s, proxies %d, networks %d, hosts %d",
-        "none" if found.limit is None else found.limit,
-        len(found.proxies),
-        len(found.networks),
-        len(found.hosts),
+        "none" if options.limit is None else options.limit,
+        len(options.proxies),
+        len(options.networks),
+        len(options.hosts),
     )
-    return found
+    return options
 
 
 def host_patterns(settings: Settings, key: str) -> tuple[str, ...]:
-    """Raises `StartupError` for one that no host can fit."""
+    """Return the host patterns under `key`. Raises `StartupError` for a pattern that no host can match."""
     hosts = tuple(settings.texts(key) or ())
     for host in hosts:
         if not is_host_pattern(host):

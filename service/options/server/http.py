@@ -1,4 +1,4 @@
-"""The HTTP server section → what the listeners and granian are told (browsers-12, server-1 to server-5)."""
+"""Read `HttpServer` and its neighbours: options of the listeners and of granian (browsers-12, server-1 to server-5)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ WITHOUT_EFFECT = (
     "ThreadPool:MinWorkerThreads",
     "ThreadPool:MinCompletionPortThreads",
 )
-"""Keys that this server has nothing for."""
+"""Keys that are accepted and have no effect, because granian has no such setting."""
 
 
 def without_effect(settings: Settings) -> tuple[str, ...]:
-    """Those of them that are configured, and others whose configured value cannot be had."""
+    """Return configured keys without effect, and keys whose configured value granian cannot apply."""
     named = [path for path in WITHOUT_EFFECT if _is_given(settings, path) and not _is_default(settings, path)]
     keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
     header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
@@ -56,7 +56,7 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
 
 
 def configuration_warnings(settings: Settings, https_port: int | None) -> Iterator[str]:
-    """What is configured and does not do what it says (server-4)."""
+    """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4)."""
     if ignored := without_effect(settings):
         yield f"this HTTP server has nothing for: {', '.join(ignored)}"
     if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
@@ -65,13 +65,13 @@ def configuration_warnings(settings: Settings, https_port: int | None) -> Iterat
         for word in _words(endpoint.get("sslprotocols")):
             if word.casefold() not in _TLS_VERSIONS:
                 yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and means nothing"
-    known = https_port is not None or settings.integer_or_none(_HTTPS_PORT) is not None
-    if not known and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
+    has_https_port = https_port is not None or settings.integer_or_none(_HTTPS_PORT) is not None
+    if not has_https_port and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
         yield f"Ssl:UseHttpsRedirection does nothing: no address speaks https; {_HTTPS_PORT} is for that of a proxy"
 
 
 HEADER_COUNT = 100
-"""Headers that granian reads at most."""
+"""The maximum number of request headers that granian reads."""
 
 
 def _is_given(settings: Settings, path: str) -> bool:
@@ -80,12 +80,16 @@ def _is_given(settings: Settings, path: str) -> bool:
 
 
 def _is_default(settings: Settings, path: str) -> bool:
-    """As `rowcall --config` prints it: nothing is asked for."""
+    """Return whether the value is the default, as in the output of `rowcall --config`; then no warning is due."""
     return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
 
 
 def _read_at_once(settings: Settings) -> int:
-    """Each piece of a body changes threads three times, which with the small buffer of a head is most of an upload."""
+    """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head.
+
+    Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
+    of an upload; so 256 KiB are read at once if uploads are enabled.
+    """
     chosen = settings.integer_or_none(_LIMITS + "MaxRequestBufferSize", minimum=1)
     if chosen is not None:
         return min(chosen, 1_048_576)
@@ -134,7 +138,7 @@ def http_options(settings: Settings) -> HttpOptions:
 
 
 def _connections(settings: Settings) -> int | None:
-    """A worker's share of them; at least one, or it would serve nobody."""
+    """Return a worker's share of `MaxConcurrentConnections`, at least 1; None: no limit is configured."""
     limit = settings.integer_or_none(_LIMITS + "MaxConcurrentConnections", minimum=1)
     return None if limit is None else max(1, limit // worker_count(settings))
 
@@ -167,13 +171,15 @@ def _window(settings: Settings, name: str) -> int | None:
 
 
 def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
-    """Those of `HttpServer:Endpoints`, or else those of `Urls`. Raises StartupError."""
+    """Return the listeners of `HttpServer:Endpoints`; if there are none, those of `Urls`. Raises StartupError."""
     default = _default_certificate(settings)
     endpoints = _sections(settings, "HttpServer:Endpoints")
     complete = {name.casefold() for name in endpoints}
-    bare = next((name for name in settings.names("HttpServer:Endpoints") if name.casefold() not in complete), None)
-    if bare is not None:
-        raise StartupError(f"HttpServer:Endpoints:{bare}: Url is missing")
+    incomplete = next(
+        (name for name in settings.names("HttpServer:Endpoints") if name.casefold() not in complete), None
+    )
+    if incomplete is not None:
+        raise StartupError(f"HttpServer:Endpoints:{incomplete}: Url is missing")
     if endpoints:
         return tuple(_endpoint_plan(name, endpoint, default, settings) for name, endpoint in endpoints.items())
     protocols = _PROTOCOLS[settings.choice("HttpServer:Protocols").casefold()]
@@ -182,7 +188,7 @@ def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
 
 
 def unix_mode(settings: Settings) -> int | None:
-    """The permissions of Unix sockets, such as 660."""
+    """Return the configured permissions of Unix sockets (octal, such as 660) or None. Raises StartupError."""
     text = settings.text_or_none("HttpServer:UnixSocketPermissions")
     if not text:
         return None
@@ -222,9 +228,9 @@ def _words(given: object) -> list[str]:
 
 
 def _only_tls13(names: object) -> bool:
-    """`SslProtocols`: [`Tls13`] leaves TLS 1.2 out."""
-    wanted = [name.casefold() for name in _words(names)]
-    return "tls13" in wanted and "tls12" not in wanted
+    """Return whether `SslProtocols` contains `Tls13` and not `Tls12`, which disables TLS 1.2."""
+    versions = [name.casefold() for name in _words(names)]
+    return "tls13" in versions and "tls12" not in versions
 
 
 def _default_certificate(settings: Settings) -> CertificateFiles | None:
@@ -233,7 +239,7 @@ def _default_certificate(settings: Settings) -> CertificateFiles | None:
 
 
 def _sections(settings: Settings, path: str) -> dict[str, Mapping[str, Any]]:
-    """The named sections below `path`, their own names as written (but `Default`), keys in small letters."""
+    """Return the named sections below `path`: names as written (except `Default`), keys in lower case."""
     value = settings.value(path)
     return dict(_named(value)) if isinstance(value, Mapping) else {}
 
@@ -241,5 +247,5 @@ def _sections(settings: Settings, path: str) -> dict[str, Mapping[str, Any]]:
 def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, section in value.items():
         if isinstance(section, Mapping):
-            known = "Default" if name.casefold() == "default" else name
-            yield known, {key.casefold(): inner for key, inner in section.items()}
+            label = "Default" if name.casefold() == "default" else name
+            yield label, {key.casefold(): inner for key, inner in section.items()}

@@ -1,4 +1,4 @@
-"""`Admin` and `Metrics` → a listener for operators, and what is counted for it."""
+"""Read `Admin`, `Metrics` and `Profiling`: the listener for operators, its metrics, and profiles of the service."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ log = logging.getLogger("rowcall")
 
 @dataclass(frozen=True, slots=True)
 class MetricsOptions:
-    """What workers count."""
+    """Options of the metrics that workers record."""
 
     most: int
-    """Endpoints that are told apart."""
+    """The maximum number of endpoints with series of their own; the others are counted together."""
     rendering: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
-    """Of the supervisor."""
+    """Options of the admin listener, which the supervisor runs."""
 
     address: Address
     token: str | None
@@ -34,11 +34,11 @@ class AdminOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProfilingOptions:
-    """folder: where profiles are written; None: each into a new one among the temporary files."""
+    """Options of profiling. folder: where profiles are written; None: a new temporary folder for each profile."""
 
     folder: Path | None
     py_spy: bool
-    """Where it is installed and may."""
+    """Use py-spy if it is installed and permitted."""
 
 
 def profiling_options(settings: Settings) -> ProfilingOptions:
@@ -47,7 +47,7 @@ def profiling_options(settings: Settings) -> ProfilingOptions:
 
 
 def metrics_options(settings: Settings) -> MetricsOptions | None:
-    """None: nothing is counted."""
+    """Return the options of metrics, or None if metrics are disabled. Raises StartupError without `Admin:Url`."""
     if not settings.flag("Metrics:Enabled"):
         return None
     if not settings.text_or_none("Admin:Url"):
@@ -58,7 +58,11 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:
-    """None: there is no such listener."""
+    """Return the options of the admin listener, or None without `Admin:Url`.
+
+    Raises StartupError for an https address, a bearer token that is too short, and an address that other machines reach
+    without a token (unless `Admin:AllowAnonymous` permits it).
+    """
     url = settings.text_or_none("Admin:Url")
     if not url:
         return None
@@ -83,7 +87,7 @@ SHORTEST_TOKEN = 16
 
 
 def is_local(address: Address) -> bool:
-    """Only this machine reaches it."""
+    """Return whether the address can be reached only from this machine (Unix socket or loopback)."""
     if address.unix or address.host == "localhost":
         return True
     try:

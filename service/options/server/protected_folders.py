@@ -1,4 +1,5 @@
-"""Folders that uploaded files must not reach, from the settings and from this process (`core.uploads.protected`)."""
+"""Folders into which uploads must not be written, from the settings and from this process
+(`core.uploads.protected`)."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 
 def protected_folders(settings: Settings) -> ProtectedFolders:
-    found = (
+    entries = (
         Protected(os.path.realpath(entry.path), entry.content, entry.tree)
         for entry in (*_of_process(), *_of_settings(settings))
     )
-    return ProtectedFolders(tuple(dict.fromkeys(found)))
+    return ProtectedFolders(tuple(dict.fromkeys(entries)))
 
 
 def _of_process() -> Iterator[Protected]:
@@ -51,11 +52,11 @@ def _of_settings(settings: Settings) -> Iterator[Protected]:
 
 
 def _origins(section: Section) -> set[str]:
-    """Names of the files, and of other sources, that values come from."""
-    found: set[str] = set()
+    """Return the sources of the values below `section`: names of files, and of other sources."""
+    sources: set[str] = set()
     for child in section.children.values():
         if isinstance(child.node, Section):
-            found |= _origins(child.node)
+            sources |= _origins(child.node)
         elif isinstance(child.node, Scalar):
-            found.add(child.node.origin.source)
-    return found
+            sources.add(child.node.origin.source)
+    return sources

@@ -1,4 +1,5 @@
-"""Settings → the replicas of the main database: one server for each host of their connection strings."""
+"""Read `ConnectionSettings:Replicas`: replicas of the main database, one server for each host of their connection
+strings."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ Access = Callable[[str, ConnectionInfo], tuple[ConnectionTarget, DatabaseOptions
 
 
 def replica_options(settings: Settings, connections: Connections, access: Access) -> ReplicaOptions | None:
-    """None where nothing is read from replicas. access: how a worker reaches a database."""
+    """Return the options of replicas, or None if none are configured.
+
+    access: returns the target and the options of a database by name and connection.
+    """
     if not connections.plan.replicas:
         return None
     header = settings.text_or_none(_P + "TokenHeader")
@@ -38,7 +42,10 @@ def replica_options(settings: Settings, connections: Connections, access: Access
 
 
 def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> Iterator[ReplicaServer]:
-    """Which of them replays changes is found out again and again, so that no attribute has to choose."""
+    """Yield one server for each host of a connection.
+
+    `target_session_attrs` is dropped: each server is checked repeatedly for whether it is a standby.
+    """
     hosts = list(_hosts(target.parameters))
     for parameters in hosts:
         shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port', '5432')})"

@@ -1,4 +1,4 @@
-"""`HttpServer:Shutdown` → how the service stops, and who may take its place."""
+"""Read `HttpServer:Shutdown` and `HttpServer:HandoverSocket`: graceful shutdown and zero-downtime restart."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from rowcall.service.startup_error import StartupError
 
 _P = "HttpServer:Shutdown:"
 _LONGEST_PATH = 100
-"""Bytes of the path of a Unix socket that every system takes."""
+"""Longest path of a Unix socket in bytes that every system accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShutdownOptions:
-    """Times in seconds, one after the other."""
+    """Phases of the graceful shutdown, in this order, in seconds.
+
+    delay: before the shutdown begins. close_announcement: responses carry `Connection: close`. within: for running
+    requests to finish. handover: path of the Unix socket of the zero-downtime restart, or None.
+    """
 
     delay: float
     close_announcement: float

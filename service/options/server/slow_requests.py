@@ -1,4 +1,4 @@
-"""`Log:SlowRequests` → which requests are told for being slow, and whether with their plan."""
+"""Read `Log:SlowRequests`: the duration from which requests are logged as slow, and whether with their query plan."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _P = "Log:SlowRequests:"
 
 @dataclass(frozen=True, slots=True)
 class SlowRequestOptions:
-    """Times in seconds."""
+    """Options of the log of slow requests; times in seconds."""
 
     threshold: float
     plan: bool
     plan_every: float
-    """Between two plans of one endpoint in one worker."""
+    """Minimum time between two plans of the same endpoint in the same worker."""
 
 
 def slow_request_options(settings: Settings) -> SlowRequestOptions | None:
-    """None: nobody looks for them."""
+    """Return the options, or None if slow requests are not logged."""
     threshold = settings.seconds_or_none(_P + "Threshold")
     if not threshold:
         return None

@@ -1,4 +1,4 @@
-"""`Tracing` → which requests are traced, and where their spans go."""
+"""Read `Tracing`: which requests are traced, and the collector that receives their spans."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class TracingOptions:
     headers: Mapping[str, str]
     resource: Mapping[str, str]
     ratio: float
-    """Of the requests that nobody has decided about yet."""
+    """Share (0 to 1) of traced requests, for requests without a sampling decision of the caller."""
     trusts: bool
-    """Callers decide, where they have."""
+    """Follow the sampling decision that a request carries."""
     names: bool
-    """The database is told the trace as application_name."""
+    """Set application_name to the trace, so that PostgreSQL shows it."""
     delay: float
-    """Seconds that spans are gathered before they are sent."""
+    """Seconds for which spans are collected before they are sent."""
 
 
 def tracing_options(settings: Settings) -> TracingOptions | None:
-    """None: nothing is traced."""
+    """Return the options of tracing, or None if it is disabled. Raises StartupError for invalid settings."""
     if not settings.flag(_P + "Enabled"):
         return None
     if not _installed():

@@ -1,4 +1,4 @@
-"""`Auth` → the schemes: cookies, bearer tokens, signed tokens, main ones and named ones (sign-in-1 to sign-in-13)."""
+"""Read `Auth`: the main and the named schemes of cookies, bearer tokens and JWTs (sign-in-1 to sign-in-13)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ log = logging.getLogger("rowcall")
 
 _AUTH = "Auth:"
 SHORTEST_SECRET = 32
-"""Characters of a JWT secret (sign-in-3)."""
+"""Minimum length of a JWT secret in characters (sign-in-3)."""
 
 
 def schemes_of(settings: Settings) -> Schemes:
-    """Raises `StartupError` or `ConfigError`."""
+    """Return all enabled schemes. Raises `StartupError` or `ConfigError`."""
     names = {
         "cookie": settings.text_or_none(_AUTH + "CookieAuthScheme") or "Cookies",
         "bearer": settings.text_or_none(_AUTH + "BearerTokenAuthScheme") or "BearerToken",
@@ -66,7 +66,7 @@ def _named_schemes(settings: Settings, taken: set[str]) -> Iterable[Scheme]:
 
 
 def _check_main_names(main: Iterable[Scheme]) -> None:
-    """A login row could name one of them only."""
+    """Raise StartupError if two main schemes have one name, which a login row could not distinguish."""
     seen: set[str] = set()
     for scheme in main:
         if scheme.name in seen:
@@ -75,10 +75,12 @@ def _check_main_names(main: Iterable[Scheme]) -> None:
 
 
 def _check_unique(schemes: Iterable[Scheme]) -> None:
-    seen: dict[str, str] = {}
+    schemes_by_value: dict[str, str] = {}
     for scheme in schemes:
         for what, value in _claimed(scheme):
-            other = seen.setdefault(f"{what} {value.lower() if what == 'refresh path' else value}", scheme.name)
+            other = schemes_by_value.setdefault(
+                f"{what} {value.lower() if what == 'refresh path' else value}", scheme.name
+            )
             if other != scheme.name:
                 raise StartupError(f"Auth: the schemes {other} and {scheme.name} share the {what} {value}")
 
@@ -91,7 +93,10 @@ def _claimed(scheme: Scheme) -> Iterable[tuple[str, str]]:
 
 
 class _Reader:
-    """Values of a scheme: its own, else those of the section Auth."""
+    """Reads values of a scheme: its own value, else the one of the section `Auth`.
+
+    path: prefix of the keys of a named scheme; None for a main scheme.
+    """
 
     def __init__(self, settings: Settings, path: str | None) -> None:
         self._settings = settings
@@ -109,10 +114,10 @@ class _Reader:
         return self._settings.flag(_AUTH + key) if own is None else own
 
     def given_flag(self, key: str) -> bool | None:
-        """None where nobody has said it, whatever the default is."""
+        """Return the flag if the configuration contains it, else None; the default is ignored."""
         own = self._settings.flag_or_none(self._path + key) if self._path else None
-        said = find(self._settings.root, _AUTH + key) is not None
-        return self._settings.flag_or_none(_AUTH + key) if own is None and said else own
+        is_configured = find(self._settings.root, _AUTH + key) is not None
+        return self._settings.flag_or_none(_AUTH + key) if own is None and is_configured else own
 
     def choice(self, key: str) -> str | None:
         own = self._settings.choice_or_none(self._path + key) if self._path else None
@@ -135,7 +140,7 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
     same_site = read.choice("CookieSameSite") or "Lax"
     scheme = CookieScheme(
         name=name,
-        # Not inherited: two schemes in one cookie would end each other's sessions (sign-in-11).
+        # Not inherited: if two schemes shared a cookie, each sign-in would end the other's session (sign-in-11).
         cookie=token(read.own_text("CookieName") or f".AspNetCore.{name}", "CookieName"),
         valid=read.lifetime("CookieValid", "14 days"),
         path=_cookie_path(read.text("CookiePath") or "/"),
@@ -147,13 +152,13 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
     )
     if scheme.same_site == "none" and scheme.secure != "Always":
         log.warning("%sCookieSameSite is None: browsers drop the cookie unless CookieSecure is Always", path or _AUTH)
-    for wanted in _wanted_by_prefix(scheme):
-        log.warning("%sCookieName is %s: browsers drop the cookie unless %s", path or _AUTH, scheme.cookie, wanted)
+    for condition in _wanted_by_prefix(scheme):
+        log.warning("%sCookieName is %s: browsers drop the cookie unless %s", path or _AUTH, scheme.cookie, condition)
     return scheme
 
 
 def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
-    """What browsers ask of cookies with such names (RFC 6265bis, 4.1.3)."""
+    """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3)."""
     name = scheme.cookie.lower()
     if name.startswith(("__secure-", "__host-")) and scheme.secure != "Always":
         yield "CookieSecure is Always"
@@ -164,7 +169,7 @@ def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
 
 
 def token(text: str, key: str) -> str:
-    """RFC 6265: a cookie's name is a token."""
+    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises StartupError."""
     if not text.isascii() or any(
         character in '()<>@,;:\\"/[]?={} \t' or not character.isprintable() for character in text
     ):
@@ -179,14 +184,17 @@ def _attribute(text: str, key: str) -> str:
 
 
 def _cookie_path(text: str) -> str:
-    """Browsers take any other text for the folder of the page that signs in (RFC 6265, 5.2.4)."""
+    """Return `text` if it begins with a slash. Raises StartupError.
+
+    Browsers replace any other path by the folder of the page that signs in (RFC 6265, 5.2.4).
+    """
     if not text.startswith("/"):
         raise StartupError(f"Auth:CookiePath: {text!r} is no path such as /")
     return _attribute(text, "CookiePath")
 
 
 def _refresh_path(read: _Reader, key: str) -> str | None:
-    """None: nothing is offered."""
+    """Return the path of token refresh, or None if there is none. Raises StartupError for an invalid path."""
     text = read.own_text(key)
     if text is not None and (not text.startswith("/") or any(letter in text for letter in "{}?# ")):
         raise StartupError(f"Auth:{key}: {text!r} is no path such as /api/token/refresh")
@@ -240,20 +248,26 @@ def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
 
 
 _FOREIGN = ("JwtKeySetUrl", "JwtVerificationKeyPath")
-"""Keys by which tokens of others are taken."""
+"""Keys that make a scheme accept tokens of another issuer."""
 
 
 def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str | None) -> bool:
-    """Tokens of others say by whom and for whom they are made: an issuer's keys sign for all of its applications."""
-    wanted = read.given_flag(flag)
-    if foreign is not None and wanted is False:
+    """Return whether the claim of tokens (issuer or audience) is validated.
+
+    If tokens of another issuer are accepted, validation is on by default, since the keys of an issuer sign the tokens
+    of all its applications. Raises StartupError if there is nothing to compare with.
+
+    flag: key of the switch. needed: key of the expected value. foreign: key that makes the scheme accept other tokens.
+    """
+    requested = read.given_flag(flag)
+    if foreign is not None and requested is False:
         log.warning(
             "%s%s is false: whatever the keys of %s%s have signed is taken, also what was meant for others",
             *(where, flag, where, foreign),
         )
-    if read.text(needed) is not None or not (foreign if wanted is None else wanted):
-        return foreign is not None if wanted is None else wanted
-    if wanted:
+    if read.text(needed) is not None or not (foreign if requested is None else requested):
+        return foreign is not None if requested is None else requested
+    if requested:
         raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
     raise StartupError(
         f"{where}{foreign} takes tokens of others: set {where}{needed} to what they have to name, or {where}{flag} to "
@@ -262,7 +276,7 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
 
 
 def _private_key(path: str, password: str | None, where: str) -> bytes:
-    """PEM without its password: it only travels to our own workers."""
+    """Return the private key as PEM without a password, since it is sent only to the workers. Raises StartupError."""
     from cryptography.hazmat.primitives import serialization
 
     try:

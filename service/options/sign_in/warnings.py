@@ -1,4 +1,4 @@
-"""What is configured about signing in and does not do what it says: told at the start, each with its key."""
+"""Configuration warnings about sign-in: settings that do not do what they seem to, each with its key."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _BASIC = _OPTIONS + "BasicAuth:"
 MAIN_SCHEMES = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
 
 _VARIABLE = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
-"""What PostgreSQL takes as the name of a setting that is none of its own."""
+"""Names that PostgreSQL accepts for custom settings: identifiers with a dot."""
 
 
 def configuration_warnings(settings: Settings, auth: AuthOptions, static: StaticFileOptions | None) -> Iterator[str]:
+    """Yield a message for each setting of sign-in that does not do what it seems to."""
     for name in settings.names("Auth:Schemes"):
         if auth.schemes.default is None and settings.flag(f"Auth:Schemes:{name}:Enabled"):
             yield f"Auth:Schemes:{name} is not offered: schemes of one's own stand beside {MAIN_SCHEMES}"
@@ -71,7 +72,10 @@ def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
 
 
 def _mapping_doubts(settings: Settings, auth: AuthOptions) -> Iterator[str]:
-    """The maps name claims of their own, whatever the claims of the identity are called (sign-in-7)."""
+    """Yield warnings about claim types that are renamed while the default mappings still use their default names.
+
+    The mappings name claims independently of the claim types of the identity (sign-in-7).
+    """
     identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
     renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
     maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))
@@ -88,7 +92,7 @@ _IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaim
 
 
 def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
-    """Keys that close something besides endpoints to whoever is not signed in."""
+    """Yield the keys that require a sign-in for something other than endpoints."""
     if settings.flag("HealthChecks:Enabled") and settings.flag("HealthChecks:RequireAuthorization"):
         yield "HealthChecks:RequireAuthorization"
     if settings.flag("Stats:Enabled"):
