@@ -1,1 +1,1 @@
-"""The way of single requests, as spans of OpenTelemetry."""
+"""Tracing of requests as spans of OpenTelemetry."""

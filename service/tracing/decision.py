@@ -1,4 +1,5 @@
-"""Whether a request is traced, decided before anything is made for it: most are not, and have to cost very little."""
+"""Decide whether a request is traced, before anything is created for it: most requests are not, and must cost very
+little."""
 
 from __future__ import annotations
 
@@ -17,15 +18,18 @@ _PARENT = re.compile(
 
 
 def is_sampled(given: str | None, options: TracingOptions) -> bool:
-    """given: the header `traceparent`. What a caller has decided holds, where callers are trusted."""
+    """Return whether a request is sampled. given: the header `traceparent`.
+
+    If callers are trusted, the decision of the caller holds.
+    """
     parent = _PARENT.fullmatch(given) if given and options.trusts else None
     if parent is not None:
         return bool(int(parent["flags"], 16) & 1)
-    return options.ratio > 0 and random.random() < options.ratio  # noqa: S311 (nothing to be kept secret)
+    return options.ratio > 0 and random.random() < options.ratio  # noqa: S311 (not a secret)
 
 
 class Unsampled:
-    """The trace of a request that nothing is told of. It has its ids when somebody asks for them."""
+    """The trace of a request that is not sampled. Its ids are computed on first use."""
 
     sampled = False
 
@@ -46,7 +50,7 @@ class Unsampled:
 
 
 class UnsampledOutgoing:
-    """Others are told the trace all the same (W3C Trace Context, 3.4)."""
+    """An outgoing request of such a trace. It carries the trace nevertheless (W3C Trace Context, 3.4)."""
 
     def __init__(self, traceparent: str, state: str | None) -> None:
         self.headers: Headers = [("traceparent", traceparent)]
@@ -54,4 +58,4 @@ class UnsampledOutgoing:
             self.headers.append(("tracestate", state))
 
     def end(self, status: int) -> None:
-        """Nobody is told."""
+        """Record nothing."""

@@ -1,4 +1,4 @@
-"""Which endpoints are traced, and what the database is told of it."""
+"""Tracing steps of endpoints, and the settings by which the database sees the trace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from rowcall.service.tracing.decision import Unsampled, is_sampled
 
 
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of everything that may refuse. None where nothing is traced."""
+    """Return the tracing step of an endpoint, before everything that may refuse the request. None if tracing is off."""
     return _traced(endpoint, endpoint.name, endpoint.method, endpoint.path, services)
 
 
 def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
-    """The same for whoever asks for the events of the endpoint. Its span ends when the stream has begun: nobody would
-    be shown one that lasts for hours before it is over."""
+    """Return the tracing step of the event stream of an endpoint.
+
+    Its span ends when the stream has begun: a span of many hours would only be exported at its end.
+    """
     return _traced(endpoint, f"GET {path}", "GET", path, services)
 
 
@@ -27,48 +29,50 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
     options = services.options.tracing
     if options is None:
         return None
-    # OpenTelemetry's SDK is only for those who use it.
+    # The SDK of OpenTelemetry is imported only if it is used.
     from rowcall.service.tracing.spans import RequestTrace, SpanProtocol, Tracing
 
     tracing = services.host.once("tracing", lambda: Tracing(options))
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
-    fixed = {"http.request.method": method, "http.route": path, "code.function.name": routine}
-    secret = endpoint.discreet
+    fixed_attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
+    redacted = endpoint.discreet
 
     def trace(context: RequestContext) -> None:
         if is_sampled(context.scope.headers.get("traceparent"), options):
-            trace_it(context)
+            trace_sampled(context)
             return
         unsampled = Unsampled(context)
         protocol = context.protocol
-        if (told := logged(protocol)) is not None:
-            told.trace = unsampled.trace_id
+        if (log_protocol := logged(protocol)) is not None:
+            log_protocol.trace = unsampled.trace_id
         if type(protocol) is HeadProtocol:
             protocol.inner = PassingProtocol(protocol.inner, unsampled)
         else:
             context.protocol = PassingProtocol(protocol, unsampled)
 
-    def trace_it(context: RequestContext) -> None:
+    def trace_sampled(context: RequestContext) -> None:
         scope = context.scope
-        attributes = {**fixed, "url.scheme": scope.scheme, "http.request.method": scope.method}
-        if not secret:
+        attributes = {**fixed_attributes, "url.scheme": scope.scheme, "http.request.method": scope.method}
+        if not redacted:
             attributes["url.path"] = scope.path
-        found = RequestTrace(tracing, context, name, attributes)
+        request_trace = RequestTrace(tracing, context, name, attributes)
         protocol = context.protocol
-        if (told := logged(protocol)) is not None:
-            told.trace = found.trace_id
+        if (log_protocol := logged(protocol)) is not None:
+            log_protocol.trace = request_trace.trace_id
         if type(protocol) is HeadProtocol:
-            protocol.inner = SpanProtocol(protocol.inner, found)
+            protocol.inner = SpanProtocol(protocol.inner, request_trace)
         else:
-            context.protocol = SpanProtocol(protocol, found)
-        context.at_end(found.end)
+            context.protocol = SpanProtocol(protocol, request_trace)
+        context.at_end(request_trace.end)
 
     return trace
 
 
 def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """The trace as application_name for the time of the call, where that is asked for: a value, so that the statement
-    stays the same and prepared."""
+    """Return the preamble that sets application_name to the trace for the time of the call, or None if this is off.
+
+    The trace is a parameter, so that the statement stays the same and prepared.
+    """
     options = services.options.tracing
     if options is None or not options.names:
         return None
@@ -81,7 +85,8 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def query_tag(endpoint: Endpoint, services: Services) -> str:
-    """In front of the statement of an endpoint: the same for all its requests, so that it stays prepared."""
+    """Return the comment in front of the statement of an endpoint. It is the same for all requests, so that the
+    statement stays prepared."""
     if not services.options.query_tags:
         return ""
     name = "".join(letter for letter in endpoint.name if letter.isprintable())

@@ -1,6 +1,7 @@
-"""Spans of one request: the request itself, and in it the wait, the database, rendering, requests to other servers.
+"""Spans of one request: the request itself, and in it the wait, the database, rendering, and outgoing requests.
 
-Made with OpenTelemetry's SDK, which samples, gathers and sends them in a thread of its own (`rowcall[tracing]`).
+They are created with the SDK of OpenTelemetry, which exports them in batches from a thread of its own
+(`rowcall[tracing]`).
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 from rowcall.service.request_context.trace import NAMES, TracedProtocol
 
 LAST_SENDING = 3.0
-"""Seconds for what is left when the service stops."""
+"""Seconds for the last export when the service stops."""
 CLIENT_GONE = 499
+"""Status of a request whose client has disconnected."""
 
 _propagator = TraceContextTextMapPropagator()
 
 
 class Tracing:
-    """Of one worker, from construction until `close`."""
+    """The tracer of one worker, active from construction until `close`."""
 
     def __init__(self, options: TracingOptions) -> None:
-        # Only requests come here that are sampled (`decision`).
+        # Only sampled requests get here (`decision`), so the SDK samples all of them.
         self._provider = TracerProvider(ALWAYS_ON, Resource.create(dict(options.resource)), shutdown_on_exit=False)
         url = options.endpoint.rstrip("/")
         exporter = OTLPSpanExporter(
@@ -46,20 +48,20 @@ class Tracing:
         self.tracer = self._provider.get_tracer("rowcall")
 
     def close(self) -> None:
-        # A collector that is away must not hold up the end of the service.
+        # An unavailable collector must not delay the end of the service.
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()
         sending.join(LAST_SENDING)
 
 
 class RequestTrace:
-    """What happens to one request that is sampled, until it has ended and is answered."""
+    """The trace of one sampled request, until it has ended and its response has begun."""
 
     sampled = True
 
     def __init__(self, tracing: Tracing, context: RequestContext, name: str, attributes: dict[str, Any]) -> None:
-        given = context.scope.headers
-        carrier = {name: value for name in NAMES if (value := given.get(name)) is not None}
+        headers = context.scope.headers
+        carrier = {name: value for name in NAMES if (value := headers.get(name)) is not None}
         parent = _propagator.extract(carrier)
         self._tracer = tracing.tracer
         self._context: RequestContext | None = context
@@ -74,7 +76,7 @@ class RequestTrace:
         self.traceparent = f"00-{self.trace_id}-{trace_context.span_id:016x}-{int(trace_context.trace_flags):02x}"
 
     def answered(self, status: int) -> None:
-        """An answer begins."""
+        """Record that the response begins, with this status."""
         if self._status:
             return
         self._status = status
@@ -83,7 +85,7 @@ class RequestTrace:
             self._finish()
 
     def end(self, context: RequestContext, error: Exception | None) -> None:
-        """The last step is done, or one has failed and is answered next."""
+        """Record that the last step has finished, or that a step has failed, after which the error response follows."""
         self._tell_database(context)
         self._context = None
         if isinstance(error, ClientDisconnectedError) and not self._status:
@@ -99,24 +101,25 @@ class RequestTrace:
         self._span.end()
 
     def _tell_database(self, context: RequestContext) -> None:
-        request = context.execution
-        if request is None or not request.began:
-            return  # a kept answer, or none was needed
+        """Record the spans of the execution: wait, database, rendering."""
+        execution = context.execution
+        if execution is None or not execution.began:
+            return  # a cached response, or no call
         now = time.monotonic()
-        ended = now if request.streaming or not self._answered or not request.finished else self._answered
-        started = max(request.began, ended - request.seconds)
-        self._tell("wait for a connection", request.began, started)
+        ended = now if execution.streaming or not self._answered or not execution.finished else self._answered
+        started = max(execution.began, ended - execution.seconds)
+        self._tell("wait for a connection", execution.began, started)
         attributes = {
             "db.system.name": "postgresql",
             "db.stored_procedure.name": self._name,
-            "db.response.returned_rows": request.rows,
+            "db.response.returned_rows": execution.rows,
         }
-        if request.error is not None:
-            attributes["db.response.status_code"] = request.error.sqlstate
+        if execution.error is not None:
+            attributes["db.response.status_code"] = execution.error.sqlstate
         database = self._tell("database", started, ended, SpanKind.CLIENT, attributes)
-        if isinstance(request.plan, TimedPlan):
-            # It is spread over the time in which rows come; told as if it had been at the end.
-            seconds = min(request.plan.seconds, ended - started)
+        if isinstance(execution.plan, TimedPlan):
+            # Rendering is spread over the time in which rows arrive; it is shown as if it were at the end.
+            seconds = min(execution.plan.seconds, ended - started)
             self._tell("render", ended - seconds, ended, within=database)
 
     def _tell(
@@ -128,22 +131,25 @@ class RequestTrace:
         attributes: dict[str, Any] | None = None,
         within: Any = None,
     ) -> Any:
+        """Create a finished span and return it. Times are those of the monotonic clock in seconds."""
         trace_context = self._trace_context if within is None else set_span_in_context(within)
         span = self._tracer.start_span(name, trace_context, kind, attributes, start_time=self._moment(began))
         span.end(self._moment(max(began, ended)))
         return span
 
     def _moment(self, monotonic: float) -> int:
+        """Convert a time of the monotonic clock to nanoseconds since 1970."""
         return self._zero + round(monotonic * 1_000_000_000)
 
     def outgoing(self, method: str, authority: str) -> OutgoingSpan:
+        """Begin the span of an outgoing request."""
         attributes = {"http.request.method": method, "server.address": authority}
         span = self._tracer.start_span(f"{method} {authority}", self._trace_context, SpanKind.CLIENT, attributes)
         return OutgoingSpan(span)
 
 
 class OutgoingSpan:
-    """A request to another server, until the head of its answer is there."""
+    """The span of an outgoing request, until the head of its response has arrived."""
 
     def __init__(self, span: Any) -> None:
         self._span = span
@@ -152,6 +158,7 @@ class OutgoingSpan:
         self.headers: Headers = list(carrier.items())
 
     def end(self, status: int) -> None:
+        """End the span. status: 0 without a response."""
         if status:
             self._span.set_attribute("http.response.status_code", status)
         if status >= 400 or not status:
@@ -161,7 +168,7 @@ class OutgoingSpan:
 
 
 class SpanProtocol(TracedProtocol):
-    """Tells when an answer begins, and with which status."""
+    """Records when the response begins, and its status."""
 
     trace: RequestTrace
 
