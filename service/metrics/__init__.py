@@ -1,1 +1,1 @@
-"""What operators watch: numbers of all workers together, and where a program that gathers them finds them."""
+"""Metrics for operators: numbers of all workers together, and the listener that serves them."""

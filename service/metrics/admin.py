@@ -1,6 +1,6 @@
-"""The listener for operators, in the supervisor: apart from the public ones, so that it answers when they are busy.
+"""The admin listener in the supervisor, separate from the public listeners, so that it responds when these are busy.
 
-A thread for each of a few requests at a time: what is asked here is asked a few times a minute.
+It has a thread for each of a few simultaneous requests, because it is used only a few times a minute.
 """
 
 from __future__ import annotations
@@ -27,35 +27,40 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 _AT_ONCE = 16
+"""Most simultaneous requests."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 _SECONDS = 10.0
-"""That a client may take for its request, and leave an answer unread."""
+"""Seconds in which a client must send its request and read the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
+    """The parts of a request that pages use."""
+
     accept: str
     query: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class AdminResponse:
+    """The response of a page."""
+
     content_type: str
     body: bytes
 
 
 Tell = Callable[[AdminRequest], AdminResponse]
-"""Called in a thread. Raises `Problem`."""
+"""Returns the response of a page. Called in a thread. Raises `Problem`."""
 Pages = Mapping[tuple[str, str], Tell]
-"""By method and path."""
+"""Pages by method and path."""
 
 
 class AdminListener:
     """Listens from construction until `close`."""
 
     def __init__(self, options: AdminOptions, pages: Pages) -> None:
-        """Raises StartupError."""
+        """Raises `StartupError` if it cannot listen."""
         self._address = options.address
         try:
             self._server = _Server(options, pages)
@@ -91,14 +96,14 @@ class _Server(ThreadingHTTPServer):
         super().__init__(_bindable(address), _Handler)
 
     def server_bind(self) -> None:
-        """Not that of the parent, which asks the network for the name of this machine."""
+        """Bind the socket, without the name lookup of the base class."""
         if self.options.address.unix:
             remove_stale(self.options.address.host)
-            before = os.umask(0o177)
+            previous_mask = os.umask(0o177)
             try:
                 self.socket.bind(self.options.address.host)
             finally:
-                os.umask(before)
+                os.umask(previous_mask)
             return
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
@@ -118,7 +123,7 @@ class _Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has left is nothing to tell about; what is, has been told."""
+        """Do nothing: other errors are logged by the handler, and a disconnected client is not worth a message."""
 
 
 def _bindable(address: Address) -> Any:
@@ -138,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         return ""
 
     def log_message(self, *_args: Any) -> None:
-        """The request log is about the public listeners."""
+        """Do nothing: the request log contains requests of the public listeners only."""
 
     def do_GET(self) -> None:
         self._answer()
@@ -147,49 +152,52 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
-        # What has a body here has it unread: nothing takes one.
+        # The body of a request is not read, because no page has one, so the connection cannot be used again.
         self.close_connection = True
         self._answer()
 
     do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_POST
 
     def _answer(self) -> None:
+        """Respond with the page or with a problem document."""
         try:
-            told = self._told()
+            response = self._told()
         except Problem as problem:
             self._refuse(problem)
         except Exception:
             log.exception("%s on the admin listener failed", self.command)
             self._refuse(Problem(500, "an unexpected error; the log of the service has it"))
         else:
-            self._send(200, [("content-type", told.content_type)], told.body)
+            self._send(200, [("content-type", response.content_type)], response.body)
 
     def _told(self) -> AdminResponse:
+        """Return the response of the page. Raises `Problem`."""
         server = cast(_Server, self.server)
         self._check(server.options)
         if self.command not in _SAFE:
             self._check_origin()
         parts = urlsplit(self.path)
         method = "GET" if self.command == "HEAD" else self.command
-        tell = server.pages.get((method, parts.path))
-        if tell is None:
+        page = server.pages.get((method, parts.path))
+        if page is None:
             allowed = {method for method, path in server.pages if path == parts.path}
             if allowed:
                 allow = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
                 raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
-            known = ", ".join(sorted(path for _, path in server.pages))
-            raise Problem(404, f"the admin listener has {known}, and nothing at {parts.path[:200]}")
-        return tell(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+            known_paths = ", ".join(sorted(path for _, path in server.pages))
+            raise Problem(404, f"the admin listener has {known_paths}, and nothing at {parts.path[:200]}")
+        return page(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
 
     def _check(self, options: AdminOptions) -> None:
+        """Raises `Problem` 401 without the token, or 403 for a host name if no token is configured."""
         if options.token is not None:
-            scheme, _, given = self.headers.get("authorization", "").partition(" ")
-            known = hmac.compare_digest(given.strip().encode(), options.token.encode())
-            if not known or scheme.lower() != "bearer":  # RFC 9110, 11.1
+            scheme, _, token = self.headers.get("authorization", "").partition(" ")
+            matches = hmac.compare_digest(token.strip().encode(), options.token.encode())
+            if not matches or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
                 raise Problem(401, "the admin listener wants Authorization: Bearer …", headers=(header,))
         elif not options.address.unix and not is_address(self.headers.get("host", "")):
-            # Pages in the browser of someone who works here reach this address too, by names that they make up.
+            # Pages in an operator's browser can reach this address by a name of their own (DNS rebinding).
             raise Problem(403, "the admin listener answers to addresses and to localhost, and to no other name")
 
     def _check_origin(self) -> None:
@@ -197,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("origin")
         site = self.headers.get("sec-fetch-site", "none")
         host = self.headers.get("host", "").lower()
-        own = (f"http://{host}", f"https://{host}")  # https: behind a proxy that ends TLS
+        own = (f"http://{host}", f"https://{host}")  # https: a proxy may terminate TLS
         if site not in _OWN_SITES or (origin is not None and origin.lower() not in own):
             raise Problem(403, "pages of other origins cannot use the admin listener")
 

@@ -1,4 +1,4 @@
-"""What a worker counts: which numbers belong to an endpoint, to another server, to the worker itself."""
+"""Meters of a worker: which numbers belong to an endpoint, an upstream server, or the worker itself."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ if TYPE_CHECKING:
     from rowcall.service.metrics.segments import Segment
 
 CACHE_COLUMNS = {"hit": "cache_hits", "miss": "cache_misses"}
-"""By what the cache says of a request."""
+"""Column by outcome of the cache lookup."""
 
 Something = TypeVar("Something")
 
 
 def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
-    """One for each worker, whichever edition it serves; None where nothing is counted."""
+    """Return the segment of this worker, which all schema snapshots share; None if metrics are off."""
     if options.metrics is None:
         return None
-    # Imported where it is used: most services count nothing.
+    # Imported on use, because most services have no metrics.
     from rowcall.service.metrics.segments import Segment
 
-    most = options.metrics.most
-    return host.once("metrics", lambda: Segment(Path(options.store), most))
+    limit = options.metrics.most
+    return host.once("metrics", lambda: Segment(Path(options.store), limit))
 
 
 def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
-    """The numbers of an endpoint. Its path is that of the route, so that there are as many as there are endpoints."""
+    """Return the meter of an endpoint, or None. Its path is the template of the route, so the number of meters is
+    bounded."""
     segment = segment_of(services.options, services.host)
     if segment is None:
         return None
@@ -43,20 +44,20 @@ def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
 
 
 def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of everything that may refuse."""
+    """Return the step that counts requests, before everything that may refuse them."""
     return meter_of(endpoint, services)
 
 
 def counted(
     method: str, path: str, steps: tuple[Step, ...], options: WorkerOptions, host: HostState
 ) -> tuple[Step, ...]:
-    """The steps of a path of the service itself, behind which no routine stands."""
+    """Return the steps of a reserved path, which has no routine, with counting."""
     segment = segment_of(options, host)
     return steps if segment is None else (segment.meter("endpoint", method, path, ""), *steps)
 
 
 def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], None] | None:
-    """Told `hit`, `miss` or `bypass` of each request that a kept answer might have been for."""
+    """Return a function to call with `hit`, `miss` or `bypass` for each cacheable request, or None."""
     meter = meter_of(endpoint, services)
     if meter is None:
         return None
@@ -70,19 +71,19 @@ def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], Non
 
 
 def repetition_counter(endpoint: Endpoint, services: Services) -> Callable[[], None] | None:
-    """Called when a call runs once more."""
+    """Return a function to call when a call is repeated, or None."""
     meter = meter_of(endpoint, services)
     return None if meter is None else lambda: meter.add("retries")
 
 
 def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], Meter] | None:
-    """The numbers of another server, by `host:port`."""
+    """Return a function that returns the meter of an upstream server by `host:port`, or None."""
     segment = segment_of(options, host)
     return None if segment is None else lambda authority: segment.meter("upstream", authority)
 
 
 def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostState) -> Callable[[Something], None]:
-    """`does`, each call of which is an event that has been published, where that is counted."""
+    """Wrap a function so that each call counts as a published event."""
     segment = segment_of(options, host)
     if segment is None:
         return does
@@ -96,6 +97,6 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
 
 
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:
-    """Told the status of each request that no endpoint was found for."""
+    """Return a function to call with the status of each request without an endpoint, or None."""
     segment = segment_of(options, host)
     return None if segment is None else segment.meter("worker", "unrouted").refused

@@ -1,4 +1,4 @@
-"""What has been counted, and what workers say about themselves, as metrics (`core.operations.exposition`)."""
+"""Counted numbers and gauges of workers as metrics (`core.operations.exposition`)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _HISTOGRAMS = (
     ("wait", "request_wait_seconds", "Time that a request has waited for a connection and its turn there."),
     ("database", "request_database_seconds", "Time that the database took for a request, until its last row was read."),
 )
+"""Column, name and description of each histogram."""
 _COUNTERS = (
     ("rows", "rows", "Rows that routines have given."),
     ("bytes", "response_bytes", "Bytes of answers that were made in one piece, before they were compressed."),
@@ -31,20 +32,23 @@ _COUNTERS = (
     ("limited", "requests_limited", "Requests that were answered 429."),
     ("overloaded", "requests_overloaded", "Requests that were answered 503."),
 )
+"""Column, name and description of each counter."""
 _OPTIONAL = frozenset({"rendering", "cache_hits", "cache_misses"})
-"""Left out where an endpoint has none of it: most do."""
+"""Counters that are omitted while they are zero, as for most endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
+    """A process of the service."""
+
     name: str
     """`supervisor`, `worker 0` …"""
     pid: int
 
 
 def counted(folder: Path) -> list[Family]:
-    """What all workers have counted so far."""
-    # Nothing has come to those that are all zero: most paths of the service itself are never asked for.
+    """Return what all workers have counted so far."""
+    # Labels with zeros only are omitted: most reserved paths are never requested.
     rows = [row for row in read(folder) if any(row.numbers.values())]
     return [
         *_requests("rowcall", "endpoint", ("method", "route", "routine"), rows),
@@ -67,9 +71,9 @@ def _requests(prefix: str, kind: str, names: Sequence[str], rows: Iterable[Row])
         labels = dict(zip(names, row.label[1:], strict=True))
         for status in STATUSES:
             if row.numbers[status]:
-                # Where we are the client, it is the other side that has not answered.
-                shown = "none" if upstream and status == "499" else status
-                requests.add(row.numbers[status], **labels, status=shown)
+                # Towards an upstream server, 499 means that it has not responded.
+                label = "none" if upstream and status == "499" else status
+                requests.add(row.numbers[status], **labels, status=label)
         flying.add(row.numbers["in_flight"], **labels)
         for (column, *_), family in zip(_HISTOGRAMS, histograms, strict=False):
             family.add(_histogram(row, column), **labels)
@@ -104,10 +108,10 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 
 def gauges(told: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
-    """What workers have said, summed up over all of them."""
+    """Yield the gauges summed over all workers, each of which has reported a sequence."""
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
-    for one in told:
-        for name, labels, value in one:
+    for worker_gauges in told:
+        for name, labels, value in worker_gauges:
             values = sums.setdefault(name, {})
             key = tuple(labels.items())
             values[key] = values.get(key, 0.0) + value
@@ -120,7 +124,8 @@ _PAGE = os.sysconf("SC_PAGESIZE")
 
 
 class Processes:
-    """What the system says of our processes (Linux). The time of those that have died is remembered."""
+    """Metrics of the processes from the operating system (Linux), including the processor time of workers that have
+    exited."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[int, float]] = {}
@@ -132,7 +137,7 @@ class Processes:
         files = Family("rowcall_process_open_fds", "gauge", "Open file descriptors.")
         started = Family("rowcall_process_start_time_seconds", "gauge", "When it was started, since the epoch.")
         for process in processes:
-            # It may end while it is looked at.
+            # The process may exit meanwhile.
             with contextlib.suppress(OSError, ValueError, IndexError):
                 folder = Path(f"/proc/{process.pid}")
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
@@ -145,6 +150,7 @@ class Processes:
         return cpu, memory, files, started
 
     def _summed(self, process: Process, seconds: float) -> float:
+        """Return the processor time of this process and of those before it with the same name."""
         pid, last = self._last.get(process.name, (process.pid, 0.0))
         if pid != process.pid:
             self._before[process.name] = self._before.get(process.name, 0.0) + last

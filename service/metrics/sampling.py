@@ -1,6 +1,7 @@
-"""Where a process spends its time, looked at from a thread of its own: the stacks of all threads, many times a second.
+"""Sampling profiler: a thread records the stacks of all threads, many times a second.
 
-For where py-spy is not installed or not allowed. It sees Python alone, and a call into C as the line that makes it.
+For systems where py-spy is not installed or not allowed. It sees Python frames only, and a call into C as the line that
+makes the call.
 """
 
 from __future__ import annotations
@@ -13,28 +14,28 @@ from collections import Counter
 from types import FrameType
 
 EVERY = 0.005
-"""Seconds between two looks: each takes some twenty microseconds."""
+"""Seconds between two samples. Each takes some twenty microseconds."""
 
 
 async def sampled(seconds: float) -> str:
-    """Stacks and how often each was seen, a line each: `module:function;module:function 17` (Brendan Gregg's collapsed
-    form, which flame graphs are made of)."""
+    """Return the stacks with their counts, one per line: `module:function;module:function 17` (Brendan Gregg's
+    collapsed form, the input of flame graphs)."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[str] = loop.create_future()
 
-    def look() -> None:
-        found: Counter[str] = Counter()
-        own = threading.get_ident()
+    def take_samples() -> None:
+        counts: Counter[str] = Counter()
+        own_thread = threading.get_ident()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(EVERY)
             for thread, frame in sys._current_frames().items():
-                if thread != own:
-                    found[_stack(frame)] += 1
-        text = "".join(f"{stack} {count}\n" for stack, count in found.most_common())
+                if thread != own_thread:
+                    counts[_stack(frame)] += 1
+        text = "".join(f"{stack} {count}\n" for stack, count in counts.most_common())
         loop.call_soon_threadsafe(_set, done, text)
 
-    threading.Thread(target=look, name="profile", daemon=True).start()
+    threading.Thread(target=take_samples, name="profile", daemon=True).start()
     return await done
 
 

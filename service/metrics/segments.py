@@ -1,8 +1,8 @@
-"""The numbers of all workers, in files of the host's store that are mapped into memory.
+"""Counters of all workers, in files of the shared state that are mapped into memory.
 
-Each worker has a segment of its own, so nobody waits for anybody. A worker that dies leaves its segment behind, and the
-next one goes on in it: what has been counted never becomes less. Whose segment it is says a lock, which the system
-takes back from the dead.
+Each worker has its own segment, so no worker waits for another. When a worker exits, its segment remains, and the next
+worker continues in it: counters never decrease. A lock marks the segment as used; the system releases it when the
+process exits.
 """
 
 from __future__ import annotations
@@ -31,30 +31,31 @@ _COUNT = struct.Struct("=q")
 _LENGTH = struct.Struct("=h")
 _IN_FLIGHT = columns.index("in_flight")
 _MOST_WORKERS = 1024
+"""Most segments."""
 
 Label = tuple[str, ...]
-"""A kind, and what tells one of that kind from the others: `("endpoint", "GET", "/api/items", "public.items")`."""
+"""A kind, and the values that distinguish labels of this kind: `("endpoint", "GET", "/api/items", "public.items")`."""
 
 OTHERS = "(others)"
-"""Takes the place of each part of a label that there is no room for."""
+"""Replaces each part of a label for which there is no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The numbers of one label, over all workers there have been, by column."""
+    """The numbers of one label by column, summed over all workers so far."""
 
     label: Label
     numbers: dict[str, float]
 
 
 class Segment:
-    """That of this process, from construction until `close`."""
+    """The segment of this process, from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """most: labels of one kind that are told apart."""
+        """most: labels of one kind; further ones are counted together."""
         self._most = most
         self._file = _own_file(folder / FOLDER)
-        # Pages that nothing is written to take no memory.
+        # Pages that are never written take no memory.
         os.ftruncate(self._file, _HEADER + _ROW * most * _KINDS)
         self._memory = mmap.mmap(self._file, 0)
         self._meters: dict[Label, Meter] = {}
@@ -64,7 +65,7 @@ class Segment:
             self._adopt(number)
 
     def meter(self, *label: str) -> Meter:
-        """The numbers of one label; where there are too many of its kind, those of all others together."""
+        """Return the meter of a label; if its kind has too many labels, that of all other labels together."""
         text = _cut(_SEPARATOR.join(label))
         meter = self._meters.get(_parts(text))
         if meter is None and self._kinds.get(label[0], 0) >= self._most - 1:
@@ -76,14 +77,15 @@ class Segment:
         start = _HEADER + self._count * _ROW
         self._memory[start : start + _LABEL] = (_LENGTH.pack(len(text)) + text).ljust(_LABEL, b"\0")
         meter = self._adopt(self._count)
-        # Whoever reads looks at this first.
+        # Written last, because readers read the count first.
         _COUNT.pack_into(self._memory, 0, self._count)
         return meter
 
     def _adopt(self, number: int) -> Meter:
+        """Create the meter of an existing row."""
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
-        # What was in flight in a worker that has died is so no longer.
+        # Requests in flight ended when the previous worker exited.
         struct.pack_into("=d", self._memory, start + 8 * _IN_FLIGHT, 0.0)
         meter = Meter(memoryview(self._memory)[start : start + 8 * len(columns)], HeadProtocol, ClientDisconnectedError)
         self._meters[label] = meter
@@ -92,16 +94,16 @@ class Segment:
         return meter
 
     def close(self) -> None:
-        """The memory stays mapped as long as something counts into it."""
+        """Close the file. The memory stays mapped while meters use it."""
         os.close(self._file)
 
 
 _KINDS = 3
-"""Of labels; each has as many rows as there may be."""
+"""Kinds of labels. Each has as many rows as its limit."""
 
 
 def _cut(text: str) -> bytes:
-    """As many whole characters as there is room for."""
+    """Encode as many whole characters as there is room for."""
     return text.encode()[: _LABEL - _LENGTH.size].decode(errors="ignore").encode()
 
 
@@ -117,7 +119,7 @@ def _parts(text: bytes) -> Label:
 
 
 def _own_file(folder: Path) -> int:
-    """The first that nobody holds."""
+    """Open and lock the first segment that no process uses."""
     folder.mkdir(mode=0o700, exist_ok=True)
     for number in range(_MOST_WORKERS):
         descriptor = os.open(folder / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -136,24 +138,24 @@ def _lock(descriptor: int) -> bool:
 
 
 def read(folder: Path) -> list[Row]:
-    """What all workers have counted, one row for each label."""
-    found: dict[Label, list[float]] = {}
+    """Return what all workers have counted, one row for each label."""
+    by_label: dict[Label, list[float]] = {}
     for label, numbers in _rows(folder / FOLDER):
-        sums = found.setdefault(label, [0.0] * len(columns))
+        sums = by_label.setdefault(label, [0.0] * len(columns))
         for place, number in enumerate(numbers):
             sums[place] += number
-    return [Row(label, dict(zip(columns, sums, strict=True))) for label, sums in sorted(found.items())]
+    return [Row(label, dict(zip(columns, sums, strict=True))) for label, sums in sorted(by_label.items())]
 
 
 def _rows(folder: Path) -> Iterator[tuple[Label, tuple[float, ...]]]:
     for path in folder.glob("*"):
         if path.stat().st_size < _HEADER:
-            continue  # it is just being made
+            continue  # being created
         with (
             path.open("rb") as file,
             contextlib.closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as memory,
         ):
-            # As long as nobody holds it, nothing is in flight.
+            # Without a lock, its worker has exited, so nothing is in flight.
             alive = not _lock(file.fileno())
             for number in range(_COUNT.unpack_from(memory, 0)[0]):
                 start = _HEADER + number * _ROW + _LABEL
