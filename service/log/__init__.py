@@ -1,10 +1,10 @@
-"""Logging: channels with levels of their own, and the sinks that their entries reach.
+"""Logging: channels with their own levels, and the sinks that entries reach.
 
 Channels are Python loggers: `rowcall` (the service), `rowcall.client` (start and configuration), `rowcall.http`
-(requests), `rowcall.database`, `rowcall.notices`. Whoever has something to say uses `logging.getLogger`.
+(requests), `rowcall.database`, `rowcall.notices`. Code logs with `logging.getLogger`.
 
-Workers write nothing themselves. They send entries to the supervisor, whose threads write them: one file that all
-workers share needs no locks, and a full disk or a slow console never holds up a request.
+Workers do not write. They send entries to the supervisor, whose threads write them. So one file for all workers needs
+no locks, and a full disk or a slow console never delays a request.
 """
 
 from rowcall.service.log.assembly import Log, configure_logging, configure_worker_logging, current_log, is_watched

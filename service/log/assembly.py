@@ -1,4 +1,4 @@
-"""Puts channels, handlers and sinks together, in the supervisor and in each worker."""
+"""Set up channels, handlers and sinks, in the supervisor and in each worker."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ logging.addLevelName(VERBOSE, "Verbose")
 
 
 class Log:
-    """The sinks of this process, for whoever has to feed, flush or connect them."""
+    """The sinks of this process."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
-        """Raises StartupError for a sink that cannot work."""
+        """Raises `StartupError` for a sink that cannot work."""
         self.options = options
         self._console: SinkThread | None = None
         self._postgres: PostgresSink | None = None
@@ -56,29 +56,29 @@ class Log:
             yield "OTLP", TelemetrySink(options.telemetry)
 
     def connect_database(self, parameters: Mapping[str, str]) -> None:
-        """Tells the PostgreSQL sink, if there is one, where the database is."""
+        """Set the database of the PostgreSQL sink, if there is one."""
         if self._postgres is not None:
             self._postgres.connect_to(parameters)
 
     def take(self, batch: Iterable[Entry | Seen]) -> None:
-        """What a worker has sent."""
+        """Accept a batch of a worker."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
 
     @property
     def is_watched(self) -> bool:
-        """Lines for people go to a terminal."""
+        """Whether lines for people are written to a terminal."""
         return "Console" in self.options.floors and not self.options.json_console and sys.stdout.isatty()
 
     def flush(self) -> None:
-        """Returns when everything is written, or when a sink takes too long."""
+        """Wait until everything is written, or until a sink takes too long."""
         self.handler.flush()
 
     def close(self) -> None:
-        """The end: what waits is written, but nobody waits any longer for a database that is away."""
+        """Write the waiting entries at the end of the process, without waiting for an unavailable database."""
         self.handler.give_up()
 
     def _say(self, message: str) -> None:
-        """A trouble of the log itself: on the console, in no other sink."""
+        """Report a failure of the log itself, on the console only."""
         if self._console is None:
             say_on_stderr(message)
         else:
@@ -87,7 +87,7 @@ class Log:
 
 def _file_sink(options: LogOptions) -> RotatingFile:
     file = options.file
-    assert file is not None  # noqa: S101 (asked for by the caller)
+    assert file is not None  # noqa: S101 (the caller has checked it)
     form: Callable[[Entry], str] = json_line if options.json_file else Template(options.template)
     try:
         return RotatingFile(file.path, form, file.limit, file.keep, roll=file.roll)
@@ -99,7 +99,7 @@ _current: Log | None = None
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
-    """Sets up the channels of the supervisor and gives the channel `rowcall`.
+    """Set up the channels of the supervisor and return the channel `rowcall`.
 
     Raises:
         ConfigError: a value of the section `Log` cannot be used.
@@ -116,36 +116,37 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> loggi
 
 
 def current_log() -> Log:
-    """What `configure_logging` has made."""
+    """Return the log that `configure_logging` has created."""
     if _current is None:
         raise RuntimeError("logging has not been configured")
     return _current
 
 
 def is_watched() -> bool:
-    """True where the log goes to a terminal, as lines for people."""
+    """Return whether lines for people are written to a terminal."""
     return _current is not None and _current.is_watched
 
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
-    """Sets up the channels of a worker: everything goes to the supervisor. To be called in the running event loop."""
+    """Set up the channels of a worker, which sends all entries to the supervisor. To be called in the running event
+    loop."""
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)
     _connect_channels(options, forwarder)
     return forwarder
 
 
-# What OpenTelemetry has to say about its exports is told by the sink itself, once.
+# Export errors of OpenTelemetry are reported once by the sink itself.
 logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
 logging.getLogger("opentelemetry").propagate = False
 
 
 def _connect_channels(options: LogOptions, handler: logging.Handler) -> None:
-    """Levels of every channel, and the handler on those that stand above the others."""
+    """Set the levels of all channels, and the handler of the topmost ones."""
     handler.setLevel(options.floor)
     for channel, level in options.levels.items():
         logger = logging.getLogger(channel)
-        # What no sink takes must not even be formatted.
+        # Entries that no sink accepts must not even be formatted.
         logger.setLevel(max(level, options.floor))
         if "." not in channel:
             logger.handlers.clear()

@@ -1,4 +1,4 @@
-"""One thing to be logged, as plain data: it travels from a worker to the supervisor, which writes it."""
+"""A log entry as plain data, which travels from a worker to the supervisor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class Entry(NamedTuple):
-    """time: seconds since the epoch. properties: what sinks with structure show by name, message or not."""
+    """time: seconds since 1970. properties: structured sinks show them by name, whether or not the message contains
+    them."""
 
     time: float
     level: int
@@ -35,12 +36,14 @@ class Entry(NamedTuple):
 
 
 def level_name(level: int) -> str:
-    """The nearest name at or below `level`; the lowest one for what lies below it."""
-    return NAMES.get(level) or NAMES[max((known for known in NAMES if known <= level), default=VERBOSE)]
+    """Return the nearest name at or below `level`, or the lowest name."""
+    return (
+        NAMES.get(level) or NAMES[max((named_level for named_level in NAMES if named_level <= level), default=VERBOSE)]
+    )
 
 
 class _Escapes(dict[int, str]):
-    """For `str.translate`: what is not printable, as Python would write it."""
+    """Table for `str.translate` that escapes unprintable characters as in Python."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -50,13 +53,14 @@ class _Escapes(dict[int, str]):
 _FREQUENT = _Escapes({code: _Escapes()[code] for code in range(256)})
 _BUT_TABS = _Escapes(_FREQUENT | {ord("\t"): "\t"})
 _LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
-"""With a time in front, or a brace: what the built-in forms of an entry begin with."""
+"""A line break before a time or a brace, with which the built-in forms of an entry begin."""
 
 
 def harmless(text: str) -> str:
-    """Routines, clients and servers have a say in many messages. None of its lines looks like an entry of its own, as
-    those that could are indented, and nothing in it steers a terminal. Where all of a text comes from elsewhere, it is
-    told in `one_line`.
+    """Escape a message, parts of which may come from routines, clients or servers.
+
+    Lines that could look like a separate entry are indented, and control characters cannot affect a terminal. A text
+    that comes entirely from outside is escaped by `one_line`.
     """
     if text.isprintable():
         return text
@@ -65,5 +69,5 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """What a client has sent must not look like a line of the log's own, nor steer the terminal."""
+    """Escape a text from outside, so that it can neither look like a log entry nor affect the terminal."""
     return text if text.isprintable() else text.translate(_FREQUENT)

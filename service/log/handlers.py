@@ -1,4 +1,4 @@
-"""From `logging` to entries: in the supervisor straight to the sinks, in a worker on their way to the supervisor."""
+"""Handlers of `logging`: in the supervisor they pass entries to the sinks, in a worker to the supervisor."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from rowcall.service.log.request_line import Seen
 from rowcall.service.log.sinks import SinkThread
 
 DELAY = 0.05
-"""Seconds for which a worker gathers entries that are in no hurry."""
+"""Seconds for which a worker collects entries of requests."""
 BACKLOG_LIMIT = 8_388_608
-"""Bytes that may be on their way to the supervisor; what comes on top is counted and lost."""
+"""Most bytes on the way to the supervisor; further entries are counted and lost."""
 
 _format_exception = logging.Formatter().formatException
 
 
 def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry:
+    """Return the entry of a record. client_name: shown instead of `rowcall.client`."""
     exception = harmless(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
     source = client_name if client_name and record.name == "rowcall.client" else record.name
     properties = getattr(record, "properties", NOTHING)
@@ -28,7 +29,7 @@ def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry
 
 
 class SinkHandler(logging.Handler):
-    """The supervisor's own records, and the entries of its workers, to every sink."""
+    """Passes records of the supervisor and entries of its workers to every sink."""
 
     def __init__(self, sinks: Sequence[SinkThread], client_name: str | None) -> None:
         super().__init__()
@@ -47,12 +48,12 @@ class SinkHandler(logging.Handler):
             sink.flush()
 
     def give_up(self) -> None:
-        """The process ends: what waits is written, but nobody waits for a sink that hangs."""
+        """Write the waiting entries at the end of the process, without waiting for a sink that hangs."""
         for sink in reversed(self._sinks):
             sink.give_up()
 
     def close(self) -> None:
-        # The console comes last: it is where the others tell their troubles.
+        # The console is last, because the other sinks report their failures there.
         for sink in reversed(self._sinks):
             sink.close()
         super().close()
@@ -62,13 +63,13 @@ Send = Callable[[list[Entry | Seen]], None]
 
 
 class Forwarder(logging.Handler):
-    """A worker's records and requests, gathered and sent to the supervisor.
+    """Collects records and requests of a worker and sends them to the supervisor.
 
-    send: takes a batch. backlog: bytes that have been sent and not taken yet.
+    send: sends a batch. backlog: returns the bytes that were sent and not received yet.
     """
 
     def __init__(self, send: Send, backlog: Callable[[], int], client_name: str | None) -> None:
-        """To be made in the running event loop."""
+        """To be created in the running event loop."""
         super().__init__()
         self._send = send
         self._backlog = backlog
@@ -87,8 +88,10 @@ class Forwarder(logging.Handler):
             self._loop.call_soon_threadsafe(self._take, entry)
 
     def _take(self, entry: Entry) -> None:
-        """Entries of one turn of the event loop go together, as each wakes the supervisor; errors go at once, as they
-        may be the last words of this process.
+        """Add an entry to the batch.
+
+        Entries of one turn of the event loop are sent together, because each batch wakes the supervisor. Errors are
+        sent at once, because the process may exit.
         """
         self._gathered.append(entry)
         if entry.level >= logging.ERROR or not self._loop.is_running():
@@ -98,13 +101,14 @@ class Forwarder(logging.Handler):
             self._loop.call_soon(self.flush)
 
     def add_request(self, seen: Seen) -> None:
-        """From the event loop's thread only."""
+        """Add a request to the batch. From the event loop's thread only."""
         gathered = self._gathered
         gathered.append(seen)
         if len(gathered) == 1:
             self._loop.call_later(DELAY, self.flush)
 
     def flush(self) -> None:
+        """Send the batch, unless too many bytes are on their way; then its entries are counted as lost."""
         batch, self._gathered = self._gathered, []
         if not batch or threading.get_ident() != self._thread:
             self._gathered = batch

@@ -1,4 +1,4 @@
-"""One JSON object for each entry, for collectors that read standard output or files."""
+"""Entries as JSON, one object per line, for collectors that read standard output or files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.service.log.entry import Entry, level_name
 
 
 def json_line(entry: Entry) -> str:
-    """`{"time":…,"level":…,"source":…,"message":…}`, then `exception` and the properties, where there are any."""
+    """Return `{"time":…,"level":…,"source":…,"message":…}`, with `exception` and the properties if there are any."""
     moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC)
     fields = {
         "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),

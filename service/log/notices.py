@@ -1,4 +1,4 @@
-"""What routines RAISE below an error, on its way to the log (logging-9)."""
+"""Log the notices of routines, i.e. messages of RAISE below an error (logging-9)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ log = logging.getLogger("rowcall.notices")
 
 _LEVELS = {"WARNING": logging.WARNING, "NOTICE": logging.INFO, "INFO": logging.INFO}
 _BY_THE_DRIVER = "25P01"
-"""Warning about a setting outside of a transaction block, which the driver's own statements provoke."""
+"""Warning about a setting outside a transaction block, which the driver's own statements cause."""
 
 
 class NoticeMode(enum.Enum):
-    """How much of the context of a notice is logged with its text."""
+    """The part of a notice's context that is logged with its text."""
 
     MESSAGE_ONLY = "MessageOnly"
     FIRST_STACK_FRAME = "FirstStackFrameAndMessage"
@@ -34,13 +34,15 @@ class NoticeLog:
     def __call__(
         self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
     ) -> None:
-        """label, owner: of the call that was running, and the exchange that it ran for, or its protocol; None for an
-        idle connection."""
+        """Log a notice.
+
+        label, owner: of the running call, and its request context or protocol; None for an idle connection.
+        """
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
             return
         if isinstance(label, Redacted):
-            # It may hold what was sent, in whatever form.
+            # The text may contain values of the request in any form.
             message, context = HIDDEN, None
         properties = {} if label is None else request_properties(getattr(owner, "protocol", owner))
         text = self._text(message, context)

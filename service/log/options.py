@@ -1,4 +1,4 @@
-"""The `Log` section as the options of each sink."""
+"""The `Log` section as options of each sink."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rowcall.service.startup_error import StartupError
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
 
 CHANNELS: Mapping[str, int] = {"rowcall": logging.INFO, "rowcall.client": logging.INFO, "rowcall.http": logging.INFO}
-"""The service's own channels with their levels; those below inherit."""
+"""Channels of the service with their levels; channels below them inherit."""
 
 PLATFORM: Mapping[str, int] = {"asyncio": logging.WARNING, "psycopg": logging.WARNING, "granian": logging.WARNING}
-"""The libraries whose warnings an operator wants to see."""
+"""Libraries whose warnings are logged."""
 
 
 OTHER_NAMES: Mapping[str, str] = {
@@ -28,11 +28,13 @@ OTHER_NAMES: Mapping[str, str] = {
     "npgsqlrestclient": "rowcall.client",
     "serilog.aspnetcore.requestloggingmiddleware": "rowcall.http",
 }
-"""What the established system calls these channels, case-folded."""
+"""Names of these channels in configurations of NpgsqlRest, case-folded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
+    """Options of the file sink: bytes of a file, number of files, and whether a full file is followed by another."""
+
     path: Path
     limit: int | None
     keep: int | None
@@ -48,12 +50,12 @@ class LogOptions:
     json_console: bool = False
     json_file: bool = False
     floors: Mapping[str, int] = field(default_factory=dict)
-    """By name of the sink, those in use alone."""
+    """By name of the sink; only sinks in use."""
     file: FileOptions | None = None
     postgres: str | None = None
     telemetry: TelemetryOptions | None = None
     client_name: str | None = None
-    """What `rowcall.client` is shown as."""
+    """Name under which `rowcall.client` is shown."""
 
     @property
     def floor(self) -> int:
@@ -61,7 +63,7 @@ class LogOptions:
         return min(self.floors.values(), default=OFF)
 
     def effective(self, channel: str) -> int:
-        """From which level on entries of `channel` reach a sink."""
+        """Return the level from which entries of `channel` reach a sink."""
         name = channel
         while name and name not in self.levels:
             name = name.rpartition(".")[0]
@@ -69,7 +71,7 @@ class LogOptions:
 
 
 def log_options(settings: Settings) -> LogOptions:
-    """Raises ConfigError for a value that cannot be used."""
+    """Return the options of the section. Raises `ConfigError` for an invalid value."""
     application = settings.text_or_none("ApplicationName")
     floors = {
         sink: LEVELS[settings.choice(f"Log:{sink}MinimumLevel").casefold()]
@@ -95,12 +97,12 @@ def log_options(settings: Settings) -> LogOptions:
 
 
 def logs_requests(settings: Settings) -> bool:
-    """True when an entry for each request would reach a sink."""
+    """Return whether an entry for each request would reach a sink."""
     return log_options(settings).effective(CHANNEL) <= logging.INFO
 
 
 def correlation_header(settings: Settings) -> str | None:
-    """The name of the header; None where requests carry no id."""
+    """Return the name of the header; None if requests carry no id. Raises `StartupError` for an invalid name."""
     name = settings.text_or_none("Log:CorrelationIdHeader") or None
     if name is not None and not HEADER_NAME.fullmatch(name):
         raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")
@@ -113,13 +115,13 @@ def _configured_levels(settings: Settings) -> dict[str, int]:
 
 
 def _channel(name: str) -> str:
-    """Keys ignore case, the names of loggers don't."""
-    known = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
+    """Return the name of the logger. Keys ignore case, names of loggers do not."""
+    by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
-    if folded in OTHER_NAMES or folded in known:
-        return OTHER_NAMES.get(folded) or known[folded]
+    if folded in OTHER_NAMES or folded in by_folded_name:
+        return OTHER_NAMES.get(folded) or by_folded_name[folded]
     top, dot, rest = name.strip().partition(".")
-    return f"{known[top.casefold()]}{dot}{rest.lower()}" if top.casefold() in known else name.strip()
+    return f"{by_folded_name[top.casefold()]}{dot}{rest.lower()}" if top.casefold() in by_folded_name else name.strip()
 
 
 def _file(settings: Settings) -> FileOptions:
@@ -133,7 +135,7 @@ def _file(settings: Settings) -> FileOptions:
 
 _URL = re.compile("https?://[^/]", re.IGNORECASE)
 _ADDRESS = re.compile(r"[^/\s]+:\d+")
-"""`collector:4317`, which is enough for gRPC."""
+"""`collector:4317`, which is sufficient for gRPC."""
 
 
 def _telemetry(settings: Settings, application: str) -> TelemetryOptions:

@@ -1,7 +1,7 @@
-"""`Log:ToPostgres`: every entry is handed to a command of the user's own (logging-4).
+"""`Log:ToPostgres`: pass every entry to a command of the operator (logging-4).
 
-A thread of the supervisor writes, over a connection that nothing else uses. What goes wrong there is told on the
-console and never logged here, so that the log of a failure cannot cause the next one.
+A thread of the supervisor writes, on a connection of its own. Failures are reported on the console and never logged, so
+that the entry about a failure cannot cause the next failure.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rowcall.service.startup_error import StartupError
 _PARAMETER = re.compile(r"\$(\d+)")
 _TEXT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?:[A-Za-z_]\w*)?\$.*?\$(?:[A-Za-z_]\w*)?\$", re.DOTALL)
 _CONNECT_WITHIN = "5"
+"""Timeout of connecting in seconds."""
 
 
 class PostgresSink:
@@ -38,12 +39,12 @@ class PostgresSink:
         self._connection: psycopg.Connection[Any] | None = None
 
     def connect_to(self, parameters: Mapping[str, str]) -> None:
-        """Where to write; entries wait until it is known."""
+        """Set the connection parameters. Entries wait until then."""
         self._parameters = {"connect_timeout": _CONNECT_WITHIN, **parameters}
         self._known.set()
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Comes back when they are stored. Raises psycopg.Error for what the command itself refuses."""
+        """Store entries; returns when they are stored. Raises `psycopg.Error` for rows that the command refuses."""
         self._known.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):
@@ -55,11 +56,11 @@ class PostgresSink:
                     raise
             else:
                 return
-            # The database is away; the queue in front of this sink is bounded, and new entries are what it drops.
+            # The database is unavailable. The queue before this sink is bounded and then drops new entries.
             self._closing.wait(pause(attempt + 2))
 
     def give_up(self) -> None:
-        """From now on it does not wait for a database that is away."""
+        """From now on, do not wait for an unavailable database."""
         self._closing.set()
         self._known.set()
 
@@ -67,7 +68,8 @@ class PostgresSink:
         self._disconnect()
 
     def _store(self, rows: Sequence[tuple[str | None, ...]]) -> None:
-        """All in one pipeline; when one of them is refused, each by itself, so that only the bad ones are lost."""
+        """Store all rows in one pipeline. If a row is refused, store each row separately, so that only the refused ones
+        are lost."""
         connection = self._connection or self._connect()
         try:
             with connection.pipeline(), connection.cursor() as cursor:
@@ -94,7 +96,7 @@ class PostgresSink:
         if self._parameters is None:
             raise psycopg.OperationalError("the database is not known yet")
         parameters: dict[str, Any] = dict(self._parameters)
-        # Nothing is prepared: behind a transaction pooler the next statement may meet another server.
+        # Statements are not prepared: behind a transaction pooler, the next one may run in another session.
         with closing_attempts():
             connection = BlockingSession.connect(
                 **parameters, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor
@@ -108,19 +110,19 @@ class PostgresSink:
             self._connection = None
 
     def _row(self, entry: Entry) -> tuple[str | None, ...]:
-        # As texts of unknown type: the command's own parameter types decide what they become.
+        # Texts of unknown type: the parameter types of the command determine the conversion.
         moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC).isoformat()
         row = (level_name(entry.level), _storable(entry.message), moment, _storable(entry.exception), entry.source)
         return row[: self._count]
 
 
 def parameter_count(command: str) -> int:
-    """How many parameters `command` takes. Raises `StartupError` unless they are $1 to $n, n from 1 to 5."""
+    """Return the number of parameters of `command`. Raises `StartupError` unless they are $1 to $n, n from 1 to 5."""
     numbers = {int(number) for number in _PARAMETER.findall(_TEXT.sub("''", command))}
     if not numbers or numbers != set(range(1, len(numbers) + 1)) or len(numbers) > 5:
-        found = ", ".join(f"${number}" for number in sorted(numbers)) or "none"
+        names = ", ".join(f"${number}" for number in sorted(numbers)) or "none"
         raise StartupError(
-            f"Log:PostgresCommand must have one to five parameters, numbered from $1 without a gap; it has {found}"
+            f"Log:PostgresCommand must have one to five parameters, numbered from $1 without a gap; it has {names}"
         )
     return len(numbers)
 
@@ -130,6 +132,7 @@ def _storable(text: str | None) -> str | None:
 
 
 def _is_away(error: psycopg.OperationalError) -> bool:
-    """Worth waiting for: no server there, or one that starts or stops. A wrong password never gets right by itself."""
+    """Return whether waiting is useful: there is no server, or it is starting or stopping. A wrong password stays
+    wrong."""
     state = error.sqlstate or ""
     return not state or state.startswith(("08", "57P", "53"))

@@ -1,6 +1,6 @@
-"""What is kept of each request for the log, and the entry it becomes.
+"""The data of a request for the log, and the log entry that it becomes.
 
-A worker only appends a tuple; the supervisor turns it into words, in the thread that writes them.
+A worker only appends a tuple; the supervisor formats it in the thread that writes it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from rowcall.service.log.entry import Entry, one_line
 CHANNEL = "rowcall.http"
 
 Seen = tuple[float, str, str, int, float, str, str, str]
-"""When it ended, method, path without query, status, seconds; endpoint, correlation id, trace, or nothing."""
+"""Time of its end, method, path without query, status, seconds; endpoint, correlation id, trace id, each possibly
+empty."""
 
 
 def request_entry(seen: Seen) -> Entry:
-    """`HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else Information."""
+    """Return the entry `HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else
+    Information."""
     moment, method, path, status, seconds, endpoint, correlation, trace = seen
     path = one_line(path)
     milliseconds = f"{seconds * 1000:.4f}"

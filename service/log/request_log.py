@@ -1,6 +1,6 @@
-"""What stands between the HTTP server and the application where requests are logged or carry a correlation id.
+"""Middleware between HTTP server and application for the request log and correlation ids.
 
-Chosen once, when a worker starts: without either, requests go straight to the application.
+It is selected once, when a worker starts. Without either, requests go directly to the application.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowcall.service.request_context.protocols import Handle, Headers, HeadersPr
 from rowcall.service.request_context.trace import trace_of
 
 CLIENT_GONE = 499
-"""What the log shows for a request that nobody waits for any more, as other servers of the field have it."""
+"""Logged status of a request whose client has disconnected, as in other servers (nginx)."""
 
 
 _ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -24,7 +24,7 @@ _TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-
 
 
 class LoggedProtocol(ObservedProtocol):
-    """Tells the request log how a request was answered, and how long after it had arrived."""
+    """Logs status and duration of the response."""
 
     __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path", "trace")
 
@@ -38,7 +38,7 @@ class LoggedProtocol(ObservedProtocol):
         self.path = scope.path
         self.endpoint = ""
         self.trace = ""
-        """Its id, where the request is traced."""
+        """Trace id, if the request is traced."""
 
     @property
     def correlation(self) -> str:
@@ -59,7 +59,7 @@ class LoggedProtocol(ObservedProtocol):
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, headers, file)
         if file.startswith("/dev/fd/"):
-            self._status = status  # told when the stream ends
+            self._status = status  # logged when the stream ends
         else:
             self._tell(status)
 
@@ -77,12 +77,12 @@ class LoggedProtocol(ObservedProtocol):
         self._gone = True
 
     def stream_ended(self) -> None:
-        """The last byte of a streamed result has been written, or the stream was cut off."""
-        self._gone = False  # it has been answered, whatever it has read of it
+        """Log the request after the last byte of a streamed result was written, or the stream was cut off."""
+        self._gone = False  # it has a response, however much of it the client has read
         self._tell(self._status)
 
     def abandoned(self) -> None:
-        """The client has gone and is not answered at all."""
+        """Log a request whose client has disconnected and gets no response."""
         self._gone = True
         self._tell(CLIENT_GONE)
 
@@ -93,7 +93,7 @@ class LoggedProtocol(ObservedProtocol):
 
 
 class CorrelatedProtocol(HeadersProtocol):
-    """Sends the id of the request back with its answer."""
+    """Sends the correlation id of the request with its response."""
 
     __slots__ = ("correlation",)
 
@@ -103,52 +103,52 @@ class CorrelatedProtocol(HeadersProtocol):
 
 
 def with_log(handle: Handle, add: Callable[[Seen], None]) -> Handle:
-    """`handle`, each request of which is told to `add`."""
+    """Return `handle` with a request log; `add` receives each request."""
     return lambda scope, protocol: handle(scope, LoggedProtocol(add, scope, protocol))
 
 
 def with_correlation(handle: Handle, header: str) -> Handle:
-    """`handle` for requests that carry an id in `header`: the client's, where it has sent a usable one."""
+    """Return `handle` with correlation ids: the client's id in `header` if valid, else a random one."""
     name = header.lower()
 
     def handle_correlated(scope: Any, protocol: Any) -> None:
-        given = scope.headers.get(name)
-        correlation = given if given and _ID.fullmatch(given) else secrets.token_hex(16)
+        sent = scope.headers.get(name)
+        correlation = sent if sent and _ID.fullmatch(sent) else secrets.token_hex(16)
         handle(scope, CorrelatedProtocol(protocol, name, correlation))
 
     return handle_correlated
 
 
 def logged(protocol: Any) -> LoggedProtocol | None:
-    """The one that logs, among the protocols that stand one in front of the other."""
+    """Return the logging protocol in a chain of protocols, or None."""
     while protocol is not None and type(protocol) is not LoggedProtocol:
         protocol = getattr(protocol, "inner", None)
     return protocol
 
 
 def correlation_of(protocol: Any) -> str:
-    """The correlation id of the request; empty when it has none."""
+    """Return the correlation id of the request; empty without one."""
     while protocol is not None and type(protocol) is not CorrelatedProtocol:
         protocol = getattr(protocol, "inner", None)
     return "" if protocol is None else str(protocol.correlation)
 
 
 def request_properties(protocol: Any) -> dict[str, str]:
-    """What a log line about a request has in common with the line of the request itself."""
+    """Return the properties by which a log entry is related to the entry of its request."""
     properties = {}
     if correlation := correlation_of(protocol):
         properties["CorrelationId"] = correlation
-    if (traced := trace_of(protocol)) is not None:
-        properties["TraceId"] = traced.trace_id
+    if (trace := trace_of(protocol)) is not None:
+        properties["TraceId"] = trace.trace_id
     return properties
 
 
 def trace_id(scope: Any, protocol: Any) -> str:
-    """`traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else one of our own."""
+    """Return `traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else a new one."""
     if correlation := correlation_of(protocol):
         return correlation
-    if (traced := trace_of(protocol)) is not None:
-        return traced.traceparent
+    if (request_trace := trace_of(protocol)) is not None:
+        return request_trace.traceparent
     parent = _TRACE.fullmatch(scope.headers.get("traceparent") or "")
     trace, flags = (parent["trace"], parent["flags"]) if parent else (secrets.token_hex(16), "00")
     return f"00-{trace}-{secrets.token_hex(8)}-{flags}"

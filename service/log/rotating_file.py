@@ -1,7 +1,7 @@
-"""`Log:ToFile`: a file for each day, and a numbered one when it grows too large (logging-3).
+"""`Log:ToFile`: a file for each day, and a numbered one when it becomes too large (logging-3).
 
-`logs/log.txt` becomes `logs/log20250131.txt`, then `logs/log20250131_001.txt`. Only the supervisor writes, so there is
-nothing for workers to interleave or to rotate twice. A second rowcall with the same path takes the next number.
+`logs/log.txt` becomes `logs/log20250131.txt`, then `logs/log20250131_001.txt`. Only the supervisor writes, so lines of
+workers are not interleaved and no file is rotated twice. A second rowcall with the same path takes the next number.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from rowcall.service.log.sinks import Format
 
 
 class RotatingFile:
-    """limit: bytes from which a file is full, None for never. roll: go on in the next one then; otherwise what does
-    not fit is dropped until the next day. keep: how many files stay, None for all.
-    """
+    """limit: bytes from which a file is full, None for no limit. roll: whether a full file is followed by the next one;
+    otherwise, further entries are dropped until the next day. keep: number of files, None for all."""
 
     name = "file"
 
     def __init__(self, path: Path, form: Format, limit: int | None, keep: int | None, *, roll: bool) -> None:
-        """Opens the first file. Raises OSError."""
+        """Open the first file. Raises `OSError`."""
         self._path = path
         self._form = form
         self._limit = limit
@@ -57,7 +56,7 @@ class RotatingFile:
         self._append(pending)
 
     def give_up(self) -> None:
-        """It waits for nobody."""
+        """Do nothing: writing to a file does not wait."""
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -68,10 +67,11 @@ class RotatingFile:
         return self._limit is not None and self._size + pending >= self._limit
 
     def _is_gone(self) -> bool:
-        """Somebody has moved or deleted the file."""
+        """Return whether the file was moved or deleted."""
         return self._descriptor < 0 or not self._name.exists()
 
     def _make_room(self, day: str) -> bool:
+        """Open the next file if it is due; return whether there is room."""
         if day > self._day:
             self._open(day)
         elif self._roll:
@@ -86,7 +86,7 @@ class RotatingFile:
             data = data[written:]
 
     def _open(self, day: str, number: int | None = None) -> None:
-        """The day's last file, unless it is full or another process writes it; or the one with `number`."""
+        """Open the last file of the day, unless it is full or another process writes it; or the file with `number`."""
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if number is None:
@@ -112,7 +112,7 @@ class RotatingFile:
         return True
 
     def _existing(self) -> list[tuple[str, int, Path]]:
-        """Day, number and path of every file of this log, oldest first."""
+        """Return day, number and path of every file of this log, oldest first."""
         matches = ((self._pattern.fullmatch(path.name), path) for path in self._path.parent.iterdir())
         return sorted((match[1], int(match[2] or 0), path) for match, path in matches if match)
 

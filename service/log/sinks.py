@@ -1,4 +1,5 @@
-"""Where entries go. Each sink has a thread and a bounded queue of its own, so one that hangs holds up nobody else."""
+"""Sinks of log entries. Each has its own thread and bounded queue, so that a sink that hangs does not delay the
+others."""
 
 from __future__ import annotations
 
@@ -13,29 +14,32 @@ from typing import Protocol, TextIO
 from rowcall.service.log.entry import Entry
 
 QUEUE_LIMIT = 50_000
-"""Entries that may wait for a sink; what comes on top is counted and lost."""
+"""Most entries that wait for a sink; further ones are counted and lost."""
 BATCH = 500
-"""Entries that a sink gets at once."""
+"""Most entries that a sink gets at a time."""
 FLUSH_WITHIN = 5.0
-"""Seconds that the end of the process waits for a sink."""
+"""Seconds for which the end of the process waits for a sink."""
 
 Format = Callable[[Entry], str]
 
 
 class Sink(Protocol):
+    """The interface of sinks."""
+
     name: str
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Called by one thread only. What it raises is told on the console, and the entries are lost."""
+        """Write entries. Called by one thread only. An exception is reported on the console, and the entries
+        are lost."""
 
     def give_up(self) -> None:
-        """From now on it must not wait for anybody: the process ends. Called by another thread."""
+        """From now on, do not wait: the process ends. Called by another thread."""
 
     def close(self) -> None: ...
 
 
 class SinkThread:
-    """The queue in front of a sink, and the thread behind it."""
+    """A sink with its queue and thread."""
 
     def __init__(self, sink: Sink, floor: int, on_trouble: Callable[[str], None]) -> None:
         self._sink = sink
@@ -52,23 +56,23 @@ class SinkThread:
         self._thread.start()
 
     def submit(self, entries: Iterable[Entry]) -> None:
-        """Never waits for the sink."""
-        wanted = [entry for entry in entries if entry.level >= self._floor]
-        if not wanted:
+        """Add entries to the queue, without waiting for the sink."""
+        accepted = [entry for entry in entries if entry.level >= self._floor]
+        if not accepted:
             return
         with self._changed:
             room = max(0, QUEUE_LIMIT - len(self._waiting))
-            self._waiting.extend(wanted[:room])
-            self._lost += max(0, len(wanted) - room)
+            self._waiting.extend(accepted[:room])
+            self._lost += max(0, len(accepted) - room)
             self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_WITHIN) -> bool:
-        """Waits until everything has been written. False when the time was too short."""
+        """Wait until everything is written. Return False if the time was too short."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def give_up(self) -> None:
-        """What waits is written if that is possible at once; nobody waits for it twice."""
+        """Wait once, for at most `FLUSH_WITHIN` seconds, until the waiting entries are written."""
         self._sink.give_up()
         if not self._given_up:
             self._given_up = True
@@ -105,6 +109,7 @@ class SinkThread:
             return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
 
     def _fail(self, entries: int, error: Exception) -> None:
+        """Count the entries as lost; report the first of successive failures."""
         with self._changed:
             self._lost += entries
         if not self._in_trouble:
@@ -120,7 +125,7 @@ class SinkThread:
 
 
 class ConsoleSink:
-    """`stream`, or else standard output, wherever that goes at the time: a progress display puts itself in between."""
+    """Writes to `stream`, else to the present standard output, which a progress display may have replaced."""
 
     name = "console"
 
@@ -136,21 +141,22 @@ class ConsoleSink:
             stream.write(text)
             stream.flush()
             return
-        # Past Python's buffer: a thread that hangs while it holds that one's lock aborts the end of the process.
+        # Bypasses Python's buffer: a thread that hangs while it holds the buffer's lock would abort the end of the
+        # process.
         plain.flush()
         data = memoryview(text.encode(plain.encoding, errors="replace"))
         while data:
             data = data[os.write(plain.fileno(), data) :]
 
     def give_up(self) -> None:
-        """It waits for nobody."""
+        """Do nothing: writing to the console does not wait."""
 
     def close(self) -> None:
-        """Standard output is not ours to close."""
+        """Do nothing: standard output stays open."""
 
 
 def say_on_stderr(message: str) -> None:
-    """For troubles of the log itself, where there is no console sink to tell them."""
-    # In one piece: several processes may have something to say at the same time.
+    """Report a failure of the log itself, without a console sink."""
+    # One write, because several processes may report at the same time.
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} rowcall: {message}\n")
     sys.stderr.flush()

@@ -19,6 +19,8 @@ _EXCEPTION = re.compile(r"^(?P<type>[\w.]+)(?:: (?P<message>.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TelemetryOptions:
+    """Options of the OpenTelemetry sink."""
+
     endpoint: str
     http: bool
     """OTLP over HTTP with protobuf bodies; otherwise gRPC."""
@@ -27,12 +29,12 @@ class TelemetryOptions:
 
 
 class TelemetrySink:
-    """Sends each batch as one export request; the exporter of OpenTelemetry's SDK repeats what is worth repeating."""
+    """Sends each batch as one export request. The exporter of OpenTelemetry's SDK retries."""
 
     name = "OpenTelemetry"
 
     def __init__(self, options: TelemetryOptions) -> None:
-        """Raises StartupError where OpenTelemetry is not installed."""
+        """Raises `StartupError` if OpenTelemetry is not installed."""
         try:
             from opentelemetry._logs import LogRecord, SeverityNumber
             from opentelemetry.sdk._logs import ReadableLogRecord
@@ -56,7 +58,7 @@ class TelemetrySink:
             raise ConnectionError(f"{self._endpoint} has not taken {len(entries)} records")
 
     def give_up(self) -> None:
-        """The exporter gives up by itself, and what ends the process does not wait for it as long as that."""
+        """Do nothing: the exporter has a timeout, and the end of the process does not wait for that long."""
 
     def close(self) -> None:
         self._exporter.shutdown()
@@ -84,14 +86,14 @@ def _exporter(options: TelemetryOptions) -> Any:
         return HttpExporter(endpoint=url, headers=headers, timeout=_TIMEOUT)
     from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
 
-    # gRPC wants names in small letters.
+    # gRPC requires lower-case names.
     pairs = {name.lower(): value for name, value in headers.items()}
     insecure = not options.endpoint.startswith("https:")
     return GrpcExporter(endpoint=options.endpoint, insecure=insecure, headers=pairs, timeout=_TIMEOUT)
 
 
 def _exception_attributes(text: str | None) -> dict[str, str]:
-    """The attributes that OpenTelemetry's semantic conventions give an exception."""
+    """Return the attributes of an exception by OpenTelemetry's semantic conventions."""
     if not text:
         return {}
     last = _EXCEPTION.match(text.rstrip().rsplit("\n", 1)[-1])

@@ -1,8 +1,8 @@
-"""`Log:OutputTemplate`: the line that people read, as the established system describes it (logging-2).
+"""`Log:OutputTemplate`: the format of lines for people, in the syntax of NpgsqlRest (logging-2).
 
-`{Timestamp:HH:mm:ss.fff}` takes .NET's date format, `{Level:u3}` and `{Level:w3}` short level names in capitals or
+`{Timestamp:HH:mm:ss.fff}` takes .NET's date format, `{Level:u3}` and `{Level:w3}` are short level names in capitals or
 small letters, `{Message:lj}`, `{SourceContext}`, `{NewLine}`, `{Exception}`, `{Properties}`, or any property by its
-name; `{Level,-11}` pads. A name that an entry does not have is left out.
+name; `{Level,-11}` pads. A name that an entry does not have is omitted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 from rowcall.service.log.entry import Entry, level_name
 
 Part = Callable[[Entry], str]
+"""Returns a part of the line of an entry."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{@?(?P<name>\w+)(?:,(?P<width>-?\d+))?(?::(?P<format>[^}]*))?\}")
 _FOUR = {"Verbose": "VERB", "Debug": "DBUG", "Information": "INFO", "Warning": "WARN", "Error": "EROR", "Fatal": "FATL"}
@@ -34,12 +35,13 @@ _STRFTIME = {
 
 
 def tells_messages(text: str) -> bool:
-    """Lines of this form say what has happened. A misspelt name is one of a property, which an entry may not have."""
+    """Return whether the template contains the message. A misspelt name counts as a property, which an entry may not
+    have."""
     return any(match["name"] == "Message" for match in _PLACEHOLDER.finditer(text))
 
 
 class Template:
-    """Turns entries into text, each ending with a line break."""
+    """Formats entries as text that ends with a line break."""
 
     def __init__(self, text: str, *, colour: bool = False) -> None:
         self._parts = _parse(text, colour)
@@ -67,7 +69,7 @@ def _parse(text: str, colour: bool) -> list[Part | str]:
 
 
 def _padded(part: Part, width: int) -> Part:
-    """A positive width aligns to the right, a negative one to the left."""
+    """Pad a part. A positive width aligns to the right, a negative one to the left."""
     return (lambda entry: part(entry).rjust(width)) if width > 0 else (lambda entry: part(entry).ljust(-width))
 
 
@@ -96,10 +98,10 @@ def _property(value: Any) -> str:
 
 
 def _level(form: str, colour: bool) -> Part:
-    shown = {name: _short(name, form) for name in _COLOURS}
+    texts = {name: _short(name, form) for name in _COLOURS}
     if colour:
-        shown = {name: f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" for name, text in shown.items()}
-    return lambda entry: shown[level_name(entry.level)]
+        texts = {name: f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" for name, text in texts.items()}
+    return lambda entry: texts[level_name(entry.level)]
 
 
 def _short(name: str, form: str) -> str:
@@ -111,7 +113,8 @@ def _short(name: str, form: str) -> str:
 
 
 class Timestamp:
-    """Local time in a .NET date format. Most entries share their second with the one before."""
+    """Local time in a .NET date format. The text of a second is cached, because most entries share it with the previous
+    one."""
 
     def __init__(self, form: str) -> None:
         self._pieces: list[str | int] = []
@@ -135,7 +138,7 @@ class Timestamp:
 
 
 def _date_piece(token: str) -> str | int:
-    """A format of `strftime`, or how many digits of the fraction."""
+    """Return a format of `strftime`, or the number of digits of the fraction."""
     if token[0] in "fF":
         return len(token)
     if token in ("zzz", "zz", "K"):
