@@ -1,6 +1,6 @@
-"""Which file a request path means, looked up once and kept as long as the file stays as it is.
+"""The file of a request path, cached until the file changes.
 
-Links are refused wherever they stand: what lies in the folder is served, and nothing that it points to.
+Symbolic links are refused anywhere in the path: only files inside the folder are served.
 """
 
 from __future__ import annotations
@@ -13,31 +13,33 @@ from dataclasses import dataclass
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, content_type, entity_tag, last_modified, relative_path
 
 KEPT_BYTES = 1_048_576
-"""Of a file that is kept in memory as a whole; larger ones are read by the HTTP server as they are sent."""
+"""Most bytes of a file that is cached as a whole. The HTTP server reads larger files while it sends them."""
 KEPT_FILES = 1024
+"""Most cached files."""
 KEPT_IN_ALL = 33_554_432
+"""Most bytes of all cached files."""
 _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
 @dataclass(slots=True, eq=False)
 class StaticFile:
-    """As it is now; one that has changed is another."""
+    """A file in one state; after a change there is a new object."""
 
     path: str
-    """On disk."""
+    """Path on disk."""
     url: str
-    """As a request would name it: with the default document, if it is one."""
+    """Request path, with the name of a default document."""
     state: tuple[int, int, int, int]
-    """Device, number, modification in nanoseconds, size: while they stay, it is the same file."""
+    """Device, inode, modification time in nanoseconds, size: while these are equal, it is the same file."""
     content_type: str
     tag: str
     date: str
     body: bytes | None
-    """None: too large to be kept."""
+    """None: too large for the cache."""
     siblings: tuple[tuple[str, str], ...] = ()
-    """Codings that lie beside it, and their paths."""
+    """Content codings of the compressed files beside it, and their paths."""
     known: list[tuple[str, str]] | None = None
-    """Header fields with which everybody gets all of it, once that has been found out."""
+    """Headers of a complete response, cached after the first one, if they are the same for all callers."""
 
     @property
     def size(self) -> int:
@@ -49,17 +51,19 @@ class StaticFile:
 
 
 class Folder:
+    """A served folder with its cache."""
+
     def __init__(self, root: str) -> None:
         self._root = root
         self._files: OrderedDict[str, StaticFile] = OrderedDict()
         self._bytes = 0
 
     def find(self, path: str) -> StaticFile | str | None:
-        """The file at a request path; for a folder without a slash at its end, where it is."""
-        known = self._files.get(path)
-        if known is not None:
-            if _state(known.path) == known.state:
-                return known
+        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to."""
+        cached = self._files.get(path)
+        if cached is not None:
+            if _state(cached.path) == cached.state:
+                return cached
             self._forget(path)
         inner = relative_path(path)
         if inner is None:
@@ -73,16 +77,16 @@ class Folder:
 
     def _default_document(self, path: str, folder: str) -> StaticFile | None:
         for name in DEFAULT_DOCUMENTS:
-            found = self._read(path, path + name, os.path.join(folder, name))
-            if found is not None:
-                return found
+            file = self._read(path, path + name, os.path.join(folder, name))
+            if file is not None:
+                return file
         return None
 
     def _has_default(self, folder: str) -> bool:
         return any(os.path.isfile(os.path.join(folder, name)) for name in DEFAULT_DOCUMENTS)
 
     def _is_inside(self, target: str) -> bool:
-        """Without a link on the way."""
+        """Return whether the path is inside the folder, without symbolic links."""
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
@@ -91,7 +95,7 @@ class Folder:
         if state is None or not self._is_inside(target):
             return None
         body = _content(target, state)
-        found = StaticFile(
+        file = StaticFile(
             path=target,
             url=url,
             state=state,
@@ -101,35 +105,36 @@ class Folder:
             body=body,
             siblings=tuple(self._siblings(target, state)),
         )
-        self._keep(path, found)
-        return found
+        self._keep(path, file)
+        return file
 
     def _siblings(self, target: str, state: tuple[int, int, int, int]) -> list[tuple[str, str]]:
-        """Compressed beforehand, and not older than what they were made from."""
+        """Return compressed files beside the file that are not older."""
         beside = ((coding, target + suffix) for coding, suffix in _CODINGS)
-        found = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
-        return [(coding, path) for coding, path, other in found if other is not None and other[2] >= state[2]]
+        states = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
+        return [(coding, path) for coding, path, other in states if other is not None and other[2] >= state[2]]
 
     def _keep(self, path: str, file: StaticFile) -> None:
+        """Cache a file, and remove the oldest ones above the limits."""
         self._files[path] = file
         self._bytes += len(file.body or b"")
         while len(self._files) > KEPT_FILES or self._bytes > KEPT_IN_ALL:
             self._forget(next(iter(self._files)))
 
     def _forget(self, path: str) -> None:
-        gone = self._files.pop(path)
-        self._bytes -= len(gone.body or b"")
+        file = self._files.pop(path)
+        self._bytes -= len(file.body or b"")
 
 
 def _state(path: str) -> tuple[int, int, int, int] | None:
-    """None for what is no plain file."""
+    """Return the state of a regular file, else None."""
     try:
-        found = os.stat(path, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _content(path: str, state: tuple[int, int, int, int]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Pages with placeholders: claims of the caller, variables of the environment (static-files-5, static-files-6)."""
+"""Pages with placeholders: claims of the user, variables of the environment (static-files-5, static-files-6)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from rowcall.service.request_context.protocols import Headers
 from rowcall.service.static.folder import StaticFile
 
 _FORMS_IN = (".html", ".htm")
-"""Endings of pages that get antiforgery tokens."""
+"""Suffixes of pages that get antiforgery tokens."""
 
 
 class Pages:
+    """Fills the placeholders of pages."""
+
     def __init__(self, options: StaticFileOptions, pages: PageOptions, guard: Antiforgery | None) -> None:
         self._pages = pages
         self._guard = guard
         self._id, self._name, self._roles = options.names
         self._fills: dict[str, bool] = {}
         self._templates: dict[str, tuple[tuple[int, int, int, int], PageTemplate]] = {}
-        # What stands there for everybody, from the weakest to the strongest.
+        # Values for anonymous callers, in ascending precedence.
         self._defaults: dict[bytes, bytes] = {
             **{name.encode(): json_text(text or "") for name, text in pages.variables.items()},
             **{name.encode(): b"null" if text is None else text.encode() for name, text in pages.claims.items()},
@@ -35,15 +37,17 @@ class Pages:
         self._real = {name.encode() for name, text in (*pages.variables.items(), *pages.claims.items()) if text}
 
     def fills(self, url: str) -> bool:
-        known = self._fills.get(url)
-        if known is None:
+        """Return whether the file at this request path has placeholders."""
+        cached = self._fills.get(url)
+        if cached is None:
             if len(self._fills) >= 4096:
                 self._fills.clear()
-            known = self._fills[url] = any(matches(url, pattern) for pattern in self._pages.patterns)
-        return known
+            cached = self._fills[url] = any(matches(url, pattern) for pattern in self._pages.patterns)
+        return cached
 
     def fill(self, scope: Any, file: StaticFile, user: User | None) -> tuple[Headers, bytes]:
-        """Neither tag nor date: the page is another one for everybody who asks."""
+        """Return headers and body of a page. Neither ETag nor Last-Modified, because the page differs between
+        callers."""
         values, real = dict(self._defaults), set(self._real)
         headers = self._pages.headers
         guard = self._guard if file.url.lower().endswith(_FORMS_IN) else None
@@ -52,11 +56,11 @@ class Pages:
             tags = _tags(guard.options, issued.token)
             values.update(tags)
             real.update(tags)
-            set_anew = {name for name, _ in issued.headers}
-            headers = (*(field for field in headers if field[0] not in set_anew), *issued.headers)
+            replaced = {name for name, _ in issued.headers}
+            headers = (*(field for field in headers if field[0] not in replaced), *issued.headers)
         if user is not None:
             for kind, value in grouped(user.claims, self._roles).items():
-                # Also those that AvailableClaims does not name: whoever wrote the page has asked for them.
+                # Claims that AvailableClaims does not list are filled too, because the author of the page uses them.
                 if value is not None:
                     values[kind.encode()] = json_text(value)
                     real.add(kind.encode())
@@ -64,9 +68,9 @@ class Pages:
         return [("content-type", file.content_type), *headers], body
 
     def _template(self, file: StaticFile) -> PageTemplate:
-        known = self._templates.get(file.url)
-        if known is not None and known[0] == file.state:
-            return known[1]
+        cached = self._templates.get(file.url)
+        if cached is not None and cached[0] == file.state:
+            return cached[1]
         template = PageTemplate(_text(file))
         if self._pages.keep:
             if len(self._templates) >= 256:
@@ -76,7 +80,7 @@ class Pages:
 
 
 def _tags(options: AntiforgeryOptions, token: str) -> dict[bytes, bytes]:
-    """Placeholders, and what stands there as it is."""
+    """Return the placeholders of antiforgery with their values."""
     both = ((options.field_tag, options.field), (options.token_tag, token))
     return {tag.encode(): text.encode() for tag, text in both if tag}
 

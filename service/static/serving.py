@@ -1,4 +1,4 @@
-"""GET and HEAD of files, in front of the endpoints: a file wins over a route at its path."""
+"""GET and HEAD of static files, before routing: a file has precedence over a route with its path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowcall.service.static.pages import Pages
 
 
 class StaticFiles:
-    """The files of one folder."""
+    """The static files of one folder."""
 
     def __init__(self, options: StaticFileOptions, worker: WorkerOptions, identity: Identity) -> None:
         self._options = options
@@ -29,28 +29,30 @@ class StaticFiles:
         self._folder = Folder(options.root)
         self._pages = None if options.pages is None else Pages(options, options.pages, identity.antiforgery)
         self._closed: dict[str, bool] = {}
-        said = options.cache_control
-        self._cached: Headers = [("cache-control", said)] if said else []
-        # A proxy must not keep for everybody what is for who is signed in.
-        keeps_apart = said and not {"private", "no-store"}.isdisjoint(re.split(r"[,\s]+", said.lower()))
+        cache_control = options.cache_control
+        self._cached: Headers = [("cache-control", cache_control)] if cache_control else []
+        # A shared cache must not store files for signed-in users.
+        keeps_apart = cache_control and not {"private", "no-store"}.isdisjoint(
+            re.split(r"[,\s]+", cache_control.lower())
+        )
         self._cached_apart: Headers = self._cached if keeps_apart else [("cache-control", "private, no-cache")]
 
     def find(self, scope: Any) -> StaticFile | str | None:
-        """None: whoever stands behind answers."""
+        """Return the file or redirect of the request, or None: then routing follows."""
         return self._folder.find(scope.path) if scope.method in ("GET", "HEAD") else None
 
     def answer_at_once(self, scope: Any, protocol: Any, found: StaticFile | str) -> bool:
-        """Sends what has been sent before, to somebody else who asked for it in the same way. False: `answer` does."""
+        """Send the response that was sent before, if the request is as simple. If it returns False, call `answer`."""
         if type(found) is not StaticFile or found.known is None or scope.method != "GET":
             return False
-        asked = scope.headers
-        if "if-none-match" in asked or "range" in asked or "if-modified-since" in asked:
+        headers = scope.headers
+        if "if-none-match" in headers or "range" in headers or "if-modified-since" in headers:
             return False
         protocol.response_bytes(200, found.known, found.body)
         return True
 
     def answer(self, context: RequestContext, found: StaticFile | str) -> Awaitable[None] | None:
-        """Answers, perhaps later."""
+        """Respond with the file or redirect, perhaps after authentication."""
         scope = context.scope
         if isinstance(found, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
@@ -82,14 +84,16 @@ class StaticFiles:
             self._send(context.scope, context.protocol, found, private=closed)
 
     def _is_closed(self, path: str) -> bool:
-        known = self._closed.get(path)
-        if known is None:
+        """Return whether a path is only for signed-in users."""
+        cached = self._closed.get(path)
+        if cached is None:
             if len(self._closed) >= 4096:
                 self._closed.clear()
-            known = self._closed[path] = any(matches(path, pattern) for pattern in self._options.closed)
-        return known
+            cached = self._closed[path] = any(matches(path, pattern) for pattern in self._options.closed)
+        return cached
 
     def _refuse(self, context: RequestContext, found: StaticFile) -> None:
+        """Respond to an anonymous caller: redirect to the sign-in page, else raise `Problem` 401."""
         protocol = context.protocol
         target = self._options.redirect
         if target is None:
@@ -99,23 +103,31 @@ class StaticFiles:
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
     def _send(self, scope: Any, protocol: Any, found: StaticFile, *, private: bool) -> None:
-        asked = scope.headers
+        """Send the file, a part of it, a compressed sibling, or 304."""
+        request_headers = scope.headers
         cached = self._cached_apart if private else self._cached
         headers: Headers = [("etag", found.tag), ("last-modified", found.date), ("accept-ranges", "bytes"), *cached]
         if found.siblings:
             headers.append(("vary", "Accept-Encoding"))
-        if is_unchanged(found.tag, found.modified, asked.get("if-none-match"), asked.get("if-modified-since")):
+        if is_unchanged(
+            found.tag, found.modified, request_headers.get("if-none-match"), request_headers.get("if-modified-since")
+        ):
             protocol.response_empty(304, headers)
             return
         headers.append(("content-type", found.content_type))
         coding = None
-        if asked.get("range") is None:
-            coding = next((one for one in found.siblings if accepts(asked.get("accept-encoding"), one[0])), None)
+        if request_headers.get("range") is None:
+            coding = next(
+                (sibling for sibling in found.siblings if accepts(request_headers.get("accept-encoding"), sibling[0])),
+                None,
+            )
         if coding is not None:
             self._send_sibling(scope, protocol, headers, coding)
             return
         try:
-            part = byte_range(asked.get("range"), asked.get("if-range"), found.tag, found.date, found.size)
+            part = byte_range(
+                request_headers.get("range"), request_headers.get("if-range"), found.tag, found.date, found.size
+            )
         except UnsatisfiableError:
             protocol.response_empty(416, [("content-range", f"bytes */{found.size}"), ("content-length", "0")])
             return
@@ -139,21 +151,21 @@ class StaticFiles:
 
     def _send_sibling(self, scope: Any, protocol: Any, headers: Headers, sibling: tuple[str, str]) -> None:
         coding, path = sibling
-        told = [*headers, ("content-encoding", coding)]
-        told[0] = ("etag", f'{told[0][1][:-1]}-{coding}"')
+        fields = [*headers, ("content-encoding", coding)]
+        fields[0] = ("etag", f'{fields[0][1][:-1]}-{coding}"')
         if scope.method == "HEAD":
-            protocol.response_empty(200, told)
+            protocol.response_empty(200, fields)
         else:
-            protocol.response_file(200, told, path)
+            protocol.response_file(200, fields, path)
 
 
 def _wanted(scope: Any) -> str:
-    """What was asked for, as the value of a query; a default document is known by its folder."""
+    """Return path and query of the request, quoted as a query value. A default document is replaced by its folder."""
     folder, _, name = scope.path.rpartition("/")
     path = f"{folder}/" if name in DEFAULT_DOCUMENTS else scope.path
     return quote(_address(path) + (f"?{scope.query_string}" if scope.query_string else ""), safe="")
 
 
 def _address(path: str) -> str:
-    """Of a decoded path."""
+    """Percent-encode a decoded path."""
     return quote(path, safe="/:@!$&'()*+,;=~")
