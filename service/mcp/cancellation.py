@@ -1,9 +1,9 @@
-"""`notifications/cancelled` of the Model Context Protocol: the statement of a running call is cancelled.
+"""`notifications/cancelled` of the Model Context Protocol: cancel the statement of a running call.
 
-The notification is a request of its own, which any worker of the host may get. It goes to all of them by the message
-bus, and names its call by the client and the id of the JSON-RPC request. A client is known by the session id that
-`initialize` has given it, else by its credentials and address: ids alone are 1, 2, 3 for every client. An anonymous
-client without a session id can cancel nothing.
+The notification is a separate request, which any worker of the host may receive. It is published to all workers on the
+message bus, and identifies its call by the client and the id of the JSON-RPC request. A client is identified by the
+session id from `initialize`, else by its credentials and address: ids alone are 1, 2, 3 for every client. An anonymous
+client without a session id cannot cancel anything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CancelledCallError(Exception):
 
 
 def call_key(context: RequestContext, request_id: object) -> bytes | None:
-    """Digest of the client and the id of its request; None for a client that cannot be told from others."""
+    """Return a digest of the client and the id of its request; None for a client that cannot be identified."""
     headers = context.scope.headers
     session = headers.get(SESSION)
     credentials = [headers.get(name) or "" for name in _CREDENTIALS]
@@ -43,7 +43,7 @@ def call_key(context: RequestContext, request_id: object) -> bytes | None:
 
 
 def cancel_call(context: RequestContext, request_id: object, host: HostState) -> None:
-    """Tell all workers of the host. A call that is over is not affected."""
+    """Publish a cancellation to all workers of the host. A finished call is not affected."""
     key = call_key(context, request_id)
     if key is not None:
         host.message_bus.publish(TOPIC, key)
@@ -52,10 +52,10 @@ def cancel_call(context: RequestContext, request_id: object, host: HostState) ->
 async def until_cancelled(
     context: RequestContext, request_id: object, host: HostState, call: Callable[[RequestContext], Awaitable[Done]]
 ) -> Done:
-    """Return what `call` gives for an exchange whose client seems to leave when it cancels the request.
+    """Return the result of `call`, for which a cancellation by the client has the effect of a disconnect.
 
     Raises:
-        CancelledCallError: it has cancelled it. What runs in the database is cancelled as for clients that leave.
+        CancelledCallError: the client has cancelled the call. Its statement is cancelled as for disconnected clients.
     """
     key = call_key(context, request_id)
     if key is None:
@@ -74,7 +74,7 @@ async def until_cancelled(
         await asyncio.wait((running, cancelled), return_when=asyncio.FIRST_COMPLETED)
         if running.done():
             return running.result()
-        # The statement ends by itself, as it does for a client that has left, and nobody waits for its answer.
+        # The statement is cancelled as for a disconnected client, and its result is ignored.
         running.add_done_callback(_ignore)
         raise CancelledCallError
     except asyncio.CancelledError:
@@ -90,7 +90,7 @@ def _ignore(done: asyncio.Future[Any]) -> None:
 
 
 class _Leaving:
-    """The protocol of the client, who has left when the call is cancelled too."""
+    """A protocol whose client seems to disconnect when the call is cancelled."""
 
     def __init__(self, protocol: Any, cancelled: asyncio.Future[None]) -> None:
         self._protocol = protocol

@@ -1,7 +1,7 @@
 """The paths of the Model Context Protocol: JSON-RPC over HTTP, and the metadata of the resource (mcp-5 to mcp-8).
 
-A tool is called as its endpoint is, inside this process and with what the caller brought along to say who it is: what
-the endpoint lets nobody do, the tool lets nobody do.
+A tool call is an internal subrequest to its endpoint, with the credentials of the caller. So a tool allows nothing that
+the endpoint refuses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _JSON = ("content-type", "application/json")
 _REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
 _SCHEMES = {"ws": "http", "wss": "https"}
 _PASSED_ON = ("host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", "x-correlation-id")
-"""Headers of the caller that the endpoint sees, and all that begin with `x-`: who it is, and from where."""
+"""Headers of the caller that the endpoint receives, besides those that begin with `x-`: credentials and origin."""
 
 
 def mcp_routes(
@@ -57,22 +57,23 @@ def mcp_routes(
     guards: Sequence[Step],
     refuse_foreign: Callable[[Any], None] | None,
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps.
+    """Yield method, path and steps of each path.
 
-    guards: authenticate, and refuse what pages of other sites do with a session by cookie. refuse_foreign: raises
-    `Problem` for the scope of a request from such a page; None: they may ask.
+    guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
+    `Problem` for the scope of a request from another site; None: such requests are allowed.
     """
     server = _Server(endpoints, types_of, options, services, send_subrequest, refuse_foreign)
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
-    last = (server.answer,) if limited is None else (limited, server.answer)
+    final_steps = (server.answer,) if limited is None else (limited, server.answer)
     authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
-    yield "GET", options.path, (server.refuse_strange_origins, *authenticate, *last)
-    yield "POST", options.path, (server.refuse_strange_origins, server.refuse_other_types, *guards, *last)
+    yield "GET", options.path, (server.refuse_strange_origins, *authenticate, *final_steps)
+    yield "POST", options.path, (server.refuse_strange_origins, server.refuse_other_types, *guards, *final_steps)
     if options.servers:
         yield "GET", options.metadata, (server.tell_metadata,)
 
 
 def announce_tools(endpoints: Sequence[Endpoint]) -> None:
+    """Log the tools, and warnings about endpoints that cannot be tools."""
     tools, warnings = offered(endpoints)
     for warning in warnings:
         log.warning("%s", warning)
@@ -80,6 +81,8 @@ def announce_tools(endpoints: Sequence[Endpoint]) -> None:
 
 
 class _Server:
+    """The server for the endpoints of one schema snapshot."""
+
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
@@ -102,7 +105,7 @@ class _Server:
         self._matching = services.options.auth.roles_match_users
 
     def refuse_strange_origins(self, context: RequestContext) -> None:
-        """Pages elsewhere must not use what their reader may do (DNS rebinding), and other versions are not spoken."""
+        """Raises `Problem` 403 for pages of other origins (DNS rebinding), and 400 for other protocol versions."""
         headers = context.scope.headers
         origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
         if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, context):
@@ -111,17 +114,22 @@ class _Server:
             raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
 
     def refuse_other_types(self, context: RequestContext) -> None:
-        """A page may send a form or plain text to any site without being asked by CORS first, but no JSON."""
+        """Raises `Problem` 415 unless the body is JSON.
+
+        A page can send a form or plain text to any site without a CORS preflight, but not JSON.
+        """
         kind = (context.scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Problem(415, f"{self._options.path} takes application/json")
 
     def _is_own(self, origin: str, context: RequestContext) -> bool:
-        """A name counts only where it is known to be the service's: who looks it up may have been misled."""
+        """Return whether the origin is that of this service. A host name must be configured: DNS may have been
+        manipulated."""
         base = self._base(context)
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
     async def answer(self, context: RequestContext) -> None:
+        """Respond to a JSON-RPC request or notification."""
         if self._is_stranger(context):
             self._challenge(context, 401)
             return
@@ -157,21 +165,22 @@ class _Server:
         context.answered = True
 
     def _is_stranger(self, context: RequestContext) -> bool:
+        """Return whether the caller needs to authenticate, or has a token for another audience."""
         user, audience = context.user, self._options.audience
         if user is None:
             return self._options.closed
         return audience is not None and ("aud", audience) not in user.claims
 
     async def _result(self, context: RequestContext, request: RpcRequest) -> dict[str, Any]:
-        """Raises `RpcError`, `CancelledCallError`."""
+        """Return the result of a request. Raises `RpcError`, `CancelledCallError`."""
         match request.method:
             case "initialize":
                 return introduction(self._options)
             case "ping":
                 return {}
             case "tools/list":
-                shown = (one for one in self._tools.values() if self._shows(one.endpoint, context.user))
-                return {"tools": [one.described for one in shown]}
+                visible = (tool for tool in self._tools.values() if self._shows(tool.endpoint, context.user))
+                return {"tools": [tool.described for tool in visible]}
             case "tools/call":
                 return await self._call(context, request)
             case "resources/list" if self._options.catalogue is not None:
@@ -183,10 +192,11 @@ class _Server:
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
 
     def _shows(self, endpoint: Endpoint, user: User | None) -> bool:
+        """Return whether the endpoint is listed for this user."""
         return not self._options.by_role or self._refused(endpoint, user) is None
 
     def _refused(self, endpoint: Endpoint, user: User | None) -> int | None:
-        """The status, or None: may call it, as far as claims tell."""
+        """Return the status with which the endpoint would refuse the user by claims, or None."""
         if not is_closed(endpoint):
             return None
         if user is None:
@@ -195,14 +205,17 @@ class _Server:
         return 403 if roles and not Access(roles, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
-        shown = [one for one in self._endpoints if self._shows(one, user)]
-        found = resource_contents(str(uri), shown, self._types_of, described)
-        if found is None:
+        visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
+        contents = resource_contents(str(uri), visible, self._types_of, described)
+        if contents is None:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
-        return found
+        return contents
 
     async def _call(self, context: RequestContext, request: RpcRequest) -> dict[str, Any]:
-        """Raises `RpcError`, `CancelledCallError`. What the endpoint refuses, 401 and 403 too, is a failed result."""
+        """Call a tool. A refusal by the endpoint, including 401 and 403, is a failed result.
+
+        Raises `RpcError`, `CancelledCallError`.
+        """
         name, arguments = request.params.get("name"), request.params.get("arguments")
         entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None:
@@ -212,22 +225,25 @@ class _Server:
         try:
             if entry.endpoint.options.wants_basic and self._refuse_foreign is not None:
                 self._refuse_foreign(context.scope)
-            asked = tool_request(entry.endpoint, arguments or {})
+            subrequest = tool_request(entry.endpoint, arguments or {})
         except Problem as problem:
-            # Who may not call it learns no more than that.
-            refused = self._refused(entry.endpoint, context.user)
-            told = problem if refused is None else Problem(refused, REFUSALS[refused]["error_description"])
-            return tool_result(entry, told.status, CONTENT_TYPE, orjson.dumps(told.members()))
-        brought = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
+            # A caller who may not call the endpoint learns only that.
+            status = self._refused(entry.endpoint, context.user)
+            reported = problem if status is None else Problem(status, REFUSALS[status]["error_description"])
+            return tool_result(entry, reported.status, CONTENT_TYPE, orjson.dumps(reported.members()))
+        passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
 
         async def call(outer: RequestContext) -> dict[str, Any]:
-            answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, outer)
+            answer = await self._inside(
+                subrequest.method, subrequest.target, [*passed_on, *subrequest.headers], subrequest.body, outer
+            )
             body = await answer.read(None)
             return tool_result(entry, answer.status, answer.header("content-type") or "", body)
 
         return await until_cancelled(context, request.id, self._host, call)
 
     def tell_metadata(self, context: RequestContext) -> None:
+        """Respond with the metadata of the resource."""
         body = orjson.dumps(resource_metadata(self._options, self._base(context)))
         self._send(context, 200, [_JSON], body)
 
