@@ -1,8 +1,8 @@
-"""Everything that touches the world: HTTP, database, files, clocks, processes."""
+"""The layer with all input and output: HTTP, database, files, clocks, processes."""
 
 from __future__ import annotations
 
 import time
 
 IMPORTED_AT = time.monotonic()
-"""Reading of the clock when the package was imported."""
+"""Monotonic time at which the package was imported, in seconds."""

@@ -1,7 +1,7 @@
-"""Work that goes on beside the requests: the one place that notices when it ends.
+"""Background tasks of the service, and supervision of them.
 
-A task that nobody awaits ends silently, and what it did is not done any more: keys are not renewed, files not watched,
-sockets not closed. So all of them are kept here: one that should go on for ever is begun again, and the log says so.
+A task that is not awaited ends silently, and its work stops: keys are not rotated, files not watched, sockets not
+closed. So this module holds all such tasks: a permanent one is restarted when it ends, and the log reports it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any
 log = logging.getLogger("rowcall")
 
 LONGEST_PAUSE = 5.0
+"""Longest delay before an attempt, in seconds."""
 STEADY = 60.0
-"""Seconds after which work that ends counts as having gone well until then."""
+"""Seconds after which a task counts as having worked, so that its delay starts anew."""
 
 
 def pause(attempt: int) -> float:
-    """Seconds to wait before attempt number `attempt` (from 0): doubling from 50 ms, with jitter, bounded."""
+    """Return the delay before attempt number `attempt` (from 0) in seconds: doubling from 50 ms, with jitter,
+    bounded."""
     longest = min(LONGEST_PAUSE, 0.05 * 2.0 ** min(attempt, 16))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load, guards nothing)
 
@@ -36,17 +38,18 @@ class Background:
         return iter(list(self._tasks))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Once. An error is logged."""
+        """Run a coroutine once. An error is logged."""
         self._hold(work)
 
     def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """For as long as the service lives: `work` is called again whenever what it gave has ended.
+        """Run `work` permanently: it is called again whenever it ends.
 
-        name: what the log calls it, such as "the key rotation".
+        name: for the log, such as "the key rotation".
         """
         self._hold(_for_ever(name, work))
 
     def cancel(self) -> None:
+        """Cancel all tasks."""
         for task in self:
             task.cancel()
 
@@ -62,18 +65,22 @@ class Background:
 
 
 async def _for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Call `work` again and again, with growing delays."""
     attempt = 0
     while True:
-        began = time.monotonic()
+        start = time.monotonic()
         error = await _outcome(work)
-        attempt = 0 if time.monotonic() - began > STEADY else attempt + 1
+        attempt = 0 if time.monotonic() - start > STEADY else attempt + 1
         seconds = pause(attempt + 2)
         log.error("%s has ended and begins again in %.1f s", name, seconds, exc_info=error)
         await asyncio.sleep(seconds)
 
 
 async def _outcome(work: Callable[[], Awaitable[None]]) -> BaseException | None:
-    """What ended it. Raises only the cancellation of this task; libraries may raise one of their own."""
+    """Run `work` and return the exception that ended it, or None.
+
+    Raises only if this task is cancelled. A CancelledError that a library raises is returned.
+    """
     try:
         await work()
     except asyncio.CancelledError as error:

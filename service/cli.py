@@ -1,6 +1,6 @@
-"""The command `rowcall`: finds out what is asked for and hands over to `service.command`.
+"""The command `rowcall`: parses the arguments and calls a module of `service.command`.
 
-Exit codes follow command-2. Nothing is imported before it is needed: a switch has to answer at once.
+Exit codes follow command-2. Modules are imported on use, so that a switch responds at once.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rowcall.service.interpreter import drop_working_directory
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 after a graceful stop, 1 when the start failed."""
+    """Run the command and return its exit code: 0 after a graceful stop, 1 if the start failed."""
     drop_working_directory(sys.path)
-    given = sys.argv[1:] if tokens is None else tokens
-    if not all(map(_is_text, given)):
+    command_line = sys.argv[1:] if tokens is None else tokens
+    if not all(map(_is_text, command_line)):
         print("rowcall: an argument is not UTF-8 text", file=sys.stderr)
         return 1
-    arguments = parse_arguments(given)
+    arguments = parse_arguments(command_line)
     try:
         code = _report_unknown(arguments) if arguments.unknown is not None else _run(arguments)
         sys.stdout.flush()
@@ -33,7 +33,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
 
 
 def _is_text(token: str) -> bool:
-    """Python keeps bytes that are no UTF-8 as halves of surrogate pairs, which nothing takes."""
+    """Return whether the argument is UTF-8. Python represents other bytes as surrogates, which no consumer accepts."""
     try:
         token.encode()
     except UnicodeEncodeError:
@@ -56,7 +56,7 @@ def _run(arguments: Arguments) -> int:
 
 
 def _explanation(error: Exception) -> str | None:
-    """Of errors whose message is all that the user needs."""
+    """Return the message of an error that the user can resolve, else None."""
     if isinstance(error, ImportError):
         return _why_no_libpq()
     from rowcall.core.config.errors import ConfigError
@@ -66,7 +66,8 @@ def _explanation(error: Exception) -> str | None:
 
 
 def _why_no_libpq() -> str | None:
-    """Whichever import met it first: the one that looks for a libpq knows what is wrong with it, and what is needed."""
+    """Return why libpq cannot be loaded, or None. Any import may fail first, but this module gives the reason and the
+    remedy."""
     try:
         importlib.import_module("rowcall.ext.base.libpq")
     except ImportError as error:
@@ -75,7 +76,7 @@ def _why_no_libpq() -> str | None:
 
 
 def _report_unknown(arguments: Arguments) -> int:
-    """Exit code 2, as everywhere: a 0 would hide the mistake from whatever has started the command."""
+    """Print a message and return exit code 2, as other commands do. With 0, a script would not notice the mistake."""
     from rowcall.service.command.about import banner
 
     banner()
@@ -85,7 +86,8 @@ def _report_unknown(arguments: Arguments) -> int:
 
 
 def _reader_has_gone() -> int:
-    """`rowcall --config | head`: who reads has seen enough. Python would complain when it flushes at its end."""
+    """Handle a closed pipe, as in `rowcall --config | head`. Otherwise, Python reports an error when it flushes at its
+    end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

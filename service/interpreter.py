@@ -1,9 +1,8 @@
-"""How child processes start a Python interpreter: nothing is imported from the working directory.
+"""Start Python interpreters as child processes that import nothing from the working directory.
 
-Python looks for modules in the working directory first (`python -m`, empty entries of PYTHONPATH). Where that directory
-has files that clients may have written, a module of theirs would run as the service. Therefore every interpreter is
-started by `interpreter_command` with `interpreter_environment`, and in the folder `/` unless it needs the folder of the
-operator.
+Python searches modules in the working directory first (`python -m`, empty entries of PYTHONPATH). If clients can have
+written files there, such a module would run as the service. Therefore every interpreter is started by
+`interpreter_command` with `interpreter_environment`, and in the folder `/` unless it needs the folder of the operator.
 """
 
 from __future__ import annotations
@@ -17,8 +16,11 @@ FOLDER = "/"
 
 
 def interpreter_command(*arguments: str) -> tuple[str, ...]:
-    """Return a command that runs this interpreter and puts neither the working directory nor the folder of a script on
-    `sys.path`. `-I` would also drop PYTHONPATH, by which some installations find this package."""
+    """Return a command that runs this interpreter and adds neither the working directory nor the folder of a script to
+    `sys.path`.
+
+    `-I` would also ignore PYTHONPATH, by which some installations find this package.
+    """
     return (sys.executable, "-P", *arguments)
 
 
@@ -33,8 +35,10 @@ def interpreter_environment() -> dict[str, str]:
 
 
 def drop_working_directory(path: MutableSequence[str]) -> None:
-    """Remove what makes this process import from the working directory: the first entry that `python -m` adds, and
-    empty entries. `path` is `sys.path`."""
+    """Remove the working directory from `sys.path`: the first entry, which `python -m` adds, and empty entries.
+
+    path: `sys.path`.
+    """
     if path and not sys.flags.safe_path and _is_working_directory(path[0] or "."):
         del path[0]
     path[:] = [entry for entry in path if entry]

@@ -1,11 +1,11 @@
-"""Why the service could not start. `service.cli` prints it and ends with exit code 1."""
+"""The error of a failed start. `service.cli` prints it and ends with exit code 1."""
 
 from __future__ import annotations
 
 
 class StartupError(Exception):
-    """The message tells the user what is wrong and what to do about it; it never holds a password."""
+    """The message says what is wrong and what to do about it. It never contains a password."""
 
 
 START_AGAIN = -1
-"""In place of an exit code: the configuration has changed."""
+"""Used instead of an exit code: the configuration has changed, so the service starts again."""
