@@ -205,8 +205,8 @@ def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) ->
 def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim, ...]:
     """Return the claims of the id; without any, those of the name; without these, all claims."""
     for kind in (identity.user_id, identity.user_name):
-        if found := tuple(claim for claim in claims if claim[0] == kind and claim[1]):
-            return found
+        if identifying := tuple(claim for claim in claims if claim[0] == kind and claim[1]):
+            return identifying
     return tuple(sorted(claims))
 
 

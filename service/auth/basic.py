@@ -51,14 +51,14 @@ class _Basic:
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         options = services.options.auth.basic
-        own = endpoint.options.basic_auth or BasicAuth()
+        endpoint_basic = endpoint.options.basic_auth or BasicAuth()
         self._endpoint = endpoint
         self._identity = services.auth
         self._told = services.auth.sessions.told
         self._options = options
-        self._realm = own.realm or options.realm or REALM
-        self._users = {**options.users, **dict(own.users)}
-        sql = own.command or options.command
+        self._realm = endpoint_basic.realm or options.realm or REALM
+        self._users = {**options.users, **dict(endpoint_basic.users)}
+        sql = endpoint_basic.command or options.command
         self._command = (
             None if sql is None else Command(f"{endpoint.name} challenge", sql, services, {VALID: "boolean"})
         )

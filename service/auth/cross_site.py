@@ -95,10 +95,10 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
             origin.lower() in trusted or (site != "cross-site" and origin.lower() == own(scope))
         ):
             return
-        shown = one_line((origin or "cross-site")[:200])
-        if shown not in logged and len(logged) < _MOST_TOLD:
-            logged.add(shown)
-            log.warning("refused a request from a page of %s; Auth:TrustedOrigins lists whose pages may", shown)
+        logged_origin = one_line((origin or "cross-site")[:200])
+        if logged_origin not in logged and len(logged) < _MOST_TOLD:
+            logged.add(logged_origin)
+            log.warning("refused a request from a page of %s; Auth:TrustedOrigins lists whose pages may", logged_origin)
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def own(scope: Any) -> str:

@@ -134,5 +134,5 @@ class RedisPermits:
 
 
 def _name(policy: Policy, caller: str) -> bytes:
-    whole = f"{len(policy.name)}:{policy.name}{caller}".encode(errors="surrogateescape")
-    return b"rowcall:permits:" + hashlib.sha256(whole).hexdigest().encode()
+    counter_name = f"{len(policy.name)}:{policy.name}{caller}".encode(errors="surrogateescape")
+    return b"rowcall:permits:" + hashlib.sha256(counter_name).hexdigest().encode()

@@ -205,8 +205,8 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("origin")
         site = self.headers.get("sec-fetch-site", "none")
         host = self.headers.get("host", "").lower()
-        own = (f"http://{host}", f"https://{host}")  # https: a proxy may terminate TLS
-        if site not in _OWN_SITES or (origin is not None and origin.lower() not in own):
+        own_origins = (f"http://{host}", f"https://{host}")  # https: a proxy may terminate TLS
+        if site not in _OWN_SITES or (origin is not None and origin.lower() not in own_origins):
             raise Problem(403, "pages of other origins cannot use the admin listener")
 
     def _refuse(self, problem: Problem) -> None:

@@ -32,9 +32,9 @@ def _listed(entries: list[Any]) -> str | None:
 
 def name_of(info: Mapping[str, Any]) -> str | None:
     """Return the user's name, or None."""
-    last = _text(info.get("localizedLastName"))
-    if last:
-        return f"{_text(info.get('localizedFirstName')) or ''} {last}".strip()
+    last_name = _text(info.get("localizedLastName"))
+    if last_name:
+        return f"{_text(info.get('localizedFirstName')) or ''} {last_name}".strip()
     return _text(info.get("name"))
 
 

@@ -50,11 +50,11 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     if options is None:
         return
     talker = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
-    attempts = LoginStates(keys, services.auth.sessions, single_use)
+    login_states = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     limiting = () if limited is None else (limited,)
     for provider in options.providers:
-        signing = _SignIn(options, provider, services, Profiles(provider, talker), attempts, keys, single_use)
+        signing = _SignIn(options, provider, services, Profiles(provider, talker), login_states, keys, single_use)
         for method, path, step in signing.routes():
             yield method, path, (_exactly(path), *limiting, step)
 
