@@ -61,7 +61,7 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 def _fill(
     endpoint: Endpoint,
-    filled: Sequence[InjectedParameter],
+    for_users: Sequence[InjectedParameter],
     for_anonymous: Sequence[InjectedParameter],
     services: Services,
 ) -> Step:
@@ -75,7 +75,7 @@ def _fill(
 
     def fill(context: RequestContext) -> None:
         user = context.user
-        for injected in for_anonymous if user is None else filled:
+        for injected in for_anonymous if user is None else for_users:
             if injected.source is Source.ADDRESS:
                 set_argument(context, injected.index, address_of(context.scope))
                 continue
@@ -97,23 +97,23 @@ def _fill(
     return fill
 
 
-def _put_default(context: RequestContext, one: InjectedParameter) -> None:
+def _put_default(context: RequestContext, injected: InjectedParameter) -> None:
     """Set the default of the comment or of the routine, else NULL, for a claim that the caller does not have."""
-    parameter = one.parameter
+    parameter = injected.parameter
     if parameter.has_default and not parameter.defaulted:
-        remove_argument(context, one.index)
+        remove_argument(context, injected.index)
     else:
         default = parameter.default if parameter.defaulted else None
-        set_argument(context, one.index, None if default is None else default.encode())
+        set_argument(context, injected.index, None if default is None else default.encode())
 
 
-def _warn(endpoint: Endpoint, one: InjectedParameter, place: str) -> None:
+def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:
     log.warning(
         "%s: the %s has a value for %s, which is filled from the claim %s; it is not used",
         endpoint.name,
         place,
-        one.parameter.api_name,
-        one.claim or "set",
+        injected.parameter.api_name,
+        injected.claim or "set",
     )
 
 

@@ -81,13 +81,13 @@ def _opaque(
     return refresh
 
 
-async def _read(tickets: EncryptedSessions, keys: Keys, token: str) -> EncryptedSession | None:
+async def _read(sessions: EncryptedSessions, keys: Keys, token: str) -> EncryptedSession | None:
     try:
         try:
-            return tickets.read(token, time.time())
+            return sessions.read(token, time.time())
         except UnknownKeyError:
             await keys.read_again()
-            return tickets.read(token, time.time())
+            return sessions.read(token, time.time())
     except SealError:
         return None
 

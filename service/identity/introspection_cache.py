@@ -79,8 +79,8 @@ class IntrospectionCache(Generic[Found]):
 Kept = TypeVar("Kept")
 
 
-def _bounded(kept: dict[str, Kept]) -> dict[str, Kept]:
+def _bounded(entries: dict[str, Kept]) -> dict[str, Kept]:
     """Remove the oldest entry if the dictionary is full; return the dictionary."""
-    if len(kept) >= MOST:
-        kept.pop(next(iter(kept)))
-    return kept
+    if len(entries) >= MOST:
+        entries.pop(next(iter(entries)))
+    return entries

@@ -300,17 +300,17 @@ class HostPermits:
         if future is not None and not future.done():
             future.set_result(allowed)
 
-    def _release_process(self, gone: int) -> None:
+    def _release_process(self, process: int) -> None:
         """Release all permits of a worker that has exited."""
-        self._tell_given(self._with_room(partial(self._take_all_back, gone), otherwise=()))
+        self._tell_given(self._with_room(partial(self._take_all_back, process), otherwise=()))
 
-    def _take_all_back(self, gone: int) -> Sequence[tuple[int, int]]:
+    def _take_all_back(self, process: int) -> Sequence[tuple[int, int]]:
         served: list[tuple[int, int]] = []
         with self._environment.write() as transaction:
             for name, data in list(between(transaction, _GATE, _AFTER_GATE)):
                 gate = _Gate(data)
-                gate.holders.pop(gone, None)
-                gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != gone]
+                gate.holders.pop(process, None)
+                gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != process]
                 policy = self._policies.get(name[1 : 2 + name[1]])
                 if policy is not None:
                     served += _give(gate, policy)

@@ -125,12 +125,12 @@ class KeyRotation:
         self._tell_lost({key.id for key in keys})
         self._set(self.ring.joined(keys, start))
 
-    def _tell_lost(self, found: set[bytes]) -> None:
+    def _tell_lost(self, stored_ids: set[bytes]) -> None:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
         too late."""
         for key in self.ring.keys:
             text = f"{key.name} is gone from where keys are kept, or cannot be read there any more"
-            if key.id not in found and text not in self._reported:
+            if key.id not in stored_ids and text not in self._reported:
                 self._reported.add(text)
                 log.error("%s: what it protects cannot be opened after a restart, nor by other hosts", text)
 

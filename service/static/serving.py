@@ -69,19 +69,19 @@ class StaticFiles:
         return None
 
     async def _answer_later(
-        self, context: RequestContext, found: StaticFile, waiting: Awaitable[None], closed: bool
+        self, context: RequestContext, file: StaticFile, waiting: Awaitable[None], closed: bool
     ) -> None:
         await waiting
-        self._answer(context, found, closed)
+        self._answer(context, file, closed)
 
-    def _answer(self, context: RequestContext, found: StaticFile, closed: bool) -> None:
+    def _answer(self, context: RequestContext, file: StaticFile, closed: bool) -> None:
         if closed and context.user is None:
-            self._refuse(context, found)
-        elif self._pages is not None and context.scope.method == "GET" and self._pages.fills(found.url):
-            headers, body = self._pages.fill(context.scope, found, context.user)
+            self._refuse(context, file)
+        elif self._pages is not None and context.scope.method == "GET" and self._pages.fills(file.url):
+            headers, body = self._pages.fill(context.scope, file, context.user)
             context.protocol.response_bytes(200, headers, body)
         else:
-            self._send(context.scope, context.protocol, found, private=closed)
+            self._send(context.scope, context.protocol, file, private=closed)
 
     def _is_closed(self, path: str) -> bool:
         """Return whether a path is only for signed-in users."""
@@ -92,7 +92,7 @@ class StaticFiles:
             cached = self._closed[path] = any(matches(path, pattern) for pattern in self._options.closed)
         return cached
 
-    def _refuse(self, context: RequestContext, found: StaticFile) -> None:
+    def _refuse(self, context: RequestContext, file: StaticFile) -> None:
         """Respond to an anonymous caller: redirect to the sign-in page, else raise `Problem` 401."""
         protocol = context.protocol
         target = self._options.redirect
@@ -102,23 +102,23 @@ class StaticFiles:
             target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_wanted(context.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
-    def _send(self, scope: Any, protocol: Any, found: StaticFile, *, private: bool) -> None:
+    def _send(self, scope: Any, protocol: Any, file: StaticFile, *, private: bool) -> None:
         """Send the file, a part of it, a compressed sibling, or 304."""
         request_headers = scope.headers
         cached = self._cached_apart if private else self._cached
-        headers: Headers = [("etag", found.tag), ("last-modified", found.date), ("accept-ranges", "bytes"), *cached]
-        if found.siblings:
+        headers: Headers = [("etag", file.tag), ("last-modified", file.date), ("accept-ranges", "bytes"), *cached]
+        if file.siblings:
             headers.append(("vary", "Accept-Encoding"))
         if is_unchanged(
-            found.tag, found.modified, request_headers.get("if-none-match"), request_headers.get("if-modified-since")
+            file.tag, file.modified, request_headers.get("if-none-match"), request_headers.get("if-modified-since")
         ):
             protocol.response_empty(304, headers)
             return
-        headers.append(("content-type", found.content_type))
+        headers.append(("content-type", file.content_type))
         coding = None
         if request_headers.get("range") is None:
             coding = next(
-                (sibling for sibling in found.siblings if accepts(request_headers.get("accept-encoding"), sibling[0])),
+                (sibling for sibling in file.siblings if accepts(request_headers.get("accept-encoding"), sibling[0])),
                 None,
             )
         if coding is not None:
@@ -126,28 +126,28 @@ class StaticFiles:
             return
         try:
             part = byte_range(
-                request_headers.get("range"), request_headers.get("if-range"), found.tag, found.date, found.size
+                request_headers.get("range"), request_headers.get("if-range"), file.tag, file.date, file.size
             )
         except UnsatisfiableError:
-            protocol.response_empty(416, [("content-range", f"bytes */{found.size}"), ("content-length", "0")])
+            protocol.response_empty(416, [("content-range", f"bytes */{file.size}"), ("content-length", "0")])
             return
         if part is not None and scope.method == "GET":
-            self._send_part(protocol, found, headers, *part)
+            self._send_part(protocol, file, headers, *part)
         elif scope.method == "HEAD":
-            protocol.response_empty(200, [*headers, ("content-length", str(found.size))])
-        elif found.body is not None:
-            if not private and not found.siblings:
-                found.known = headers
-            protocol.response_bytes(200, headers, found.body)
+            protocol.response_empty(200, [*headers, ("content-length", str(file.size))])
+        elif file.body is not None:
+            if not private and not file.siblings:
+                file.known = headers
+            protocol.response_bytes(200, headers, file.body)
         else:
-            protocol.response_file(200, [*headers, ("content-length", str(found.size))], found.path)
+            protocol.response_file(200, [*headers, ("content-length", str(file.size))], file.path)
 
-    def _send_part(self, protocol: Any, found: StaticFile, headers: Headers, first: int, end: int) -> None:
-        headers = [*headers, ("content-range", f"bytes {first}-{end - 1}/{found.size}")]
-        if found.body is not None:
-            protocol.response_bytes(206, headers, found.body[first:end])
+    def _send_part(self, protocol: Any, file: StaticFile, headers: Headers, first: int, end: int) -> None:
+        headers = [*headers, ("content-range", f"bytes {first}-{end - 1}/{file.size}")]
+        if file.body is not None:
+            protocol.response_bytes(206, headers, file.body[first:end])
         else:
-            protocol.response_file_range(206, [*headers, ("content-length", str(end - first))], found.path, first, end)
+            protocol.response_file_range(206, [*headers, ("content-length", str(end - first))], file.path, first, end)
 
     def _send_sibling(self, scope: Any, protocol: Any, headers: Headers, sibling: tuple[str, str]) -> None:
         coding, path = sibling

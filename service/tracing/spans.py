@@ -125,16 +125,16 @@ class RequestTrace:
     def _tell(
         self,
         name: str,
-        began: float,
-        ended: float,
+        start: float,
+        end: float,
         kind: SpanKind = SpanKind.INTERNAL,
         attributes: dict[str, Any] | None = None,
         within: Any = None,
     ) -> Any:
         """Create a finished span and return it. Times are those of the monotonic clock in seconds."""
         trace_context = self._trace_context if within is None else set_span_in_context(within)
-        span = self._tracer.start_span(name, trace_context, kind, attributes, start_time=self._moment(began))
-        span.end(self._moment(max(began, ended)))
+        span = self._tracer.start_span(name, trace_context, kind, attributes, start_time=self._moment(start))
+        span.end(self._moment(max(start, end)))
         return span
 
     def _moment(self, monotonic: float) -> int:

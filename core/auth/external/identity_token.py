@@ -38,8 +38,8 @@ def fault_of(
     return None
 
 
-def _same(said: object, wanted: str) -> bool:
-    return isinstance(said, str) and hmac.compare_digest(said.encode(), wanted.encode())
+def _same(value: object, expected: str) -> bool:
+    return isinstance(value, str) and hmac.compare_digest(value.encode(), expected.encode())
 
 
 def _half_hash(text: str, algorithm: str) -> str:

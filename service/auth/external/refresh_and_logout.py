@@ -94,7 +94,7 @@ class RefreshAndLogout:
         else:
             context.protocol.response_empty(303, [("location", location), *headers])
 
-    async def _told_goodbye(self, kept: StoredToken | None, home: str) -> str:
+    async def _told_goodbye(self, stored: StoredToken | None, home: str) -> str:
         """Revoke the refresh token and return the URL to which the browser goes next.
 
         If the provider does not respond, this is the page of this service, and the user is signed out here
@@ -102,13 +102,13 @@ class RefreshAndLogout:
         """
         try:
             addresses = await self._profiles.addresses()
-            if kept is not None and kept.refresh is not None:
-                await self._profiles.revoke(kept.refresh)
+            if stored is not None and stored.refresh is not None:
+                await self._profiles.revoke(stored.refresh)
         except ProviderError as error:
             log.warning("%s has not been told of a sign-out: %s", self._provider.key, one_line(str(error)))
             return home
         if addresses.logout is None:
             return home
         query = {"client_id": self._provider.client_id, "post_logout_redirect_uri": home}
-        hint = {"id_token_hint": kept.identity} if kept is not None and kept.identity is not None else {}
+        hint = {"id_token_hint": stored.identity} if stored is not None and stored.identity is not None else {}
         return with_query(addresses.logout, {**hint, **query})

@@ -81,7 +81,7 @@ class _SignIn:
         provider: Provider,
         services: Services,
         profiles: Profiles,
-        attempts: LoginStates,
+        login_states: LoginStates,
         keys: Keys,
         single_use: RefreshTokenUse,
     ) -> None:
@@ -90,7 +90,7 @@ class _SignIn:
         self._identity = services.auth
         self._largest = services.options.http.sign_in_body_limit
         self._profiles = profiles
-        self._attempts = attempts
+        self._attempts = login_states
         stored_tokens = StoredTokens(provider, keys, services.auth.sessions)
         self._outcome = SignInResult(options, provider, services, stored_tokens)
         self._afterwards = RefreshAndLogout(options, provider, services, profiles, self._outcome, stored_tokens, keys)
@@ -180,13 +180,15 @@ class _SignIn:
             problem.headers = (*problem.headers, *UNCACHED, *(("set-cookie", cookie) for cookie in ended))
             raise
 
-    async def _profile(self, scope: Any, code: str, attempt: LoginState | None, issuer: object) -> Profile:
+    async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
         """Return the profile for the code. Raises `ProviderError` or `Problem`."""
-        if attempt is None:
+        if login_state is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
             return await self._profiles.by_code(code, redirect_uri, None, None, issuer)
-        profile = await self._profiles.by_code(code, attempt.redirect_uri, attempt.verifier, attempt.nonce, issuer)
-        await self._attempts.use(attempt)
+        profile = await self._profiles.by_code(
+            code, login_state.redirect_uri, login_state.verifier, login_state.nonce, issuer
+        )
+        await self._attempts.use(login_state)
         return profile
 
     def _needs_state(self, scope: Any) -> bool:

@@ -214,12 +214,12 @@ class CompletionEndpoints:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)
             raise broken("Invalid row") from None
 
-    def _sign_in(self, context: RequestContext, found: Row | None) -> None:
+    def _sign_in(self, context: RequestContext, login_row: Row | None) -> None:
         """Sign in with the row, which is a login row without a hash (sign-in-23)."""
-        if found is None or all(cell.text is None for cell in found.cells):
+        if login_row is None or all(cell.text is None for cell in login_row.cells):
             raise _failed(401)
         try:
-            row = read_login_row(found.cells, self._login_options)
+            row = read_login_row(login_row.cells, self._login_options)
         except LoginRowError as error:
             log.error("%s: the login row cannot be used: %s", self._complete_login.key, error)
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
@@ -245,7 +245,7 @@ class CompletionEndpoints:
     async def _content(self, context: RequestContext) -> Mapping[str, Any]:
         return parsed(await read_body(context.scope, context.protocol, self._limit))
 
-    async def _issued_context(self, number: str, flow: str, brought: Any, user: User | None) -> str:
+    async def _issued_context(self, number: str, flow: str, sent_context: Any, user: User | None) -> str:
         """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is
         never used.
 
@@ -255,7 +255,7 @@ class CompletionEndpoints:
         issue = await self._check_issue(number, flow, user)
         if issue is None or issue.user_context is None:
             raise _no_challenge()
-        if not is_same(issue.user_context, brought):
+        if not is_same(issue.user_context, sent_context):
             log.warning("Auth:PasskeyAuth: refused a user context that is not the one of the challenge")
             raise Problem(400, title="User context mismatch", code="challenge_invalid")
         if user is not None:

@@ -201,6 +201,6 @@ def _credentials(allowed: Any) -> tuple[str, ...]:
     return tuple(digest(credential_id) for credential_id in ids if credential_id is not None)
 
 
-def _send(context: RequestContext, told: dict[str, Any]) -> None:
-    context.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+def _send(context: RequestContext, content: dict[str, Any]) -> None:
+    context.protocol.response_bytes(200, HEADERS, orjson.dumps(content))
     context.answered = True
