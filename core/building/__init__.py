@@ -1,1 +1,1 @@
-"""Routine + comment + defaults → endpoint, with everything that is wrong about it."""
+"""Builds an endpoint from routine, comment and defaults, with diagnostics for everything that is wrong."""

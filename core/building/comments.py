@@ -1,6 +1,7 @@
-"""Comment text → lines → annotations applied to a draft (comments-1 to comments-6).
+"""Reading of comments: text → lines → annotations that are applied to a draft (comments-1 to comments-6).
 
-Any text is a valid comment: what is no annotation is prose, what is a wrong annotation is a diagnostic. Nothing raises.
+Every text is a valid comment: a line that is not an annotation is prose, and an invalid annotation gives a diagnostic.
+`read_comment` raises no errors.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_comment(text: str, draft: Draft) -> None:
-    """Apply every line in order; the draft keeps what was applied, what was prose and what was wrong."""
+    """Apply all lines in order. The draft records the applied lines, the prose and the diagnostics."""
     lines = [Line(stripped) for raw in _LINE_ENDS.split(text) if (stripped := raw.strip())]
     for line in lines:
         _read_line(line, draft)
     if not draft.exposed and not draft.of_extension:
-        # Only files have no tags; their comments stand at several places, so any line may be meant.
+        # Only files have no tags. Their comments are at several places, so that any line may be meant as a route.
         _warn_of_routes(draft, lines[:1] if draft.tags else lines)
 
 
@@ -69,9 +70,9 @@ def _read_line(line: Line, draft: Draft) -> None:
 
 
 def _read_prose(line: Line, draft: Draft) -> None:
-    """Add the line to the prose that documents publish, unless it may be a mistyped annotation."""
+    """Add the line to the prose that documents publish, unless it may be a misspelt annotation."""
     if draft.muted:
-        # The block is about other objects, and what would be an annotation there is not recognized as one here.
+        # The block applies to other objects, whose annotations are not recognized here.
         return
     meant = near_miss(line, draft.parameter_words)
     if meant is not None and draft.of_extension and not meant.guards:
@@ -85,15 +86,15 @@ def _read_prose(line: Line, draft: Draft) -> None:
 
 
 def _resembles_annotation(line: Line) -> bool:
-    """The line is not understood, but its form is that of an annotation: `@word`, or a word such as `proxy_host`."""
+    """Return whether a line without effect has the form of an annotation: `@word`, or a word such as `proxy_host`."""
     word = line.keyword.rstrip(":=")
     return line.text.startswith("@") or ("_" in word and word in BY_WORD)
 
 
 def _apply(line: Line, draft: Draft) -> Annotation | None:
-    """The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword.
+    """Apply the line and return its annotation, or None for prose.
 
-    Gives the annotation that the line was, None for prose.
+    The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword.
     """
     if draft.tags and line.keyword in TAGS.aliases:
         open_block(draft, line)
@@ -133,7 +134,7 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
 
 
 _HEADERS_TOO = frozenset({"connection", "etag", "vary"})
-"""Annotations that are called like headers of HTTP: with a colon behind them the header is meant."""
+"""Annotations with the name of an HTTP header. Followed by a colon, the word means the header."""
 
 
 def _apply_header(line: Line, draft: Draft) -> Annotation | None:
@@ -153,7 +154,7 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _names_with_colon(line: Line) -> bool:
-    """`param :id is number`, also misspelt: it would be sent as the header `parm`."""
+    """Return whether the line is like `param :id is number`. Misspelt, it would be sent as the header `parm`."""
     annotation = BY_WORD.get(line.keyword) or BY_WORD.get(nearest(line.keyword) or "")
     if annotation is None or not annotation.colon_names or not line.arguments:
         return False

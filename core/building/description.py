@@ -20,7 +20,7 @@ _TRANSPORTS = {Transport.QUERY: "QueryString", Transport.BODY: "BodyJson"}
 
 
 def described(endpoint: Endpoint) -> dict[str, Any]:
-    """What is the rule for an endpoint stands there always; what an annotation adds, only where it does."""
+    """Return the entry of an endpoint. Members that depend on an annotation are present only with that annotation."""
     options = endpoint.options
     always = {
         "method": endpoint.method,
@@ -59,8 +59,8 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
         "leavesBecause": endpoint.session.reason,
         "customParameters": dict(options.custom),
     }
-    given = {"returnColumns": columns} if columns else {}
-    return {**always, **given, **access, **{name: value for name, value in added.items() if value}}
+    result_columns = {"returnColumns": columns} if columns else {}
+    return {**always, **result_columns, **access, **{name: value for name, value in added.items() if value}}
 
 
 def _routine(endpoint: Endpoint) -> dict[str, Any]:

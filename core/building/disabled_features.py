@@ -1,4 +1,4 @@
-"""Capabilities that a comment asks for and the configuration has switched off: each is named with its switch."""
+"""Diagnostics for annotations whose capability is switched off: each names the configuration key."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rowcall.core.errors.diagnostics import Diagnostic
 @dataclass(frozen=True, slots=True)
 class DisabledFeatures:
     annotation: str
-    """By its name."""
+    """Name of the annotation."""
     switch: str
-    """The key of the configuration, or keys."""
+    """The configuration key, or keys."""
     instead: str
-    """What happens without it."""
+    """The consequence, for the message."""
 
     def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
         message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
@@ -26,26 +26,30 @@ class DisabledFeatures:
 
 
 WITHIN = "within"
-"""`authorize within 5 minutes`, which lets nobody in instead of everybody."""
+"""Name for `authorize within 5 minutes`, whose consequence is that no caller is admitted."""
 
 
 def disabled_features(
     endpoint: Endpoint, off: Sequence[DisabledFeatures], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """used: annotation → the line it was written in. A path of the configuration makes a login without one."""
-    for one in off:
-        if one.annotation == WITHIN:
+    """Yield a diagnostic for each annotation of the endpoint that has no effect.
+
+    used: annotation → its line. An endpoint may also be a login because of its path, without a line.
+    """
+    for feature in off:
+        if feature.annotation == WITHIN:
             if endpoint.options.fresh is not None:
-                message = f"it asks when callers have signed in, and nobody knows ({one.switch}): {one.instead}"
+                message = f"it asks when callers have signed in, and nobody knows ({feature.switch}): {feature.instead}"
                 yield Diagnostic(endpoint.routine.identity, used.get("authorize"), message)
             continue
-        asked = one.annotation in used or (one.annotation == "login" and endpoint.options.login)
-        if asked:
-            yield one.diagnostic(endpoint.routine.identity, used.get(one.annotation))
+        is_used = feature.annotation in used or (feature.annotation == "login" and endpoint.options.login)
+        if is_used:
+            yield feature.diagnostic(endpoint.routine.identity, used.get(feature.annotation))
 
 
 def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
-    """Of composite types whose comments describe one, where types send nothing."""
+    """Yield a diagnostic for each parameter type whose comment describes an HTTP request, if HTTP types are
+    disabled."""
     for parameter in endpoint.parameters:
         info = described_request(endpoint.routine, parameter, types)
         if info is not None:

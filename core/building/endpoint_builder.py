@@ -1,6 +1,6 @@
-"""Routine + comment + defaults of the configuration → endpoint, or none.
+"""Builds an endpoint from routine, comment and defaults of the configuration.
 
-The stages: what the catalogue suggests (method, path, shape), what the comment changes, what the parts together give.
+Stages: proposals of the catalogue (method, path, shape), changes of the comment, checks of the whole endpoint.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class CommentsMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class EndpointDefaults:
-    """The part of the configuration that decides what endpoints look like before their comments are read."""
+    """The settings of the configuration for endpoints, before their comments are read."""
 
     comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
     url_path_prefix: str | None = None
@@ -86,68 +86,68 @@ class EndpointDefaults:
     camel_case_names: bool = True
     requires_authorization: bool = True
     basic_everywhere: bool = False
-    """Every caller is asked for HTTP Basic, whatever comments say."""
+    """All callers have to sign in with HTTP Basic, whatever comments contain."""
     query_null: QueryNull = QueryNull.IGNORE
     refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
     harmless_texts: bool = False
-    """Texts of raw rows are no formulas to a spreadsheet."""
+    """Prevent spreadsheets from reading texts of raw rows as formulas."""
     empty_without_row: bool = False
-    """`single` without a row is an empty body, also where the response is JSON."""
+    """`single` without a row is an empty body, also if the response is JSON."""
     not_found_without_row: bool = False
-    """`single` without a row is 404, unless the comment says what NULL becomes."""
+    """`single` without a row is 404, unless the comment sets the meaning of NULL."""
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
     resolve_nested: bool = True
     table_formats: TableFormats = NO_FORMATS
     method: str | None = None
-    """Of functions and procedures whose comments name none. None: by volatility and name."""
+    """Method of functions and procedures whose comments set none. None: by volatility and name."""
     transport: Transport | None = None
-    """Of functions and procedures whose comments do not say. None: by method."""
+    """Transport of functions and procedures whose comments set none. None: by method."""
     connection: str | None = None
-    """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
+    """Connection of routines of this source unless their comments set another one. None: the main connection."""
     known: KnownNames = NO_NAMES_CHECKED
     cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
-    """Variables of the environment that values of annotations may name, in lower case, with their values."""
+    """Variables of the environment that annotation values may contain: names in lower case, values."""
     user_parameters: bool = False
     user_context: bool = False
     role_from_claim: bool = False
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     login_path: str | None = None
-    """An endpoint at this path signs in, whatever its comment says; `logout_path` likewise."""
+    """An endpoint at this path signs in, also without annotation; `logout_path` likewise."""
     logout_path: str | None = None
     hide_signing: bool = True
-    """Values of logins and logouts are kept out of logs and errors."""
+    """Keep values of logins and logouts out of logs and errors."""
     uploads: UploadNames | None = None
-    """None: nobody looked."""
+    """None: the names are not checked."""
     http_types: TypeOptions | None = None
-    """None: composite types send nothing."""
+    """None: HTTP types are disabled."""
     proxies: ProxyOptions | None = None
-    """None: no endpoint is a proxy."""
+    """None: proxies are disabled."""
     tools: bool = False
-    """Endpoints may be tools of language models, and nothing else."""
+    """Objects with only an `mcp` annotation become tools without a route."""
     around: CallSurroundings = field(default_factory=CallSurroundings)
-    """What is set in front of every call."""
+    """Settings before every call."""
     off: tuple[DisabledFeatures, ...] = ()
-    """Annotations whose capability the configuration has switched off."""
+    """Annotations whose capability is switched off in the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What became of one routine."""
+    """The result of building an endpoint from a routine."""
 
     endpoint: Endpoint | None
     diagnostics: tuple[Diagnostic, ...] = ()
     disabled: bool = False
-    """It would be an endpoint if its comment did not disable it."""
+    """The comment has exposed the object and disabled it."""
 
 
 def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
-    """Read the routine's comment and put its endpoint together; never raises for anything a comment says."""
+    """Build the endpoint of a routine. Mistakes in its comment become diagnostics; no error is raised for them."""
     if defaults.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
         return Built(None)
     draft = _draft(routine, defaults)
@@ -183,7 +183,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
-    return Built(None if any(one.left_out for one in noticed) else endpoint, noticed)
+    return Built(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
 
 
 def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
@@ -194,22 +194,22 @@ def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
 
 
 def _only_a_tool(draft: Draft, defaults: EndpointDefaults) -> tuple[Diagnostic, ...]:
-    """What would be a tool of language models and nothing else, where there are none."""
-    off = next((one for one in defaults.off if one.annotation == "mcp"), None)
+    """Return a diagnostic if the object would only be a tool of MCP, and MCP is switched off."""
+    off = next((feature for feature in defaults.off if feature.annotation == "mcp"), None)
     if off is None or not draft.get("tool", _NO_TOOL).enabled:
         return ()
     return (off.diagnostic(draft.name, draft.used.get("mcp"), left_out=1),)
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
-    """All endpoints of a catalogue, in its order."""
-    built = [build_endpoint(routine, catalog, defaults) for routine in catalog.routines]
-    endpoints = [one.endpoint for one in built if one.endpoint is not None]
-    return endpoints, [diagnostic for one in built for diagnostic in one.diagnostics]
+    """Return the endpoints and diagnostics of all routines of a catalogue, in its order."""
+    results = [build_endpoint(routine, catalog, defaults) for routine in catalog.routines]
+    endpoints = [result.endpoint for result in results if result.endpoint is not None]
+    return endpoints, [diagnostic for result in results for diagnostic in result.diagnostics]
 
 
 def default_method(routine: Routine) -> str:
-    """GET for what only reads: by volatility, or by a `get` in the name (routing-5)."""
+    """Return GET for routines that only read: not volatile, or with `get` in the name (routing-5); else POST."""
     name = routine.name.lower()
     reads = routine.volatility is not Volatility.VOLATILE
     named_get = name.startswith("get_") or "_get_" in name or name.endswith("_get")
@@ -217,13 +217,13 @@ def default_method(routine: Routine) -> str:
 
 
 def path_segments(path: str) -> tuple[str, ...]:
-    """Names of the `{parameter}` segments, in order."""
+    """Return the names of the `{parameter}` segments, in order."""
     return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
 
 
 @lru_cache(maxsize=256)
 def _shared(options: Options) -> Options:
-    """Most endpoints have options that others have too: one object for all of them."""
+    """Return one shared object for equal options, because most endpoints have equal options."""
     return options
 
 
@@ -258,13 +258,13 @@ def _changed_options(
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
-    """Most endpoints of a large schema have comments that ask for the same: that is worked out once."""
+    """Return the defaults with changes. Cached, because most comments of a large schema make the same changes."""
     changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
     return without_proxies(changed) if shared.value.proxies is None else changed
 
 
 def _asked_for(draft: Draft, defaults: EndpointDefaults) -> Options:
-    """The defaults with everything that the comment changed."""
+    """Return the defaults with all changes of the comment."""
     return _changed_options(
         Same(defaults),
         frozenset(draft.changes.items()),
@@ -293,11 +293,11 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
 
 @lru_cache(maxsize=REMEMBERED)
 def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
-    return frozenset(one.name or f"${number}" for number, one in enumerate(parameters.value, 1))
+    return frozenset(parameter.name or f"${number}" for number, parameter in enumerate(parameters.value, 1))
 
 
 def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
-    """The paths of the configuration make an endpoint a login or a logout, and both are sensitive."""
+    """Return the options of a login or logout, also if it is one by its path. Both are sensitive."""
     login = options.login or _is_path(path, defaults.login_path)
     logout = options.logout or _is_path(path, defaults.logout_path)
     if not login and not logout:
@@ -306,7 +306,7 @@ def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options
 
 
 def _signing_routine(routine: Routine, draft: Draft) -> Routine:
-    """Of a file that signs in or out, the first statement alone is run (sql-files-31)."""
+    """Return the routine with only the first statement if it is a file that signs in or out (sql-files-31)."""
     source = routine.source
     if not isinstance(source, FileSource) or not source.several:
         return routine
@@ -323,8 +323,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     camel = defaults.camel_case_names
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
-    asked = _asked_for(draft, defaults)
-    options = _signing(asked, path, defaults)
+    annotated_options = _asked_for(draft, defaults)
+    options = _signing(annotated_options, path, defaults)
     if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)
     if draft.changes.get("null_text") is NullText.EMPTY_STRING:
@@ -332,20 +332,22 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
-    parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
-    draft.diagnostics += (*wrong, *untyped(parameters, routine, catalog.types))
+    parameters, change_diagnostics = change_parameters(
+        declared, draft.parameter_changes, routine, catalog.types, naming
+    )
+    draft.diagnostics += (*change_diagnostics, *untyped(parameters, routine, catalog.types))
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
     draft.diagnostics += upload.noticed(draft.name, draft.used)
     options = upload.options
-    # Raw text has no way to nest (rendering-38).
+    # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
     draft.diagnostics += response_set_diagnostics(routine, options, whole)
     shape = VOID if options.void else without_response_columns(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
-    # The SQL of a file is not ours to take composites apart in.
+    # Composites in results of a file are not expanded, because the SQL of a file is not changed.
     whole_in_tables = isinstance(routine.source, FileSource)
     flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
     return Endpoint(
@@ -354,7 +356,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,
-        options=options if options is asked else _shared(options),
+        options=options if options is annotated_options else _shared(options),
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
@@ -373,7 +375,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
 def _with_variables(
     options: Options, parameters: tuple[EndpointParameter, ...], variables: Mapping[str, str | None]
 ) -> Options:
-    """Fills them in where values of requests may stand too."""
+    """Return the options with variables of the environment filled into texts that may also contain request values."""
     if not variables:
         return options
     names = placeholder_names(parameters)

@@ -1,7 +1,7 @@
-"""What is wrong with an endpoint once comment and routine are put together (comments-7, comments-8).
+"""Checks of an endpoint after comment and routine have been combined (comments-7, comments-8).
 
-A check is a function from endpoint and used annotations to diagnostics. `CHECKS` holds those of every endpoint, and
-`OF_ANNOTATIONS` those that have nothing to say unless an annotation was used: 22,000 endpoints use few of them.
+A check is a function from endpoint and used annotations to diagnostics. `CHECKS` are run for every endpoint,
+`OF_ANNOTATIONS` only if the annotation was used, because of 22,000 endpoints few use them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowcall.core.outgoing.request_definition import IDEMPOTENT
 from rowcall.core.sqlfile.source import FileSource
 
 Used = Mapping[str, str]
-"""Name of an annotation → the first comment line that was it."""
+"""Name of an annotation → its comment line."""
 
 Check = Callable[[Endpoint, Used], Iterator[Diagnostic]]
 
@@ -39,7 +39,7 @@ def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Browsers, caches and link checkers follow GET without asking; whoever means a write should have said POST."""
+    """Warn of a volatile routine behind GET: browsers, caches and link checkers send GET without a user's request."""
     routine = endpoint.routine
     if endpoint.method == "GET" and routine.volatility is Volatility.VOLATILE and not endpoint.options.internal:
         message = f"{endpoint.name} runs a volatile routine, which may write; declare it stable if it only reads"
@@ -64,10 +64,10 @@ def _unbound_segments(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Two parameters that requests cannot tell apart, such as `_id` and `id`."""
-    seen: dict[str, EndpointParameter] = {}
+    """Report parameters that have the same name in requests, such as `_id` and `id`."""
+    parameters_by_name: dict[str, EndpointParameter] = {}
     for parameter in endpoint.parameters:
-        other = seen.setdefault(parameter.api_name, parameter)
+        other = parameters_by_name.setdefault(parameter.api_name, parameter)
         if other is not parameter:
             message = f"parameters {other.field} and {parameter.field} share the name {parameter.api_name} in requests"
             yield Diagnostic(endpoint.routine.identity, None, message)
@@ -76,7 +76,7 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 def _doubts_of_file(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     source = endpoint.routine.source
     if isinstance(source, FileSource):
-        yield from (Diagnostic(endpoint.routine.identity, None, doubt) for doubt in source.warnings)
+        yield from (Diagnostic(endpoint.routine.identity, None, warning) for warning in source.warnings)
 
 
 def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -86,35 +86,38 @@ def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Members of one name in one object: spread composites bring them, and `result` does. Readers of JSON keep one."""
+    """Report clash members of one JSON object, of which most readers use only the last.
+
+    Expanded composites and `result` can cause them.
+    """
     shape, options = endpoint.shape, endpoint.options
     if options.void or options.login or options.logout or (options.raw and not shape.parts):
         return
-    found = _repeated(tuple(part.key for part in shape.parts if part.key is not None))
-    if found is not None:
-        message = f"two results are called {found!r} in one answer, of which most readers keep the last"
+    clash = _repeated(tuple(part.key for part in shape.parts if part.key is not None))
+    if clash is not None:
+        message = f"two results are called {clash!r} in one answer, of which most readers keep the last"
         yield Diagnostic(endpoint.routine.identity, used.get("result"), f"{endpoint.name}: {message}; rename one")
     for part in (shape, *(part.shape for part in shape.parts)):
-        keys = (one.key for one in part.columns if one.group is None or not options.nested)
-        found = _repeated(tuple(keys)) if part.named else None
-        if found is not None:
-            message = f"two columns are called {found!r} in one row of the answer, of which most readers keep the last"
+        keys = (column.key for column in part.columns if column.group is None or not options.nested)
+        clash = _repeated(tuple(keys)) if part.named else None
+        if clash is not None:
+            message = f"two columns are called {clash!r} in one row of the answer, of which most readers keep the last"
             remedy = "rename one, or keep composites whole with nested"
             yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}; {remedy}")
 
 
 def _repeated(keys: tuple[bytes, ...]) -> str | None:
-    """The first that comes again."""
+    """Return the first repeated key."""
     if len(set(keys)) == len(keys):
         return None
     return next(key.decode() for index, key in enumerate(keys) if key in keys[:index])
 
 
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """A body that no parameter receives, and values that a comment sends where they cannot travel (4.5)."""
+    """Report a body that no parameter receives, and a `param_type` that has no effect (4.5)."""
     line = used["body_parameter_name"]
     if endpoint.options.upload is not None:
-        return  # who takes files has been told what becomes of the body
+        return  # The check of uploads reports this.
     if endpoint.raw_body is None:
         message = f"{endpoint.options.body_parameter} is no parameter of the routine; the body is read as usual"
         yield Diagnostic(endpoint.routine.identity, line, message)
@@ -124,36 +127,40 @@ def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """A parameter for the request's headers that is none, or that cannot be left to the service (7.6)."""
+    """Report a parameter for the request's headers that does not exist or has no default (7.6)."""
     line = used["request_headers_parameter_name"]
-    wanted = endpoint.options.headers_parameter
-    if endpoint.options.request_headers is not HeadersMode.PARAMETER or wanted is None:
+    name = endpoint.options.headers_parameter
+    if endpoint.options.request_headers is not HeadersMode.PARAMETER or name is None:
         return
-    names = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
-    found = names.get(wanted.lower())
-    if found is None:
-        yield Diagnostic(endpoint.routine.identity, line, f"{wanted} is no parameter of the routine; nothing is filled")
-    elif not found.has_default:
-        message = f"{wanted} has no default, so requests have to supply it; give it one, and the headers fill it"
+    names = {
+        name.lower(): parameter for parameter in endpoint.parameters for name in (parameter.api_name, parameter.db_name)
+    }
+    parameter = names.get(name.lower())
+    if parameter is None:
+        yield Diagnostic(endpoint.routine.identity, line, f"{name} is no parameter of the routine; nothing is filled")
+    elif not parameter.has_default:
+        message = f"{name} has no default, so requests have to supply it; give it one, and the headers fill it"
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
 def _examples(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Values that are shown for no parameter, or are none of its kind."""
-    asked = endpoint.options.document
-    if asked is None:
+    """Report examples for unknown parameters, and values of a wrong type."""
+    document = endpoint.options.document
+    if document is None:
         return
-    known = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
-    for name, text in asked.examples:
-        found = known.get(name)
+    parameters_by_name = {
+        name.lower(): parameter for parameter in endpoint.parameters for name in (parameter.api_name, parameter.db_name)
+    }
+    for name, text in document.examples:
+        parameter = parameters_by_name.get(name)
         try:
-            wrong = f"{name} is no parameter; nothing is shown" if found is None else None
-            if found is not None:
-                read_value(found, text)
+            problem = f"{name} is no parameter; nothing is shown" if parameter is None else None
+            if parameter is not None:
+                read_value(parameter, text)
         except ValueError:
-            wrong = f"{text} is no value of {name} as JSON has it; it is shown as a text"
-        if wrong is not None:
-            yield Diagnostic(endpoint.routine.identity, used["openapi"], f"openapi example: {wrong}")
+            problem = f"{text} is no value of {name} as JSON has it; it is shown as a text"
+        if problem is not None:
+            yield Diagnostic(endpoint.routine.identity, used["openapi"], f"openapi example: {problem}")
 
 
 def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -165,8 +172,8 @@ def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    wanted = endpoint.options.encryption
-    if endpoint.options.proxy is not None and wanted and (wanted.all_parameters or wanted.parameters):
+    encryption = endpoint.options.encryption
+    if endpoint.options.proxy is not None and encryption and (encryption.all_parameters or encryption.parameters):
         message = "encrypt is for the routine alone: proxy sends the request on as it came, unencrypted"
         yield Diagnostic(endpoint.routine.identity, used["encrypt"], f"{message}; the endpoint is left out", left_out=1)
 
@@ -176,13 +183,13 @@ def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """`read_from replica` where it has no effect, and where it lets a write fail."""
+    """Report `read_from replica` if it has no effect, and if it makes writes fail."""
     reading = endpoint.options.reading
     if reading is None or not reading.replica:
         return
-    what = _kept_at_home(endpoint)
-    if what is not None:
-        message = f"{endpoint.name} is never read from a replica: {what}; take the line away"
+    reason = _kept_at_home(endpoint)
+    if reason is not None:
+        message = f"{endpoint.name} is never read from a replica: {reason}; take the line away"
     elif endpoint.routine.volatility is Volatility.VOLATILE:
         message = (
             f"{endpoint.name} runs a volatile routine on replicas, where every write fails; declare it stable if it "
@@ -208,8 +215,8 @@ def _kept_at_home(endpoint: Endpoint) -> str | None:
 
 def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     line = used["hedge"]
-    wish = endpoint.options.proxy
-    method = None if wish is None else wish.method or endpoint.method
+    proxy = endpoint.options.proxy
+    method = None if proxy is None else proxy.method or endpoint.method
     if method is None:
         yield Diagnostic(endpoint.routine.identity, line, "hedge is for proxies, and this is none: it has no effect")
     elif method not in IDEMPOTENT:
@@ -218,7 +225,7 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Lines beside `login` and `logout` that take their place, or that these take."""
+    """Report lines beside `login` and `logout` that have no effect, or that deprive these of theirs."""
     options = endpoint.options
     word = "login" if options.login else "logout"
     identity = endpoint.routine.identity
@@ -232,7 +239,7 @@ def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Responses that the service or another server makes have statuses of their own."""
+    """Report `status` for responses whose status is set by the service or by another server."""
     options = endpoint.options
     if options.success_status is None:
         return
@@ -277,4 +284,4 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "impersonate": _nobody_may_act,
     "status": _status_without_effect,
 }
-"""By the names of the annotations."""
+"""Checks by the names of annotations."""

@@ -1,7 +1,7 @@
-"""Endpoints with what is proven about their values (`Service:ExactTypes`): descriptions and clients tell it.
+"""Constraints of the values of endpoints (`Service:ExactTypes`), for documents and generated clients.
 
-What a routine declares is taken at its word: the rows of `returns setof depot` are rows of that table, and a set of a
-NOT NULL domain has no NULL. What nobody declares and nothing proves may be NULL.
+Declarations of a routine are trusted: rows of `returns setof depot` are rows of that table, and a set of a NOT NULL
+domain contains no NULL. A value may be NULL unless a declaration or a constraint excludes NULL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WRITES = (Command.INSERT, Command.UPDATE)
 
 
 def exact_types(types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> dict[int, TypeInfo]:
-    """Attributes of composites with what is known of them; a composite itself may be NULL as a whole."""
+    """Return the types with constraints of composite attributes. A composite value itself may be NULL."""
     known = _Known(types, constraints)
     return {oid: known.composite(info) for oid, info in types.items()}
 
@@ -42,29 +42,29 @@ class _Known:
     constraints: ColumnConstraints
 
     def type(self, oid: int) -> ValueConstraints:
-        """Of an enum, a domain, or an array of such."""
-        found = NO_CONSTRAINTS
+        """Return the constraints of an enum, a domain, or an array of these."""
+        constraints = NO_CONSTRAINTS
         info = self.types.get(oid)
         while info is not None:
-            found = found.besides(self.constraints.types.get(info.oid, NO_CONSTRAINTS))
+            constraints = constraints.besides(self.constraints.types.get(info.oid, NO_CONSTRAINTS))
             if info.kind is TypeKind.ARRAY:
                 element = self.type(info.element)
-                return ValueConstraints(found.never_null, element.choices)
+                return ValueConstraints(constraints.never_null, element.choices)
             info = self.types.get(info.base) if info.kind is TypeKind.DOMAIN else None
-        return found
+        return constraints
 
     def composite(self, info: TypeInfo) -> TypeInfo:
         if info.kind is not TypeKind.COMPOSITE:
             return info
         attributes = []
-        for one in info.attributes:
-            told = self.constraints.attributes.get((info.oid, one.name), NO_CONSTRAINTS).besides(
-                self.type(one.type_oid)
+        for attribute in info.attributes:
+            constraints = self.constraints.attributes.get((info.oid, attribute.name), NO_CONSTRAINTS).besides(
+                self.type(attribute.type_oid)
             )
-            attributes.append(replace(one, constraints=replace(told, never_null=False)))
+            attributes.append(replace(attribute, constraints=replace(constraints, never_null=False)))
         return replace(info, attributes=tuple(attributes))
 
-    # --- what comes in ---------------------------------------------------------------------------------------------
+    # --- parameters ------------------------------------------------------------------------------------------------
 
     def parameter(self, endpoint: Endpoint, parameter: EndpointParameter) -> ValueConstraints:
         routine = endpoint.routine
@@ -74,26 +74,28 @@ class _Known:
                 return NO_CONSTRAINTS
             column = source.columns[parameter.position]
             own = self.constraints.attributes.get((source.table.row_type_oid, column.name), NO_CONSTRAINTS)
-            told = own.besides(self.type(column.type_oid))
-            return told if source.operation.command in _WRITES else replace(told, never_null=False)
+            constraints = own.besides(self.type(column.type_oid))
+            return constraints if source.operation.command in _WRITES else replace(constraints, never_null=False)
         if parameter.position >= len(routine.parameters):
             return NO_CONSTRAINTS
         whole = routine.parameters[parameter.position]
         if parameter.attribute is not None:
             info = self.types.get(whole.type_oid)
             fields = () if info is None else self.composite(info).attributes
-            return next((one.constraints for one in fields if one.name == parameter.attribute), NO_CONSTRAINTS)
-        told = self.type(whole.type_oid)
-        # A null makes PostgreSQL leave out the call of a STRICT function: it has no use.
+            return next(
+                (attribute.constraints for attribute in fields if attribute.name == parameter.attribute), NO_CONSTRAINTS
+            )
+        constraints = self.type(whole.type_oid)
+        # For NULL, PostgreSQL does not call a STRICT function, so NULL is not a useful value.
         strict = routine.strict and routine.kind is RoutineKind.FUNCTION
-        return replace(told, never_null=True) if strict else told
+        return replace(constraints, never_null=True) if strict else constraints
 
-    # --- what comes out --------------------------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------------------------
 
     def shape(self, endpoint: Endpoint, shape: ResultShape) -> ResultShape:
         columns = tuple(
-            replace(one, column=replace(one.column, constraints=self._column(endpoint, shape, one)))
-            for one in shape.columns
+            replace(column, column=replace(column.column, constraints=self._column(endpoint, shape, column)))
+            for column in shape.columns
         )
         parts = tuple(replace(part, shape=self.shape(endpoint, part.shape)) for part in shape.parts)
         constraints = self.type(endpoint.routine.return_type_oid)
@@ -101,32 +103,32 @@ class _Known:
 
     def _column(self, endpoint: Endpoint, shape: ResultShape, column: ResultColumn) -> ValueConstraints:
         routine = endpoint.routine
-        found, told = self.type(column.column.type_oid), NO_CONSTRAINTS
+        type_constraints, row_constraints = self.type(column.column.type_oid), NO_CONSTRAINTS
         rows = shape.is_set
         if column.group is not None:
-            return replace(self._of_row(column.group.type_oid, column).besides(found), never_null=False)
+            return replace(self._of_row(column.group.type_oid, column).besides(type_constraints), never_null=False)
         source = routine.source
         if isinstance(source, TableOperation):
-            told = self._of_row(source.table.row_type_oid, column)
-            # A trigger may say what a view's row is after it has been written.
+            row_constraints = self._of_row(source.table.row_type_oid, column)
+            # A trigger may change the row of a view after it was written.
             rows = routine.kind is RoutineKind.TABLE or source.operation.command is Command.SELECT
         elif isinstance(source, FileSource):
-            told = self.constraints.columns.get(column.column.origin, NO_CONSTRAINTS)
-            rows = all(keeps_nulls_out(one.text) for one in source.statements)
+            row_constraints = self.constraints.columns.get(column.column.origin, NO_CONSTRAINTS)
+            rows = all(keeps_nulls_out(statement.text) for statement in source.statements)
         elif routine.returns_composite:
-            told = self._of_row(routine.return_type_oid, column)
-        both = told.besides(found)
-        return both if rows else replace(both, never_null=False)
+            row_constraints = self._of_row(routine.return_type_oid, column)
+        constraints = row_constraints.besides(type_constraints)
+        return constraints if rows else replace(constraints, never_null=False)
 
     def _of_row(self, oid: int, column: ResultColumn) -> ValueConstraints:
-        for one in self._below(oid):
-            found = self.constraints.attributes.get((one, column.column.name))
-            if found is not None:
-                return found
+        for type_oid in self._below(oid):
+            constraints = self.constraints.attributes.get((type_oid, column.column.name))
+            if constraints is not None:
+                return constraints
         return NO_CONSTRAINTS
 
     def _below(self, oid: int) -> Iterator[int]:
-        """The type, and what it is a domain over."""
+        """Yield the oid of the type, and of the types that it is a domain over."""
         info = self.types.get(oid)
         while info is not None:
             yield info.oid

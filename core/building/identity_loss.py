@@ -1,6 +1,6 @@
-"""Procedures that may commit, whose caller's role or tenant would end in their middle: known before anybody calls them.
+"""Finds procedures that may commit and would lose the caller's role or tenant with it, before a request calls them.
 
-`service.handler.step_order.refuse_to_lose` keeps the same promise for each request.
+`service.handler.step_order.refuse_to_lose` checks the same for each request.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from rowcall.core.sqlfile.source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class CallSurroundings:
-    """What the configuration sets in front of every call. pooled: behind a transaction pooler nothing lasts longer than
-    a transaction. unlasting: a command among it of which nobody can tell what would have to last.
+    """The settings that the configuration makes before every call.
+
+    sets: there are settings. unlasting: for one of the commands it is unknown which settings would have to outlast a
+    transaction. pooled: with a transaction pooler, settings end with the transaction.
     """
 
     sets: bool = False
@@ -28,7 +30,7 @@ class CallSurroundings:
 
     @classmethod
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
-        """others: settings besides the commands."""
+        """others: there are settings besides the commands."""
         unlasting = any(for_the_session(numbered(command.sql, {})[0]) is None for command in commands)
         return cls(bool(commands) or others, unlasting, pooled)
 

@@ -1,4 +1,4 @@
-"""Annotations name things of the configuration; here is what becomes of a name that the configuration lacks."""
+"""Checks of names in annotations that refer to the configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What annotations may name, as written in the configuration. None: nobody has looked, so everything passes."""
+    """The names that annotations may use, as written in the configuration. None: names of this kind are not checked."""
 
     error_policies: frozenset[str] | None = None
     retry_strategies: frozenset[str] | None = None
@@ -23,21 +23,21 @@ class KnownNames:
     """Configured policies that are switched off."""
     cache_profiles: frozenset[str] | None = None
     connections: tuple[str, ...] | None = None
-    """Those that endpoints may run on; case does not matter."""
+    """Connections on which endpoints may run, compared without regard to case."""
     unroutable: tuple[str, ...] = ()
-    """Those that exist, and that `Service:UseMultipleConnections` would let endpoints run on."""
+    """Connections that `Service:UseMultipleConnections` would allow endpoints to use."""
 
     def has_connection(self, name: str) -> bool:
-        return self.connections is None or name.casefold() in (one.casefold() for one in self.connections)
+        return self.connections is None or name.casefold() in (connection.casefold() for connection in self.connections)
 
 
 NO_NAMES_CHECKED = KnownNames()
 
 
 def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """What each name that means nothing leads to (comments-16; a cache profile: caching-38).
+    """Yield a diagnostic for each unknown name, with the consequence (comments-16; a cache profile: caching-38).
 
-    `used`: annotation → the line it was written in.
+    used: annotation → its line.
     """
     options = endpoint.options
     profile = None if options.caching is None else options.caching.profile
@@ -56,7 +56,7 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
     if options.connection is not None and not known.has_connection(options.connection):
         usable = ", ".join(known.connections or ())
         message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
-        if options.connection.casefold() in (one.casefold() for one in known.unroutable):
+        if options.connection.casefold() in (connection.casefold() for connection in known.unroutable):
             message = (
                 f"connection {options.connection!r} is not used, as Service:UseMultipleConnections is false: every "
                 "request is answered with 500"
@@ -65,7 +65,8 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
 
 
 def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """An unknown policy leaves the endpoint out. One that is switched off does not: the operator has chosen that."""
+    """Report an unknown policy, which leaves the endpoint out. A policy that is switched off does not: that is a choice
+    of the operator."""
     name = endpoint.options.rate_limiter
     if name is None or known.rate_limiters is None or name in known.rate_limiters:
         return

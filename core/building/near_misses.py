@@ -1,7 +1,7 @@
-"""Comment lines that look like annotations and are none, or say more than their annotation takes.
+"""Comment lines that resemble annotations, and annotations with superfluous words.
 
-Nothing here changes what a line does. A line that would have protected the endpoint leaves it out: served
-without what was meant, it would be open to the wrong people, or pass on plain values.
+Nothing here changes the effect of a line. A line that would have protected the endpoint leaves the endpoint out:
+without the protection, it would admit wrong callers or pass on plain values.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rowcall.core.annotations.sentences import FUNCTION_WORDS, reads_as_sentence
 ACCESS = frozenset(
     {"authorize", "allow_anonymous", "login", "basic_auth", "internal", "disabled", "security_sensitive"}
 )
-"""Names of annotations about who is let in, and what of them is seen."""
+"""Names of annotations about access and about secrecy of the caller's values."""
 
 _OPENING = "allow_anonymous"
-"""With more words it may have been meant for some only."""
+"""With more words, it may have been meant for some callers only."""
 _SENTENCE = 5
-"""A line of so many words is prose, unless its first word can be nothing else than an annotation."""
+"""A line with this number of words is prose, unless its first word can only be an annotation."""
 _LONG = 6
 _HASH_OF = " is hash of "
 _KEYWORD_END = re.compile("[:=]")
@@ -53,13 +53,13 @@ _NAMES_THINGS = frozenset(
         "validate",
     ]
 )
-"""Names of annotations that protect and take words: names of parameters or columns, or a text."""
+"""Names of protective annotations with arguments: names of parameters or columns, or a text."""
 PROTECTIVE = (
     _NAMES_THINGS
     | (ACCESS - {_OPENING, "login"})
     | {"cors", "refuse_impersonation", "role_from_claim", "user_context", "user_parameters"}
 )
-"""Names of annotations without which more callers are let in or are believed more, or values reach further."""
+"""Names of annotations without which more callers are admitted or trusted, or values reach more recipients."""
 
 _TAKES_WORDS = frozenset({"authorize", "basic_auth"})
 _ENGLISH = frozenset(
@@ -100,13 +100,13 @@ _ENGLISH = frozenset(
 class NearMiss:
     message: str
     guards: bool = False
-    """What was meant lets in fewer: without it the endpoint would be open by accident."""
+    """The intended annotation restricts access: without it the endpoint would be open by accident."""
     exposes: bool = False
-    """What was meant makes an endpoint of the object."""
+    """The intended annotation exposes the object."""
 
 
 def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | None:
-    """For a line that is prose: what it was most likely meant to be. names: those of parameters."""
+    """Return the annotation that a line of prose was probably meant to be, or None. names: those of parameters."""
     if not line.words:
         return None
     annotation = BY_WORD.get(line.keyword)
@@ -129,13 +129,14 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
-    """`tsclient false`, only read as `tsclient = false`. A short form such as `file` may be a word of prose."""
+    """Return whether the line lacks its `=`, as `tsclient false`. A short form such as `file` may be a word of
+    prose."""
     full = "_" in line.keyword or len(annotation.aliases) == 1
     return full and annotation.apply is None and annotation.assignable
 
 
 def protects(line: Line, names: frozenset[str]) -> bool:
-    """Return whether the first word of a line is an annotation that protects, and the line is no sentence.
+    """Return whether the first word of a line is a protective annotation and the line is not a sentence.
 
     names: those of parameters.
     """
@@ -146,16 +147,19 @@ def protects(line: Line, names: frozenset[str]) -> bool:
 
 
 def misspelt_protection(key: str) -> str | None:
-    """For the key of a custom parameter: the annotation that protects and that was most likely meant."""
+    """Return the protective annotation of which the key of a custom parameter is a misspelling, or None."""
     known = nearest(key.lower())
-    # Settings of uploads may have the key of a configured handler in front: `fs_check_image = false`.
+    # Settings of uploads may have the key of a configured handler as prefix: `fs_check_image = false`.
     if known is None or BY_WORD[known].name.startswith(("check_", "included_", "excluded_")):
         return None
     return known if _is_misspelt(key.lower(), known) else None
 
 
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
-    """A sentence that begins with such a word stays prose: annotations are written small, without articles."""
+    """Return whether a misspelt line was meant to restrict access, and is not a sentence.
+
+    Annotations are written in lower case and without articles.
+    """
     meant = BY_WORD[known].name
     if meant == "param":
         return _HASH_OF in line.text.lower()
@@ -167,16 +171,16 @@ def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
         return False
     if meant not in _TAKES_WORDS:
         return len(line.words) == 1
-    return not any(one.lower() in FUNCTION_WORDS or one.lower() in ("and", "or") for one in line.arguments)
+    return not any(word.lower() in FUNCTION_WORDS or word.lower() in ("and", "or") for word in line.arguments)
 
 
 def _is_sentence(line: Line, names: frozenset[str]) -> bool:
-    """`using` belongs to the syntax of `validate`."""
+    """Return whether the line is a sentence. `using` is part of the syntax of `validate`."""
     return reads_as_sentence(line, [word for word in line.arguments if word.lower() != "using"], names)
 
 
 def _is_misspelt(word: str, known: str) -> bool:
-    """Return whether a word is a misspelt annotation that protects, and no other word of English."""
+    """Return whether the word is a misspelt protective annotation, and not another English word."""
     meant = BY_WORD[known].name
     if meant not in PROTECTIVE or meant == "cors" or word in _ENGLISH:
         return False
@@ -191,7 +195,7 @@ def _can_be_meant(line: Line) -> bool:
     first = line.words[0]
     if len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1):
         return True
-    # No sentence begins with an `@`, and in none a placeholder is the second word (`parm :id is number default 5`).
+    # A sentence begins without `@`, and its second word is not a placeholder (`parm :id is number default 5`).
     return line.text.startswith("@") or line.arguments[0].startswith((":", "$")) or _HASH_OF in line.text.lower()
 
 
@@ -206,7 +210,7 @@ def nearest(word: str) -> str | None:
 
 
 def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
-    """For a line that was applied: which of its words mean nothing, and whether they were about who is let in."""
+    """Return a message about superfluous words of an applied line, and whether they concern access; else None."""
     if annotation.name == "http":
         return _surplus_of_http(line)
     if annotation.name in ("disabled", "enabled") or (annotation.assignable and "=" in line.text):
@@ -220,9 +224,9 @@ def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
 def _surplus_of_http(line: Line) -> tuple[str, bool] | None:
     words = line.arguments
     if len(words) > 2:
-        told = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)
+        unused = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)
         guarded = any(is_access_word(word) for word in words)
-        message = f"`HTTP [method] [path]` takes two words, so method and path are not used; {told!r} means nothing"
+        message = f"`HTTP [method] [path]` takes two words, so method and path are not used; {unused!r} means nothing"
         return message, guarded
     if words and words[0].upper() not in METHODS and words[0].isalpha() and (len(words) == 2 or words[0].isupper()):
         guarded = is_access_word(words[0]) or is_access_word(words[-1])

@@ -1,4 +1,4 @@
-"""Endpoint → the outgoing requests that its parameters and its comment ask for (outbound-9, proxies-9, proxies-10)."""
+"""Outgoing requests of an endpoint, from its parameters and its comment (outbound-9, proxies-9, proxies-10)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ def outgoing_requests(
     proxy_options: ProxyOptions | None,
     variables: Variables,
 ) -> Outgoing:
-    """Without options of a kind there is nothing of that kind."""
+    """Return the outgoing requests. With None for the options of a kind, there are no requests of that kind."""
     calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
     replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)
     return Outgoing(calls, replies)
 
 
 def _replies(parameters: Sequence[EndpointParameter], parts: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
-    named = ((index, parts.get(one.db_name.lower())) for index, one in enumerate(parameters) if one.attribute is None)
+    named = (
+        (index, parts.get(parameter.db_name.lower()))
+        for index, parameter in enumerate(parameters)
+        if parameter.attribute is None
+    )
     return tuple((index, part) for index, part in named if part is not None)
 
 
@@ -99,13 +103,13 @@ def _with_variables(definition: RequestDefinition, names: Mapping[str, int], var
 
 
 def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Placeholders that look like a parameter's name and are none, or stand where none are filled in."""
+    """Report placeholders that resemble a parameter name, and placeholders in places where none are filled in."""
     options = endpoint.options
     if options.proxy is None and options.proxy_out is None and not endpoint.outgoing.calls:
         return
     names = placeholder_names(endpoint.parameters)
-    for word, wish in (("proxy", options.proxy), ("proxy_out", options.proxy_out)):
-        if wish is not None and "{" in (wish.url or ""):
+    for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)):
+        if forwarding is not None and "{" in (forwarding.url or ""):
             message = f"nothing is filled in for {{…}} in the URL of {word}, which stays as it is"
             yield Diagnostic(endpoint.routine.identity, None, message)
     for call in endpoint.outgoing.calls:
@@ -118,7 +122,7 @@ def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 
 def without_proxies(options: Options) -> Options:
-    """Where `ProxyOptions:Enabled` is false, the endpoint is the routine (proxies-1)."""
+    """Return the options for `ProxyOptions:Enabled` false: only the routine runs (proxies-1)."""
     return replace(options, proxy=None, proxy_out=None)
 
 

@@ -1,7 +1,7 @@
 """Lines that protect an endpoint and name parameters, columns or rules that do not exist.
 
-Served without the protection, the endpoint would pass on plain or unchecked values, so it is left out with the reason.
-Prose that begins with the same word (`Encrypt the values at rest.`) changes nothing but gives a warning.
+Without the protection, the endpoint would pass on plain or unchecked values, so it is left out with the reason. Prose
+that begins with the same word (`Encrypt the values at rest.`) only gives a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rowcall.core.text.naming import api_name
 
 
 def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known: KnownNames) -> Iterator[Diagnostic]:
-    """Yield what the lines name in vain. known: the names of the configuration, of which `validate` takes rules."""
+    """Yield a diagnostic for each unknown name. known: names of the configuration, for the rules of `validate`."""
     validations = iter(endpoint.options.validations)
     for line in lines:
         if line.annotation == "encrypt":
@@ -27,7 +27,7 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
         elif line.annotation == "decrypt":
             yield from _decrypted(endpoint, line)
         else:
-            # Not by the words of the line: the parameter may have been renamed since.
+            # Not by the words of the line, because a later line may have renamed the parameter.
             parameter, rule_names = next(validations)
             yield from _validated(endpoint, line, parameter, rule_names, known)
 
@@ -35,14 +35,14 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
 def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
     unknown = unknown_words(line.words, {*line.known, *_table_columns(endpoint)})
     if unknown:
-        names = [name for one in endpoint.parameters for name in (one.db_name, one.api_name)]
-        listed = ", ".join(dict.fromkeys(one.db_name for one in endpoint.parameters)) or "(none)"
+        names = [name for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)]
+        listed = ", ".join(dict.fromkeys(parameter.db_name for parameter in endpoint.parameters)) or "(none)"
         message = f"the routine has no parameter {', '.join(unknown)} to encrypt; its parameters are {listed}"
         yield _diagnostic(endpoint, line, message, names=[*names, *line.known])
 
 
 def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
-    """A single value is decrypted whatever the names are, and a result without columns has nothing to decrypt."""
+    """Report unknown columns. A scalar is decrypted regardless of names; without columns nothing is decrypted."""
     shapes = (endpoint.shape, *(part.shape for part in endpoint.shape.parts))
     columns = [column for shape in shapes for column in shape.columns]
     if not columns or any(shape.path is ResultPath.SCALAR for shape in shapes):
@@ -59,7 +59,7 @@ def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
 def _validated(
     endpoint: Endpoint, line: NamedLine, parameter: str, rule_names: Sequence[str], known: KnownNames
 ) -> Iterator[Diagnostic]:
-    """A configured rule that is switched off is a warning: the operator has chosen that values are not checked."""
+    """Report unknown parameters and rules. For a rule that the operator has switched off, give only a warning."""
     messages = []
     if validated_parameter(endpoint, parameter) is None and parameter not in _table_columns(endpoint):
         messages.append(f"validate {parameter!r} names no parameter")
@@ -70,20 +70,20 @@ def _validated(
         elif known.rules is not None and rule not in known.rules:
             messages.append(f"validate {parameter!r}: the rule {rule!r} is none of {', '.join(sorted(known.rules))}")
     names = {*(rule_names if known.rules is None else known.rules), *known.disabled_rules}
-    names |= {name for one in endpoint.parameters for name in (one.field or one.db_name, one.api_name)}
+    names |= {name for item in endpoint.parameters for name in (item.field or item.db_name, item.api_name)}
     for message in messages:
         yield _diagnostic(endpoint, line, message, names=names)
 
 
 def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
-    """names: everything that could be named there."""
+    """names: all valid names in this line."""
     prose = reads_as_sentence(line.line, line.words, names)
     ending = "words that name nothing are taken for prose here" if prose else "the endpoint is left out"
     return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
 
 
 def _table_columns(endpoint: Endpoint) -> Collection[str]:
-    """Return the names of all columns of the table: each operation has some of them, and all share the comment."""
+    """Return the names of all columns of the table. Each operation has some of them; all share the comment."""
     source = endpoint.routine.source
     if not isinstance(source, TableOperation):
         return ()

@@ -1,4 +1,4 @@
-"""What an endpoint becomes that takes files, under a given configuration (uploads-6)."""
+"""Options of an endpoint that accepts uploads, under the configuration (uploads-6)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class UploadNames:
-    """What the configuration calls things. No handlers: no endpoint takes files."""
+    """Names of upload handlers in the configuration. Without handlers, uploads are disabled."""
 
     handlers: tuple[str, ...] = ()
     default_handler: str = "large_object"
     metadata_parameter: str | None = None
-    """Receives the metadata where it is there, in any case."""
+    """Name of the parameter that receives the metadata if the routine has it, in any case."""
     folders: tuple[str, ...] = ()
-    """Those of the handlers that write into folders."""
+    """Keys of the handlers that write into folders."""
     folder_conflict: Callable[[str], str | None] | None = None
-    """Why uploaded files must not be written into a folder, or None."""
+    """Returns the reason why uploaded files must not be written into a folder, or None."""
 
 
 class UploadEndpoint:
-    """`options` and `method` as they are once it is decided that the endpoint takes files, or that it does not."""
+    """`options` and `method` of an endpoint after its uploads have been checked against the configuration."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class UploadEndpoint:
         known: UploadNames | None,
         used: Mapping[str, str],
     ) -> None:
-        """known: None where nobody has looked. used: annotation → the line it was written in."""
+        """known: None: names are not checked. used: annotation → its line."""
         self.options = options
         self.method = method
         self.diagnostics: tuple[str, ...] = ()
@@ -77,10 +77,9 @@ class UploadEndpoint:
 
 
 def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Iterator[str]:
-    """Yield a message for each handler that does not exist: another one would store the files, with other checks.
+    """Yield a message for each unknown handler: another handler would store the files, with other checks.
 
-    A fallback handler with placeholders is known only when a request is served: if it does not exist, the file is
-    refused.
+    A fallback handler with placeholders is known only during a request. If it does not exist then, the file is refused.
     """
     keys = {key.lower() for key in known.handlers}
     remedy = f"name one of {', '.join(known.handlers)}; the endpoint is left out"
@@ -98,7 +97,7 @@ def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...],
 def _unsafe_folders(
     options: Options, upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames
 ) -> Iterator[str]:
-    """Paths with placeholders are checked for each request."""
+    """Yield a message for each unsafe folder. Paths with placeholders are checked for each request."""
     keys = {key.lower() for key in known.folders}
     if known.folder_conflict is None or not keys:
         return
@@ -117,8 +116,12 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
     handlers = tuple(by_name[name.lower()] for name in upload.handlers if name.lower() in by_name)
     metadata = upload.metadata
     if metadata is None and known.metadata_parameter is not None:
-        wanted = known.metadata_parameter.lower()
-        names = (one.db_name for one in parameters if wanted in (one.db_name.lower(), one.api_name.lower()))
+        name = known.metadata_parameter.lower()
+        names = (
+            parameter.db_name
+            for parameter in parameters
+            if name in (parameter.db_name.lower(), parameter.api_name.lower())
+        )
         metadata = next(names, None)
     return replace(upload, handlers=handlers or (known.default_handler,), metadata=metadata)
 
