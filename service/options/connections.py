@@ -106,11 +106,11 @@ def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
     return replicas
 
 
-def _known(names: Iterable[str], wanted: str, key: str) -> str:
+def _known(names: Iterable[str], requested: str, key: str) -> str:
     for name in names:
-        if name.casefold() == wanted.casefold():
+        if name.casefold() == requested.casefold():
             return name
-    raise StartupError(f"{key} names {wanted!r}, but ConnectionStrings has {', '.join(names)}")
+    raise StartupError(f"{key} names {requested!r}, but ConnectionStrings has {', '.join(names)}")
 
 
 def _without(names: Iterable[str], main: str) -> tuple[str, ...]:

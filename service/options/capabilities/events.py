@@ -64,8 +64,8 @@ class EventOptions:
     redis: str = ""
 
 
-def _require_headers(given: Mapping[str, str | None]) -> None:
-    for name, value in given.items():
+def _require_headers(headers: Mapping[str, str | None]) -> None:
+    for name, value in headers.items():
         if not HEADER_NAME.fullmatch(name):
             raise StartupError(f"{_HEADERS}: {name!r} is not the name of a header")
         if name.lower() in _FRAMING:

@@ -222,8 +222,8 @@ def _endpoint_plan(
 _TLS_VERSIONS = {"tls12", "tls13"}
 
 
-def _words(given: object) -> list[str]:
-    values = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else ()
+def _words(setting: object) -> list[str]:
+    values = setting.values() if isinstance(setting, Mapping) else setting if isinstance(setting, list | tuple) else ()
     return [str(value) for value in values]
 
 
