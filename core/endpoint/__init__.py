@@ -1,1 +1,1 @@
-"""An endpoint and everything that is part of one: parameters, options, templates, result shape, call."""
+"""Endpoints and their parts: parameters, options, templates, result shape, call."""

@@ -17,7 +17,7 @@ class ValueSource(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BeforeValue(Record):
-    """name: type of a claim, or name of a header; empty for an address."""
+    """A value for a command. name: type of a claim, or name of a header; empty for an address."""
 
     source: ValueSource
     name: str = ""
@@ -25,7 +25,7 @@ class BeforeValue(Record):
 
 @dataclass(frozen=True, slots=True)
 class BeforeCommand(Record):
-    """values: those of `$1`, `$2` and so on."""
+    """A command. values: those of `$1`, `$2` and so on."""
 
     sql: str
     values: tuple[BeforeValue, ...] = ()
@@ -45,13 +45,15 @@ _ONE_CALL = re.compile(_LOCAL_CALL, re.IGNORECASE)
 
 
 def ends_with_transaction(sql: str) -> bool:
-    """The command is one of the two forms that leave nothing behind: `set local …`, `select set_config(…, true)`."""
+    """Return whether the command has one of the two forms whose effect ends with the transaction: `set local …`,
+    `select set_config(…, true)`."""
     return _SET_LOCAL.fullmatch(sql) is not None or _SET_CONFIG.fullmatch(sql) is not None
 
 
 def for_the_session(sql: str) -> str | None:
-    """The same for as long as the session lasts, for a procedure that commits on its way. None: nobody can tell what
-    the command does, and so what would be left of it.
+    """Return the command with an effect that lasts as long as the session, for a procedure that commits while it runs.
+
+    None: the effects of the command are unknown.
     """
     if _SET.fullmatch(sql):
         return sql

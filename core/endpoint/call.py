@@ -1,7 +1,7 @@
-"""Endpoint + the set of values a request supplied → the SQL text that calls the routine.
+"""SQL text of a call, for an endpoint and the set of supplied parameters.
 
-Which parameters are present is a bit mask over `endpoint.parameters` (bit i for parameter i), so that a caller can
-keep the finished text, and the statement prepared from it, under one small integer. Values never enter the text.
+The set is a bit mask over `endpoint.parameters` (bit i for parameter i), so that callers can cache the text and its
+prepared statement under one small integer. Values are never part of the text.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 
 class UncallableError(Exception):
-    """No SQL notation can leave out exactly these arguments; the request cannot be served (execution-3)."""
+    """No SQL notation can omit exactly these arguments, so the request cannot be served (execution-3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
     parameter: EndpointParameter
     sql: str | None
-    """`$n::type`; None when absent."""
+    """`$n::type`; None if the parameter is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class _Argument:
 
 
 def all_present(endpoint: Endpoint) -> int:
-    """The mask of a request that supplies every parameter."""
+    """Return the mask of a request that supplies every parameter."""
     return (1 << len(endpoint.parameters)) - 1
 
 
 def call_sql(endpoint: Endpoint, present: int) -> str:
-    """`select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, or what the routine's `source` says.
+    """Return `select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, or the SQL of the routine's `source`.
 
-    The n-th present parameter is `$n`. Absent parameters with a server-side default are left out; absent fields of a
+    The n-th present parameter is `$n`. Absent parameters with a server-side default are omitted; absent fields of a
     composite are NULL.
 
     Raises:
-        UncallableError: an argument before an unnamed (hence positional) one is absent.
+        UncallableError: an argument before an unnamed (hence positional) argument is absent.
     """
     routine = endpoint.routine
     if routine.source is not None:
@@ -65,7 +65,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
 
 
 def _arguments(endpoint: Endpoint, present: int) -> list[_Argument]:
-    """All arguments in signature order, the absent ones too."""
+    """Return all arguments in the order of the signature, including absent ones."""
     routine = endpoint.routine
     arguments = [_Argument(out.argument, out.name, "null") for out in routine.out_parameters]
     for position, slots in groupby(_slots(endpoint, present), key=lambda slot: slot.parameter.position):
@@ -88,7 +88,8 @@ def _slots(endpoint: Endpoint, present: int) -> Iterator[_Slot]:
 
 
 def _value(slots: list[_Slot]) -> str | None:
-    """SQL of one argument. A composite is always sent, as a row of NULLs if need be (binding-4)."""
+    """Return the SQL of an argument. A composite is always sent; if all its fields are absent, as a row of NULLs
+    (binding-4)."""
     composite = slots[0].parameter.composite
     if composite is None:
         return slots[0].sql
@@ -96,7 +97,7 @@ def _value(slots: list[_Slot]) -> str | None:
 
 
 def _written(arguments: list[_Argument]) -> Iterator[str]:
-    """By name where that is possible; the positional ones come first and leave no gaps."""
+    """Yield the arguments in SQL, by name if possible. Positional arguments precede and have no gaps."""
     present = [argument for argument in arguments if argument.sql is not None]
     last_positional = max((argument.position for argument in _positional(arguments)), default=-1)
     missing = next((gap for gap in arguments if gap.sql is None and gap.position < last_positional), None)
@@ -110,6 +111,7 @@ def _written(arguments: list[_Argument]) -> Iterator[str]:
 
 
 def _positional(arguments: list[_Argument]) -> Iterator[_Argument]:
-    """Unnamed arguments; and all where a variadic one is absent: PostgreSQL then looks for no names."""
+    """Return the positional arguments: unnamed ones, or all if a variadic argument is absent, because PostgreSQL then
+    does not match names."""
     nameless = any(argument.variadic and argument.sql is None for argument in arguments)
     return (argument for argument in arguments if argument.sql is not None and (nameless or argument.name is None))

@@ -1,7 +1,7 @@
-"""What a comment can ask of each capability: one frozen record for each, in which nothing is asked for by default.
+"""Options of each capability that a comment can set: one frozen record for each, whose defaults mean "off".
 
-Plain data: annotations fill it, the capability reads it. `core.endpoint.endpoint.Options` holds one of each, None
-where a comment does not speak of the capability.
+Plain data: annotations fill it, the capability reads it. `core.endpoint.endpoint.Options` holds one record of each, or
+None if the comment does not use the capability.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rowcall.core.data.record import Record
 
 @dataclass(frozen=True, slots=True)
 class Stale(Record):
-    """`cache_stale`: for how many seconds an answer is still of use when its lifetime is over (RFC 5861)."""
+    """`cache_stale`: seconds for which a cached response is used after its lifetime (RFC 5861)."""
 
     revalidate: float = 0.0
-    """It is given while one request makes a new one."""
+    """It is sent while a single request computes a new response."""
     error: float = 0.0
-    """It is given when a new one cannot be made."""
+    """It is sent if a new response cannot be computed."""
 
     @property
     def longest(self) -> float:
@@ -31,14 +31,14 @@ class Caching(Record):
     """`cached`, `cache_expires`, `cache_profile`, `cache_stale` (caching-4 to caching-7)."""
 
     enabled: bool = False
-    """`cached` was written. A profile implies caching too."""
+    """The comment has `cached`. A profile enables caching too."""
     parameters: tuple[str, ...] | None = None
-    """Database names that make the key. None: not said; the profile's, or all."""
+    """Database names of the parameters in the key. None: those of the profile, or all."""
     expires: float | None = None
-    """Seconds. None: not said."""
+    """Seconds. None: not set by the comment."""
     profile: str | None = None
     tags: tuple[str, ...] = ()
-    """By which answers are forgotten together; may hold `{parameter}`."""
+    """Tags for common invalidation; may contain `{parameter}`."""
     stale: Stale | None = None
 
     @property
@@ -52,10 +52,10 @@ class BasicAuth(Record):
 
     enabled: bool = False
     users: tuple[tuple[str, str], ...] = ()
-    """Name and password, or its hash."""
+    """Name and password, or hash of the password."""
     realm: str | None = None
     command: str | None = None
-    """SQL that decides: $1 user, $2 password, $3 whether the password fits, $4 realm, $5 path."""
+    """SQL that checks the credentials: $1 user, $2 password, $3 whether the password matches, $4 realm, $5 path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ class Encryption(Record):
     columns: tuple[str, ...] = ()
     """As written: a database name or a name in responses, in any case."""
     parameter_bindings: tuple[tuple[str, str], ...] = ()
-    """`encrypt _iban as NAME`: database name → what the values are bound to. The key "" stands for all the others."""
+    """`encrypt _iban as NAME`: database name → context to which its values are bound. The key "" stands for all other
+    names."""
     column_bindings: tuple[tuple[str, str], ...] = ()
     """`decrypt iban as NAME`, by case-folded names of columns."""
 
@@ -86,12 +87,12 @@ class Forwarding(Record):
 
 @dataclass(frozen=True, slots=True)
 class Reading(Record):
-    """`read_from`."""
+    """`read_from`: whether the endpoint reads from replicas."""
 
     replica: bool
-    """False: the primary, whatever the configuration says."""
+    """False: from the primary, regardless of the configuration."""
     lag: float | None = None
-    """Seconds that a replica may be behind; None: as the configuration says."""
+    """Longest delay of a replica in seconds; None: that of the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +105,21 @@ class Upload(Record):
     metadata: str | None = None
     """Database name of the parameter that receives the metadata."""
     settings: tuple[tuple[str, str], ...] = ()
-    """Word → text, in comment order: `row_command`, or with a handler in front `csv_row_command`. Texts may hold
-    `{placeholders}`; one without is known to fit."""
+    """Word → text, in comment order: `row_command`, or with a handler as prefix `csv_row_command`. Texts may contain
+    `{placeholders}`; a text without them has been checked."""
     resumable: bool = False
-    """Files may also come in pieces, over several requests."""
+    """Files may also be uploaded in chunks, over several requests."""
     progress: bool = False
-    """How much has arrived is published, as the endpoint's notices are."""
+    """Publish the number of received bytes in the event stream of the endpoint."""
 
     def setting(self, handler: str, name: str) -> str | None:
-        """Value for one handler. The word without a handler in front wins (uploads-4)."""
+        """Return the value for a handler. The word without prefix takes precedence (uploads-4)."""
         settings = dict(self.settings)
         return settings.get(name, settings.get(f"{handler}_{name}"))
 
 
 class Impersonation(enum.Enum):
-    """What an endpoint has to do with callers who act as another user."""
+    """How an endpoint treats impersonation (callers who act as another user)."""
 
     BEGINS = "impersonate"
     ENDS = "end_impersonation"
@@ -134,7 +135,7 @@ class NoticeLevel(enum.Enum):
 
 
 class Audience(enum.Enum):
-    """`sse_scope`: who receives events."""
+    """`sse_scope`: the recipients of events."""
 
     ALL = "all"
     MATCHING = "matching"
@@ -148,25 +149,25 @@ class Events(Record):
     publish: bool = False
     subscribe: bool = False
     path: str | None = None
-    """Of the subscription, to be put behind the endpoint's path. None: the name of the level."""
+    """Path segment of the stream, appended to the path of the endpoint. None: the name of the level."""
     level: NoticeLevel | None = None
     """None: the default of the configuration."""
     scope: Audience = Audience.ALL
     names: tuple[str, ...] = ()
-    """With AUTHORIZE: values as of the annotation `authorize`."""
+    """With AUTHORIZE: values as in the annotation `authorize`."""
     after_commit: bool | None = None
-    """Published when their transaction has committed. None: the default of the configuration."""
+    """Publish events only after their transaction has committed. None: the default of the configuration."""
     last_value: bool = False
-    """Of the stream: begins with the latest event that there is for its reader."""
+    """The stream begins with the latest event that its reader may receive."""
     channel: str | None = None
-    """Of PostgreSQL, whose notifications are the stream."""
+    """Channel of PostgreSQL whose notifications are the stream."""
     filters: tuple[tuple[str, str], ...] = ()
-    """With a channel: member of the payload and claim that has to have its value."""
+    """With a channel: member of the payload, and claim of the reader that must have the same value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCode(Record):
-    """What generated client code does with an endpoint (clients-4). None: not said."""
+    """Settings of generated client code for an endpoint (clients-4). None: not set by the comment."""
 
     enabled: bool | None = None
     module: str | None = None
@@ -186,9 +187,9 @@ class Tool(Record):
     enabled: bool = False
     name: str | None = None
     text: str | None = None
-    """Text behind `mcp`."""
+    """Text after `mcp`."""
     description: str | None = None
-    """Text behind `mcp_description`; wins over `text`."""
+    """Text after `mcp_description`; takes precedence over `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,6 @@ class Document(Record):
 
     hidden: bool = False
     tags: tuple[str, ...] = ()
-    """Empty: the schema's name."""
+    """Empty: the name of the schema."""
     examples: tuple[tuple[str, str], ...] = ()
-    """Values to show: name of a parameter in lower case, and the text."""
+    """Example values: name of a parameter in lower case, and the text."""

@@ -1,6 +1,6 @@
-"""A routine with its effective options, frozen: what `service.handler.step_order` compiles into steps.
+"""An endpoint: a routine with its effective options, frozen. `service.handler.step_order` compiles it into steps.
 
-The fields below `Options` are the effects of annotations (`core.annotations`) over the defaults of the configuration.
+The fields of `Options` are the effects of annotations (`core.annotations`) over the defaults of the configuration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
-    """`TextResponseNullHandling`: what a NULL text result becomes (rendering-15)."""
+    """`TextResponseNullHandling`: the response for a NULL text result (rendering-15)."""
 
     EMPTY_STRING = "EmptyString"
     NULL_LITERAL = "NullLiteral"
@@ -40,7 +40,7 @@ class NullText(enum.Enum):
 
 
 class QueryNull(enum.Enum):
-    """`QueryStringNullHandling` (binding-17)."""
+    """`QueryStringNullHandling`: texts of a query that mean NULL (binding-17)."""
 
     IGNORE = "Ignore"
     EMPTY_STRING = "EmptyString"
@@ -48,23 +48,23 @@ class QueryNull(enum.Enum):
 
 
 class HeadersMode(enum.Enum):
-    """`RequestHeadersMode`: how a routine learns of the request's headers (binding-22)."""
+    """`RequestHeadersMode`: how a routine receives the request's headers (binding-22)."""
 
     IGNORE = "Ignore"
     CONTEXT = "Context"
     """As a setting that it reads with `current_setting`."""
     PARAMETER = "Parameter"
-    """In a parameter made for them."""
+    """In a parameter for headers."""
 
 
 class ResultPath(enum.Enum):
-    """How a result is rendered, decided from the catalogue and never from values (rendering-4)."""
+    """How a result is rendered. Decided from the catalogue, never from values (rendering-4)."""
 
     VOID = "void"
     SCALAR = "scalar"
     ROWS = "rows"
     OBJECT = "object"
-    """Of several statements: one object with a key for each (sql-files-23)."""
+    """Several statements: one object with a key for each (sql-files-23)."""
 
 
 class ValueKind(enum.Enum):
@@ -83,97 +83,99 @@ class ValueKind(enum.Enum):
     TIME = "time"
     TIMETZ = "timetz"
     TEXT = "text"
-    """text, varchar, char, name, xml, jsonpath: sent verbatim, an empty value stays an empty string."""
+    """text, varchar, char, name, xml, jsonpath: sent verbatim; an empty value is an empty string."""
     JSON = "json"
-    """json, jsonb: like TEXT, but a JSON value of a body is sent as its own text."""
+    """json, jsonb: like TEXT, but a JSON value in a body is sent as its own JSON text."""
     OTHER = "other"
-    """Everything else (enums, domains, ranges, inet, bytea …): verbatim, the server casts; empty is NULL."""
+    """All other types (enums, domains, ranges, inet, bytea …): sent verbatim, cast by the server; empty is NULL."""
     COMPOSITE = "composite"
-    """Like OTHER, but an object is a value too: its members are those of `EndpointParameter.fields`."""
+    """Like OTHER, but the value may also be an object with the members of `EndpointParameter.fields`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field(Record):
-    """An attribute of a composite, where the composite is one value."""
+    """An attribute of a composite that is a single value."""
 
     name: str
-    """Of the database."""
+    """Name in the database."""
     api_name: str
-    """As in responses: `unitCode`."""
+    """Name in responses: `unitCode`."""
     kind: ValueKind
-    """Of the element, when `array`."""
+    """Kind of the element, if `array`."""
     array: bool
     type_text: str
     fields: tuple[Field, ...] = ()
-    """Of a composite, or of one in an array."""
+    """Fields of a composite, or of the elements of an array of composites."""
     delimiter: str = ","
     """Between the elements of an array: `;` for `box`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointParameter(Record):
-    """One request value. A composite-typed routine parameter gives one of these for each attribute."""
+    """One request value. A composite-typed routine parameter gives an `EndpointParameter` for each attribute."""
 
     db_name: str
-    """Name as the catalogue has it (`_user_id`), `$2` for an unnamed one."""
+    """Name in the catalogue (`_user_id`), `$2` for an unnamed parameter."""
     api_name: str
-    """Name in requests (`userId`), `$2` for an unnamed one."""
+    """Name in requests (`userId`), `$2` for an unnamed parameter."""
     kind: ValueKind
-    """Of the element, when `array`."""
+    """Kind of the element, if `array`."""
     array: bool
     cast: str
     """Type text for `$n::cast`."""
     has_default: bool
-    """The routine has a server-side default: an absent value leaves the argument out of the call."""
+    """The routine has a server-side default: if the value is absent, the argument is omitted from the call."""
     position: int
-    """Index of the routine parameter this belongs to (several attributes share one)."""
+    """Index of the routine parameter. The attributes of a composite share it."""
     attribute: str | None = None
-    """Attribute name when this is a field of a composite parameter, else None. Such a field is optional: absent is
-    NULL, whatever `has_default` says."""
+    """Attribute name if this is a field of a composite parameter, else None. Such a field is optional: absent is NULL,
+    regardless of `has_default`."""
     composite: str | None = None
-    """Cast of the whole composite that this is a field of: `row($1::integer, null)::"shop"."box"`."""
+    """Cast of the composite that this is a field of: `row($1::integer, null)::"shop"."box"`."""
     variadic: bool = False
     path: bool = False
     """Bound from a `{segment}` of the path."""
     segment: str | None = None
-    """Name of that segment as the template spells it: the key in `core.http.router.Match.values`."""
+    """Name of that segment in the template: the key in `core.http.router.Match.values`."""
     field: str = ""
-    """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
+    """Field of a composite in its database spelling, `_box_width`; otherwise equal to `db_name`."""
     defaulted: bool = False
-    """The comment gives a default, which is bound in the place of a missing value: `default`, None for NULL."""
+    """The comment has a default, which is bound for a missing value: `default`, None for NULL."""
     default: str | None = None
     reads_as: str | None = None
-    """Type that the comment has values read as; None: that of `cast`."""
+    """Type that the comment sets for reading values; None: that of `cast`."""
     ignored: bool = False
-    """The service fills it in, and nobody looks at what is sent for it, nor at how often."""
+    """The service fills the parameter; values in requests, and their number, are not checked."""
 
     fields: tuple[Field, ...] = ()
-    """Attributes of a composite that is one value, or an element of an array."""
+    """Attributes of a composite that is a single value, or an element of an array."""
     delimiter: str = ","
     """Between the elements of an array: `;` for `box`."""
     group: str | None = None
-    """Name in requests of the composite parameter that this is a field of; an object of that name gives all of them."""
+    """Name in requests of the composite parameter that this is a field of. An object of that name supplies all
+    fields."""
     member: str | None = None
-    """Name of the field in that object, besides `attribute`."""
+    """Name of this member in that object, besides `attribute`."""
 
     @property
     def type_text(self) -> str:
-        """The type that values are read as."""
+        """The type as which values are read."""
         return self.reads_as or self.cast
 
     exact: bool = False
-    """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
+    """An invalid value is refused although the parameter is optional, because a filter without it would match more
+    rows."""
     virtual: bool = False
-    """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
+    """Only for placeholders: the SQL does not use it. Virtual parameters follow all others."""
     textual: bool = False
-    """Its type, or the one below its domain, holds any text."""
+    """Its type, or the base type of its domain, can hold any text."""
     constraints: ValueConstraints = NO_CONSTRAINTS
-    """For descriptions; what comes in is judged by the database."""
+    """For descriptions only; the database checks values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn(Record):
-    """One column of the SELECT that the call is wrapped in."""
+    """One column of the SELECT around the call."""
 
     expression: str
     """SQL, quoted: `"id"`, `("req")."id"`."""
@@ -181,16 +183,16 @@ class ResultColumn(Record):
     """JSON key, converted (`core.text.naming`) and UTF-8 encoded but not yet JSON-escaped."""
     column: Column
     group: Column | None = None
-    """The composite column this field was taken out of; neighbours with one group belong together when nested."""
+    """The composite column that this is a field of. Adjacent fields with the same group form one object when nested."""
     position: int | None = None
-    """Of the column in the result, where the SQL is not ours: the field is then taken out of its text. None: each is
-    a column of its own."""
+    """Position of the composite column in the result, if its SQL cannot be changed (files): fields are then extracted
+    from the text of the composite. None: this field itself is selected."""
 
     @property
     def names(self) -> frozenset[str]:
-        """Those that a comment may use, in any case: its own, that in responses, that of the composite it is from."""
-        known = {self.column.name.casefold(), self.key.decode().casefold()}
-        return frozenset(known if self.group is None else {*known, self.group.name.casefold()})
+        """Return the case-folded names that a comment may use: of the column, in responses, and of its composite."""
+        names = {self.column.name.casefold(), self.key.decode().casefold()}
+        return frozenset(names if self.group is None else {*names, self.group.name.casefold()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,126 +201,126 @@ class ResultShape(Record):
 
     path: ResultPath
     is_set: bool
-    """Rows path: `[…]` envelope. False: exactly one row, no brackets."""
+    """Rows path: `[…]` envelope. False: exactly one row, without brackets."""
     named: bool
     """Rows path: `{key: value}` objects. False: bare values."""
     columns: tuple[ResultColumn, ...] = ()
-    """Empty when the call is a plain `select schema.fn(…)`."""
+    """Empty if the call is a plain `select schema.fn(…)`."""
     content_type: str = "application/json"
     blank_is_null: bool = False
-    """Composite columns are nested: one stands for its fields as columns, so that its values are told as in columns,
-    and it is null as a whole when all its fields are (rendering-19)."""
+    """Composite columns are nested: the values of their fields are rendered like columns, and a composite is null if
+    all its fields are NULL (rendering-19)."""
     parts: tuple[ResultPart, ...] = ()
-    """Object path: one for each statement."""
+    """Object path: a part for each statement."""
     first_only: bool = False
-    """Only the first column of the result counts, whatever the others are."""
+    """Only the first column of the result is used."""
     cast: str = ""
-    """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+    """Cast after a plain `select schema.fn(…)`: `::text[]` if composites are rendered as the text of PostgreSQL."""
     constraints: ValueConstraints = NO_CONSTRAINTS
-    """Of the value, where it has no columns."""
+    """Constraints of the value of a result without columns."""
     wire: tuple[int, ...] | None = None
-    """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
+    """Type oids of the columns of the result, 0 for any type (`core.endpoint.result_types`). None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPart(Record):
-    """What one of several statements adds to the answer."""
+    """The result of one of several statements in the response."""
 
     key: bytes | None
-    """None: nothing."""
+    """None: the result is not part of the response."""
     shape: ResultShape
     single: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Options(Record):
-    """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
+    """Effects of annotations. Each field has a default that means "off"."""
 
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()
-    """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
+    """A user needs one of them. Also in force if a later `allow_anonymous` cleared `requires_authorization`."""
     fresh: float | None = None
-    """Seconds since callers have signed in, at most. In force likewise."""
+    """Longest time since the sign-in in seconds. Also in force if `requires_authorization` is False."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
     deadline: float | None = None
-    """Seconds for everything that a request does; 0: as long as it takes. None: as the configuration says."""
+    """Seconds for the whole request; 0: no limit. None: the default of the configuration."""
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
     absent_status: int = 404
-    """Here and the two below: what becomes of requests that do not fit (`refusals`)."""
+    """This and the next two fields: responses to requests that do not match (`refusals`)."""
     ignores_unknown_parameters: bool = False
     lenient: bool = False
     request_headers: HeadersMode = HeadersMode.IGNORE
     headers_parameter: str | None = None
-    """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
+    """Database or API name of the parameter that receives the request's headers in the mode `PARAMETER`."""
     null_text: NullText = NullText.EMPTY_STRING
     success_status: int | None = None
-    """From 200 to 299. None: 204 for what has no body, else 200."""
+    """From 200 to 299. None: 204 for responses without a body, else 200."""
     empty_without_row: bool = False
     """`single` without a row, or a NULL that is JSON, is an empty body instead of the JSON text `null`."""
     response_settings: bool = False
-    """Status and headers of the answer come from settings, also where the routine's text does not name them."""
+    """Status and headers are set by SQL with settings, although the text of the routine does not name the settings."""
     status_column: str | None = None
-    """Column of the result that is the status of the answer, and no part of its body."""
+    """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
     single: bool = False
     void: bool = False
     raw: bool = False
-    """Text of the server instead of JSON."""
+    """Text as PostgreSQL prints it, instead of JSON."""
     separator: str | None = None
-    """Between the values of a raw row. None: nothing is, and nothing is quoted; an empty one still quotes."""
+    """Between the values of a raw row. None: nothing, and values are not quoted; with an empty text they are quoted."""
     new_line: str | None = None
     """Between raw rows."""
     column_names: bool = False
-    harmless_texts: bool = False
-    """Quoted values of raw rows are no formulas to a spreadsheet."""
     """A raw result begins with the names of its columns."""
+    harmless_texts: bool = False
+    """Prevent spreadsheets from reading quoted values of raw rows as formulas."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Response headers, in order, repeated names kept."""
+    """Response headers, in order, with repeated names."""
     content_type: str | None = None
     audit: bool | None = None
-    """Calls are written down; None: as the configuration says."""
+    """Record calls in the audit trail; None: as the configuration says."""
     cors: bool = True
-    """Where the configuration lets pages of other origins in, they are let in here too."""
+    """Pages of the origins that the configuration allows may call the endpoint."""
     buffer_rows: int | None = None
     internal: bool = False
     nested: bool = False
-    """Composite columns as nested objects instead of being expanded in place."""
+    """Composite columns are nested objects instead of being expanded in place."""
     expressions: tuple[tuple[str, str], ...] = ()
     """Resolved parameters: database name → SQL expression, verbatim, in comment order (execution-17)."""
     custom: tuple[tuple[str, str], ...] = ()
-    """Custom parameters (`key = value`) that no annotation claimed, without the `@`; a repeated key overwrote."""
+    """Custom parameters (`key = value`) without a matching annotation, without the `@`; the last of equal keys."""
     table_format: str | None = None
-    """Key of a table format, or text with `{parameter}` that gives one for each request (formats-1)."""
+    """Key of a table format, or text with a `{parameter}` that is the key in each request (formats-1)."""
     excel_file_name: str | None = None
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
     validation_messages: tuple[tuple[str, str, str], ...] = ()
-    """Parameter, rule, and what a refused caller reads in place of the rule's own message."""
+    """Parameter, rule, and the message to the caller instead of the rule's own message."""
     sensitive: bool = False
-    """Values of its requests appear neither in logs nor in errors."""
+    """Values of its requests are in neither logs nor errors."""
     connection: str | None = None
-    """Name of the connection it runs on, as written. None: the main one."""
+    """Name of the connection on which it runs, as written. None: the main connection."""
     reading: Reading | None = None
-    """Whether it is read from replicas. None: as the configuration says."""
+    """Whether it reads from replicas. None: as the configuration says."""
     error_policy: str | None = None
-    """Name of an error policy. None: the default one."""
+    """Name of an error policy. None: the default policy."""
     retry_strategy: str | None = None
-    """Name of a retry strategy. None: the default one."""
+    """Name of a retry strategy. None: the default strategy."""
     exclusive_connection: bool = False
-    """Its requests never share a connection."""
+    """Its requests always run on a dedicated connection."""
     allow_unfiltered: bool = False
-    """On a table: a delete may name no column, and then removes every row."""
+    """On a table: a delete without column filters is allowed and removes all rows."""
     login: bool = False
-    """The first row that the routine gives signs its caller in (sign-in-14). Nobody is kept from it."""
+    """The first row of the routine signs the caller in (sign-in-14). Access is not restricted."""
     logout: bool = False
     impersonation: Impersonation | None = None
-    """The row of a login is that of somebody else, as whom its caller acts from then on, or that of himself again; or
-    whoever acts as another is refused."""
+    """Begin or end of an impersonation by the row of a login, or refusal of callers who impersonate. Begin: the row is
+    that of another user, as whom the caller acts from then on. End: the row is that of the caller."""
     user_parameters: bool = False
     """Parameters named in the configuration are filled from claims (access-14)."""
     user_context: bool = False
@@ -326,40 +328,41 @@ class Options(Record):
     role_from_claim: bool = False
     """Runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
-    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (sign-in-26)."""
+    """Parameter to fill → parameter whose value is hashed for it, as named in the comment (sign-in-26)."""
     caching: Caching | None = None
-    """Here and below: None where the comment says nothing about the capability."""
+    """This field and the next records: None if the comment does not use the capability."""
     entity_tag: bool = False
-    """Answers of GET carry an `ETag`."""
+    """Responses to GET have an `ETag`."""
     invalidates: str | None = None
     """Method of the cached endpoint whose cached response this endpoint removes, instead of running the routine. None:
-    it is no invalidation endpoint."""
+    it is not an invalidation endpoint."""
     rate_limiter: str | None = None
     """Name of a policy, as written."""
     basic_auth: BasicAuth | None = None
     basic_everywhere: bool = False
-    """The configuration asks every caller for HTTP Basic."""
+    """The configuration requires HTTP Basic of all callers."""
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
     proxy_out: Forwarding | None = None
     hedge: float | None = None
-    """Seconds without an answer after which the request of `proxy` is sent once more. None: never."""
+    """Seconds without a response after which the request of `proxy` is sent once more. None: never."""
     upload: Upload | None = None
     events: Events | None = None
     client_code: ClientCode | None = None
-    """TypeScript and JavaScript."""
+    """For TypeScript and JavaScript."""
     dart_client_code: ClientCode | None = None
     tool: Tool | None = None
     document: Document | None = None
 
     @property
     def open_login(self) -> bool:
-        """Nobody is kept from it: nearly every login, but for those of users who act as others."""
+        """Whether any caller may call this login: true for all logins except those that begin or end an
+        impersonation."""
         return self.login and self.impersonation in (None, Impersonation.REFUSED)
 
     @property
     def wants_basic(self) -> bool:
-        """Nobody calls it without a name and a password."""
+        """Whether callers need a name and a password of HTTP Basic."""
         return self.basic_everywhere or (self.basic_auth is not None and self.basic_auth.enabled)
 
 
@@ -375,31 +378,30 @@ class Endpoint(Record):
     annotations: tuple[str, ...] = ()
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()
-    """Comment lines that are no annotation and resemble none, in order: the only ones that documents and generated code
-    publish."""
+    """Comment lines that neither are nor resemble annotations, in order. Documents and generated code publish only
+    these."""
     table_shape: ResultShape | None = None
-    """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
+    """Shape for a table format: composites are always expanded. None without `table_format`, and for results without
     rows."""
     session: SessionEffects = UNKNOWN
-    """What a run of it may leave in its session."""
+    """Session effects of a run."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
 
     @property
     def discreet(self) -> bool:
-        """What its requests are sent to is not written down: the address may hold values that are nobody's business, or
-        that are kept encrypted or as a hash.
-        """
-        sealed = self.options.encryption
+        """Whether addresses of its requests must not be logged: they may contain values that are secret, encrypted or
+        hashed."""
+        encryption = self.options.encryption
         return (
             self.options.sensitive
             or bool(self.options.hashes)
-            or (sealed is not None and bool(sealed.all_parameters or sealed.parameters))
+            or (encryption is not None and bool(encryption.all_parameters or encryption.parameters))
         )
 
     @property
     def passes_through(self) -> bool:
-        """The answer of another service is the answer; the routine does not run (proxies-9)."""
+        """Whether the response of another service is the response, and the routine does not run (proxies-9)."""
         return self.options.proxy is not None and not self.outgoing.replies
 
     @property
@@ -409,7 +411,7 @@ class Endpoint(Record):
 
     @property
     def success_status(self) -> int:
-        """Status of a successful response, unless SQL sets one or the result is a NULL that has a status of its own."""
+        """Status of a successful response, unless SQL sets one or the result is a NULL with a status of its own."""
         declared = self.options.success_status
         if declared is not None:
             return declared
@@ -423,8 +425,8 @@ class Endpoint(Record):
 
     @property
     def null_is_json(self) -> bool:
-        """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null` unless `null_text` says
-        otherwise; else the body is empty."""
+        """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null`. `null_text` takes
+        precedence; otherwise the body is empty."""
         options = self.options
         if options.raw or options.empty_without_row or not self.shape.content_type.startswith("application/json"):
             return False
@@ -432,27 +434,27 @@ class Endpoint(Record):
 
     @property
     def raw_body(self) -> EndpointParameter | None:
-        """The parameter that `body_parameter_name` names, if there is one."""
-        wanted = self.options.body_parameter
-        if wanted is None:
+        """The parameter that `body_parameter_name` names, or None."""
+        name = self.options.body_parameter
+        if name is None:
             return None
-        wanted = wanted.lower()
+        name = name.lower()
         for parameter in self.parameters:
-            if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
+            if name in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
                 return parameter
         return None
 
     @property
     def sets_response(self) -> bool:
-        """Status and headers of the answer come from SQL."""
+        """Whether status and headers of the response are set by SQL."""
         options = self.options
-        asked = options.response_settings or self.response_set_by_columns
-        return (asked or self.routine.sets_response) and not (options.login or options.logout)
+        by_comment = options.response_settings or self.response_set_by_columns
+        return (by_comment or self.routine.sets_response) and not (options.login or options.logout)
 
     @property
     def response_set_by_columns(self) -> bool:
-        chosen = self.options.status_column is not None or self.options.headers_column is not None
-        return chosen and self.routine.source is None
+        has_column = self.options.status_column is not None or self.options.headers_column is not None
+        return has_column and self.routine.source is None
 
     @property
     def refusals(self) -> Refusals:
@@ -461,7 +463,7 @@ class Endpoint(Record):
 
     @property
     def transport(self) -> Transport:
-        """With a raw body, the other values can only travel in the query string (binding-2)."""
+        """Where the values of a request are. With a raw body, other values are in the query string (binding-2)."""
         return self.options.transport if self.raw_body is None else Transport.QUERY
 
     @property

@@ -1,8 +1,8 @@
-"""The header lines of a comment → header fields that can be sent, whatever a request puts into their placeholders.
+"""Response header lines of a comment, made safe to send for any values of placeholders.
 
-A value from a request never ends a field or starts another: its control characters are dropped and it is cut where it
-would make the header section too large for clients. Fields carry ASCII: anything else leaves percent-encoded, a file
-name of `Content-Disposition` in the form made for that (RFC 6266, RFC 8187).
+A value from a request never ends a header line or starts another: control characters are dropped, and the value is cut
+where it would make the header section too large for clients. Header lines are ASCII: other characters are
+percent-encoded; a file name of `Content-Disposition` has the extended notation (RFC 6266, RFC 8187).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.text.cache_control import PRIVATE, VARY_BY_CREDENTIALS, is_private, may_store, private
 
 MAX_VALUE = 1000
-"""Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
+"""Bytes of one value as sent. Proxies often accept at most 4,096 for all headers together."""
 
 _DISPOSITION = "content-disposition"
 _COOKIE = "set-cookie"
@@ -33,12 +33,12 @@ _ATTRIBUTE_CHARACTERS = "!#$&+-.^_`|~"
 
 @dataclass(frozen=True, slots=True)
 class HeaderSection:
-    """What the comment of an endpoint says about the headers of one response."""
+    """The response headers that the comment of an endpoint sets for one request."""
 
     content_type: str | None
     """None: the default of the result."""
     fields: tuple[tuple[str, str], ...]
-    """Names in lower case; a repeated name is a field of its own each time (comments-21)."""
+    """Names in lower case; repeated names give repeated header lines (comments-21)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class HeaderLines(Record):
 
     @property
     def is_fixed(self) -> bool:
-        """The same for every request."""
+        """Whether the lines are the same for every request."""
         templates = (self.content_type, *(template for _, template in self.lines))
         return all(template is None or template.is_fixed for template in templates)
 
@@ -59,7 +59,7 @@ class HeaderLines(Record):
         return HeaderSection(content_type, self.fields(value_of))
 
     def fields(self, value_of: ValueOf) -> tuple[tuple[str, str], ...]:
-        """All but the content type: what an error response has too."""
+        """Return all header lines except the content type. Error responses have these too."""
         return tuple((name, _field_value(name, template, value_of)) for name, template in self.lines)
 
 
@@ -85,7 +85,7 @@ def response_header_lines(options: Options) -> tuple[tuple[str, str], ...]:
 
 
 def private_headers(options: Options) -> tuple[tuple[str, str], ...]:
-    """Return the caching headers that the comment of a personal endpoint leaves open."""
+    """Return the caching headers that the comment of a personal endpoint does not set."""
     if not is_personal(options):
         return ()
     stated = [value for name, value in options.headers if name.lower() == _CACHE_CONTROL]
@@ -95,7 +95,7 @@ def private_headers(options: Options) -> tuple[tuple[str, str], ...]:
 
 
 def is_personal(options: Options) -> bool:
-    """What it answers depends on who asks, or is not for everybody."""
+    """Return whether the response depends on the caller or is restricted to some callers."""
     closed = options.requires_authorization or options.roles or options.fresh is not None or options.wants_basic
     return bool(closed or options.user_parameters or options.user_context or options.role_from_claim)
 
@@ -105,7 +105,8 @@ def _private(name: str, value: str, options: Options) -> str:
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """A `Cache-Control` that would let shared caches give one caller's answer to others: it is sent as private."""
+    """Report a `Cache-Control` that would let shared caches send a personal response to others; it is sent as
+    private."""
     if not is_personal(endpoint.options):
         return
     remedy = "" if endpoint.options.wants_basic else ", or let everybody in with allow_anonymous"
@@ -119,31 +120,31 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Placeholders that look like a parameter's name and are none, most likely misspelt."""
+    """Report placeholders that resemble a parameter name but are not one; probably misspelt."""
     options = endpoint.options
     tags = () if options.caching is None else options.caching.tags
     if not (options.headers or options.content_type or options.custom or options.upload or tags):
         return
     names = placeholder_names(endpoint.parameters)
     content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
-    written = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]
+    lines = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]
     settings = () if options.upload is None else options.upload.settings
-    written += [(f"{name} = {value}", value) for name, value in (*options.custom, *settings)]
-    written += [(f"cache_tags {tag}", tag) for tag in tags]
-    for line, value in written:
+    lines += [(f"{name} = {value}", value) for name, value in (*options.custom, *settings)]
+    lines += [(f"cache_tags {tag}", tag) for tag in tags]
+    for line, value in lines:
         for unknown in parse_template(value, names).unknown:
             message = f"{{{unknown}}} names no parameter and stays as it is"
             yield Diagnostic(endpoint.routine.identity, line, message)
 
 
 def no_value(_index: int) -> None:
-    """A `ValueOf` for lines without placeholders."""
+    """Return None, as `ValueOf` of lines without placeholders."""
     return
 
 
 def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
     if name == _COOKIE:
-        # Behind a semicolon an attribute begins: Domain, Path, or the end of Secure.
+        # A semicolon would begin an attribute such as Domain or Path, and could cut off Secure.
         return _encoded(template.fill(value_of, lambda value: _clean(value).replace(";", "%3B")))
     if name != _DISPOSITION:
         return _encoded(template.fill(value_of, _clean))
@@ -156,19 +157,19 @@ def _clean(value: str) -> str:
 
 
 def _cut(value: str) -> str:
-    """At most `MAX_VALUE` bytes, counted as they are sent: each byte beyond ASCII takes three."""
-    room = MAX_VALUE
+    """Return at most `MAX_VALUE` bytes of the value, counted as sent: each byte beyond ASCII takes three."""
+    rest = MAX_VALUE
     if value.isascii():
-        return value[:room]
+        return value[:rest]
     for position, character in enumerate(value):
-        room -= 1 if character.isascii() else 3 * len(character.encode())
-        if room < 0:
+        rest -= 1 if character.isascii() else 3 * len(character.encode())
+        if rest < 0:
             return value[:position]
     return value
 
 
 def _clean_parameter(value: str) -> str:
-    """A value inside `filename=…` may not end it either: what follows could name another file."""
+    """Return a value that is safe inside `filename=…`, where a delimiter could begin another file name."""
     return _DELIMITERS.sub("_", _clean(value))
 
 

@@ -1,7 +1,7 @@
-"""What `param` lines do to parameters: rename, read as another type, give a default (comments-22 to comments-25).
+"""Changes of parameters by `param` lines: name, type, default (comments-22 to comments-25).
 
-The comment is read before the parameters are taken apart, so a line becomes a `ParameterChange`, and the changes are
-made here in the order of the lines: a later one knows a parameter by the name that an earlier one gave it.
+The comment is read before composite parameters are expanded. So a line becomes a `ParameterChange`, and the changes are
+applied here in the order of the lines: later lines use the names that earlier lines set.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NAME = re.compile(r"[^\W\d][\w$]*|\$\d+")
 
 @dataclass(frozen=True, slots=True)
 class ParameterChange:
-    """What one line asks for."""
+    """The change of one line."""
 
     line: str
-    """As it may be shown."""
+    """The line without secrets, for messages."""
     parameter: str
     """Database name, name in requests or field name, in any case."""
     name: str | None = None
@@ -45,7 +45,7 @@ def change_parameters(
     types: Mapping[int, TypeInfo],
     naming: Naming,
 ) -> tuple[tuple[EndpointParameter, ...], list[Diagnostic]]:
-    """The parameters after all changes, and what could not be done."""
+    """Return the parameters after all changes, and diagnostics of changes that are not possible."""
     if not changes:
         return parameters, []
     changing = _Changing(list(parameters), routine, types, naming)
@@ -57,7 +57,7 @@ def change_parameters(
 def untyped(
     parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
 ) -> Iterator[Diagnostic]:
-    """Parameters that no value of a request fits, as nobody says of which type it is."""
+    """Report parameters of pseudo-types without a declared type: no value of a request can be sent for them."""
     if routine.source is not None:
         return
     for one in parameters:
@@ -96,18 +96,18 @@ class _Changing:
             self._report(change, f"the routine has no parameter {change.parameter}")
 
     def _single(self, word: str) -> int | None:
-        """Index of the one parameter, or field of a composite, that the word names."""
-        wanted = word.lower()
+        """Return the index of the parameter, or field of a composite, that the word names, or None."""
+        name = word.lower()
         for index, parameter in enumerate(self.parameters):
             own = parameter.db_name if parameter.attribute is None else parameter.field
-            if wanted in (own.lower(), parameter.api_name.lower()):
+            if name in (own.lower(), parameter.api_name.lower()):
                 return index
         return None
 
     def _fields(self, word: str) -> list[int]:
-        """Indexes of all fields of the composite parameter that the word names."""
-        wanted = word.lower()
-        return [index for index, parameter in enumerate(self.parameters) if parameter.db_name.lower() == wanted]
+        """Return the indexes of all fields of the composite parameter that the word names."""
+        name = word.lower()
+        return [index for index, parameter in enumerate(self.parameters) if parameter.db_name.lower() == name]
 
     def _change_one(self, index: int, change: ParameterChange) -> None:
         parameter = self.parameters[index]
@@ -115,19 +115,23 @@ class _Changing:
             db_name = change.name if parameter.attribute is None else parameter.db_name
             parameter = replace(parameter, db_name=db_name, api_name=change.name, field=change.name)
         if change.type is not None:
-            # Types of several words, such as double precision; anything else behind the first word is prose.
-            found = named_type(change.type, self._types) or named_type(change.type.split()[0], self._types)
-            if found is None:
+            # The type may have several words, such as double precision; otherwise words after the first are prose.
+            new_type = named_type(change.type, self._types) or named_type(change.type.split()[0], self._types)
+            if new_type is None:
                 self._report(change, f"{change.type} is not a known type; the type stays {parameter.type_text}")
             else:
-                parameter = self._retyped(parameter, found)
+                parameter = self._retyped(parameter, new_type)
         if change.defaulted:
             parameter = replace(parameter, defaulted=True, default=change.default)
         self.parameters[index] = parameter
 
     def _retyped(self, parameter: EndpointParameter, found: NamedType) -> EndpointParameter:
-        """The value is read as the new type. The argument keeps its own, or PostgreSQL would look for another routine;
-        only one that takes anything becomes what the comment says."""
+        """Return the parameter with values read as the new type.
+
+        The argument keeps its own type; otherwise PostgreSQL would look up another routine. Only an argument of a
+        pseudo-type
+        gets the new type.
+        """
         declared = self._types.get(self._routine.parameters[parameter.position].type_oid)
         kind, fields = kind_and_fields(found.element, self._types, self._naming.camel)
         takes_anything = parameter.attribute is None and declared is not None and declared.kind is TypeKind.PSEUDO

@@ -1,4 +1,4 @@
-"""Routine parameters → request parameters: composites taken apart, names converted, path segments claimed."""
+"""Request parameters of a routine: composites are expanded, names converted, path segments claimed."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ _KINDS: dict[str, ValueKind] = {
 }
 
 _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "citext"})
-"""Catalogue names of the types that hold any text; the last one is an extension's."""
+"""Catalogue names of the types that hold any text; citext is from an extension."""
 
 
 def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
-    """Also below domains, whose casts say nothing of it."""
+    """Return whether the type, or the base type of a domain, can hold any text. The cast of a domain does not show
+    it."""
     base = base_of(oid, types)
     return base is not None and base.kind is TypeKind.BASE and base.name in _TEXTS
 
 
 def value_kind(info: TypeInfo | None) -> ValueKind:
-    """How to check a value of this type before it is sent. Domains and enums are left to the server."""
+    """Return how to check a value of this type before it is sent. Domains and enums are checked by the server."""
     if info is None or info.schema != "pg_catalog" or info.kind is not TypeKind.BASE:
         return ValueKind.OTHER
     return _KINDS.get(info.name, ValueKind.OTHER)
@@ -59,22 +60,23 @@ class Described:
     """How values of a type are read."""
 
     kind: ValueKind
-    """Of the element, when `array`."""
+    """Kind of the element, if `array`."""
     array: bool
     fields: tuple[Field, ...]
     base: str | None = None
-    """Cast of the array below a domain, None for everything else."""
+    """Cast of the array that is the base of a domain; otherwise None."""
     delimiter: str = ","
 
 
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
-    """Arrays and composites are looked for below domains too, as their values are put together here."""
+    """Return how values of a type are read. For domains, arrays and composites are found by their base type, because
+    their values are composed here."""
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
         element = types.get(info.element)
         kind, fields = kind_and_fields(element, types, camel)
         if value_kind(base_of(info.element, types)) is ValueKind.JSON:
-            # Also below a domain: an array among its elements is a document and no further dimension.
+            # Also for a domain: an array in its elements is a JSON document, not a further dimension.
             kind = ValueKind.JSON
         below = info.oid != oid
         delimiter = "," if element is None else element.delimiter
@@ -107,21 +109,21 @@ def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How the fields of composite parameters are called. separator: between parameter and attribute."""
+    """Naming of the fields of composite parameters. separator: between parameter and attribute."""
 
     separator: str = "_"
     camel: bool = True
 
     def field(self, parameter: str, attribute: str, number: int) -> tuple[str, str]:
-        """Database spelling and name in requests; `number` counts the request parameters from 1."""
+        """Return the database spelling and the name in requests; `number` counts the request parameters from 1."""
         field = f"{parameter}{self.separator}{attribute}"
         return field, field_name(parameter or attribute, field, number, self.camel)
 
 
 def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> tuple[EndpointParameter, ...]:
-    """All request parameters of a routine, a composite one replaced by its fields (binding-4).
+    """Return the request parameters of a routine. Each composite parameter is replaced by its fields (binding-4).
 
-    Behind a `source` there is no argument list that could take fields: a composite stays one value.
+    A routine with a `source` has no argument list for fields, so a composite stays one value.
     """
     return _expanded(Same(routine.parameters), Same(types), naming, called=routine.source is None)
 
@@ -151,7 +153,7 @@ def _whole(
 ) -> EndpointParameter:
     parameter, types = shared.value, known.value
     described = describe(parameter.type_oid, types, camel)
-    # A `.sql` file's parameter without a type: its text goes to PostgreSQL as it is, an empty one too.
+    # The text of a `.sql` file's parameter without a type is sent to PostgreSQL unchanged, also if it is empty.
     untyped = parameter.type_oid == 0
     db_name = parameter.name or f"${number}"
     return EndpointParameter(
@@ -213,7 +215,7 @@ def _fields(
 def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[str]) -> tuple[EndpointParameter, ...]:
     """Mark the parameters that the path supplies: by API name, then database name, in any case (routing-13).
 
-    A segment that names no parameter stays a wildcard.
+    A segment without a matching parameter is a wildcard.
     """
     if not segments:
         return tuple(parameters)

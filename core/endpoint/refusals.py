@@ -1,4 +1,4 @@
-"""What becomes of a request whose values or names do not fit."""
+"""Status of responses to requests with invalid values or names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ ABSENT_STATUSES = (404, 400, 422)
 @dataclass(frozen=True, slots=True)
 class Refusals:
     absent: int = 404
-    """Status for names that are missing or unknown (binding-25, binding-26)."""
+    """Status for missing or unknown names (binding-25, binding-26)."""
     ignores_unknown_parameters: bool = False
-    """Names of the query that are none of the endpoint's are left alone."""
+    """Ignore unknown parameters of a query string."""
     lenient: bool = False
-    """As the field does it: a text that cannot be used gives way to a default, else 404; a JSON value is 500; the
-    values of a repeated key are joined."""
+    """As in comparable services: an invalid text is replaced by the default, or gives 404 without one; an invalid JSON
+    value gives 500; the values of a repeated key are joined."""
 
     def error(self, faults: Sequence[Fault], *, in_json: bool) -> BindingError:
-        """Names come before values: a value may be wrong because it was meant for another name."""
+        """Return the error for faults of a request. Names precede values: a value may be wrong because it was meant for
+        another name."""
         first = next((fault for fault in faults if not fault.invalid_value), None)
         if first is not None:
             return BindingError.of(self.absent, faults, first)

@@ -1,6 +1,6 @@
-"""Status and headers that SQL chooses for an answer: by columns of the result, or by settings of the transaction.
+"""Response status and headers set by SQL: by columns of the result, or by settings of the transaction.
 
-Columns become settings while the rows are read, so that both ways end in one place.
+Columns become settings while the rows are read, so that both ways are read in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATUS = "response.status"
 HEADERS = "response.headers"
 
 MARK = b"\x01"
-"""Between the body and what was chosen: no JSON holds it, and of what is no JSON the last two count."""
+"""Separator between the body and the settings. JSON never contains it; in other bodies the last two count."""
 
 READ = (
     f"select e'\\x01' || coalesce(current_setting('{STATUS}', true), '')"
@@ -35,11 +35,15 @@ _FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trail
 
 
 class ResponseSettingError(ValueError):
-    """What SQL has chosen cannot be sent."""
+    """Status or headers set by SQL cannot be sent."""
 
 
 def status_set_by_sql(text: str) -> int | None:
-    """None: nothing was chosen."""
+    """Return the status, or None if none was set.
+
+    Raises:
+        ResponseSettingError: the text is not a status from 200 to 599.
+    """
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) == 3 and 200 <= int(text) <= 599):
@@ -48,14 +52,19 @@ def status_set_by_sql(text: str) -> int | None:
 
 
 def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
-    """`{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or a list of such objects; names in lower case."""
+    """Return the headers of `{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or of a list of such objects, in lower
+    case.
+
+    Raises:
+        ResponseSettingError: the text is not such JSON, or a header cannot be sent.
+    """
     if not text:
         return []
     try:
-        given = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         raise ResponseSettingError(f"{HEADERS} is not valid JSON") from None
-    return [header for one in (given if isinstance(given, list) else [given]) for header in _headers(one)]
+    return [header for headers in (value if isinstance(value, list) else [value]) for header in _headers(headers)]
 
 
 def _headers(given: Any) -> Iterator[tuple[str, str]]:
@@ -74,19 +83,20 @@ def _headers(given: Any) -> Iterator[tuple[str, str]]:
 
 
 def without_response_columns(shape: ResultShape, routine: Routine, options: Options) -> ResultShape:
-    """The result as it is answered: columns that are status or headers are no part of it."""
-    wanted = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
-    if not wanted or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
+    """Return the shape of the response body, without the columns for status and headers."""
+    names = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
+    if not names or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
         return shape
-    kept = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in wanted]
-    if not kept:
+    indexes = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in names]
+    if not indexes:
         return VOID
-    wire = None if shape.wire is None else tuple(shape.wire[index] for index in kept)
-    return replace(shape, columns=tuple(shape.columns[index] for index in kept), wire=wire)
+    wire = None if shape.wire is None else tuple(shape.wire[index] for index in indexes)
+    return replace(shape, columns=tuple(shape.columns[index] for index in indexes), wire=wire)
 
 
 def conditions(endpoint: Endpoint) -> str:
-    """Behind `from f(…)`: makes settings of the columns, row by row, and keeps every row."""
+    """Return the condition after `from f(…)` that sets the settings from the columns of each row. It is true for all
+    rows."""
     parts = [
         f"({name} is null or set_config('{setting}', {name}::text, true) is not null)"
         for setting, name in _columns(endpoint)
@@ -95,21 +105,21 @@ def conditions(endpoint: Endpoint) -> str:
 
 
 def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
-    names = {column.name.lower(): column.name for column in endpoint.routine.columns}
-    for setting, wanted in ((STATUS, endpoint.options.status_column), (HEADERS, endpoint.options.headers_column)):
-        if wanted is not None and wanted.lower() in names:
-            yield setting, quote_identifier(names[wanted.lower()])
+    columns = {column.name.lower(): column.name for column in endpoint.routine.columns}
+    for setting, name in ((STATUS, endpoint.options.status_column), (HEADERS, endpoint.options.headers_column)):
+        if name is not None and name.lower() in columns:
+            yield setting, quote_identifier(columns[name.lower()])
 
 
 def response_set_diagnostics(routine: Routine, options: Options, whole: ResultShape) -> Iterator[Diagnostic]:
-    """whole: the result with all its columns."""
+    """Report unknown columns, and columns for routines that are not functions. whole: the result with all columns."""
     if options.status_column is None and options.headers_column is None:
         return
-    known = {column.column.name.lower() for column in whole.columns}
-    for wanted in (options.status_column, options.headers_column):
-        if wanted is not None and routine.source is not None:
-            message = f"{wanted}: columns choose for functions only; write set_config('{STATUS}', …, true)"
+    columns = {column.column.name.lower() for column in whole.columns}
+    for name in (options.status_column, options.headers_column):
+        if name is not None and routine.source is not None:
+            message = f"{name}: columns choose for functions only; write set_config('{STATUS}', …, true)"
             yield Diagnostic(routine.identity, None, message)
-        elif wanted is not None and wanted.lower() not in known:
-            message = f"the result has no column {wanted}, which would choose status or headers"
+        elif name is not None and name.lower() not in columns:
+            message = f"the result has no column {name}, which would choose status or headers"
             yield Diagnostic(routine.identity, None, message)

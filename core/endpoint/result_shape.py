@@ -1,6 +1,6 @@
-"""What a routine returns → how it is selected and rendered: the return shape matrix (rendering-9 to rendering-13).
+"""Result shapes: how the result of a routine is selected and rendered (rendering-9 to rendering-13).
 
-Decided from the catalogue alone. The same routine answers in the same shape for every value it returns.
+Decided from the catalogue only. A routine has the same shape for all values that it returns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BYTES = "application/octet-stream"
 
 
 class _Returned(NamedTuple):
-    """What a routine gives back, as far as its shape depends on it: the same for many routines of a large schema."""
+    """The properties of a routine on which its shape depends: the same for many routines of a large schema."""
 
     kind: RoutineKind
     return_type_oid: int
@@ -30,7 +30,7 @@ class _Returned(NamedTuple):
     returns_composite: bool
     shared: Same[tuple[Column, ...]]
     name: str
-    """Of the routine, where the SQL needs it; empty otherwise."""
+    """Name of the routine if the SQL needs it; otherwise empty."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -48,8 +48,12 @@ def result_shape(
     nested: bool = False,
     resolve_nested: bool = True,
 ) -> ResultShape:
-    """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
-    objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, rendering-20, rendering-21)."""
+    """Return the shape of a routine's result.
+
+    nested: composite columns are not expanded (`Options.nested`). resolve_nested: composites inside them are rendered
+    as
+    objects, otherwise as the text of PostgreSQL (`ResolveNestedCompositeTypes`, rendering-20, rendering-21).
+    """
     kind, oid, columns = routine.kind, routine.return_type_oid, routine.columns
     name = routine.name if nested and len(columns) == 1 else ""
     returned = _Returned(kind, oid, routine.returns_set, routine.returns_composite, Same(columns), name)
@@ -86,7 +90,8 @@ def _shape(
 
 
 def _is_bare(routine: _Returned, returned: TypeInfo | None, nested: bool) -> bool:
-    """One value without a name on the wire: a plain scalar, `setof scalar`, one OUT scalar, an anonymous record.
+    """Return whether a row is a value without a name: a plain scalar, `setof scalar`, one OUT scalar, an anonymous
+    record.
 
     `returns table(x text)` keeps its name although it has one column (rendering-10).
     """
@@ -97,14 +102,14 @@ def _is_bare(routine: _Returned, returned: TypeInfo | None, nested: bool) -> boo
     if _is_pseudo(returned, "record"):
         return True
     if returned is not None and _is_composite(returned):
-        # One without attributes has nothing that could be selected by name.
+        # A composite without attributes has no names that could be selected.
         return not returned.attributes and not nested
     return not routine.returns_set
 
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """What stands between `select` and `from`."""
+    """The expressions between `select` and `from`."""
 
     types: Mapping[int, TypeInfo]
     camel: bool
@@ -118,8 +123,8 @@ class _Selection:
             if info is None or not _is_composite(info):
                 yield self._whole(column, quote_identifier(column.name))
             elif only and self.nested:
-                # PostgreSQL takes a lone composite OUT column apart: FROM f() has its attributes, not its name. `f.*`
-                # is the row again, and can be no column's name; only the cast keeps it from being expanded.
+                # PostgreSQL expands a lone composite OUT column: FROM f() has its attributes, not its name. `f.*` is
+                # the whole row and cannot be the name of a column; the cast prevents its expansion.
                 row = f"({quote_identifier(routine.name)}.*)::{cast_text(column.type_oid, self.types)}"
                 yield self._whole(column, row)
             elif only:
@@ -141,7 +146,8 @@ class _Selection:
         return ResultColumn(self._inner(expression, attribute.type_oid), key, _as_column(attribute), column)
 
     def _inner(self, expression: str, oid: int) -> str:
-        """A part of a composite: where nothing nested is resolved, composites in it are asked for as text."""
+        """Return the expression for a part of a composite. Without `resolve_nested`, composites in it are selected as
+        text."""
         info = base_of(oid, self.types)
         if self.resolve_nested or info is None:
             return expression
@@ -159,14 +165,14 @@ def _attributes(
     camel: bool,
     resolve_nested: bool,
 ) -> tuple[ResultColumn, ...]:
-    """The columns of a row type."""
+    """Return the columns of a row type."""
     selection = _Selection(known.value, camel, nested=False, resolve_nested=resolve_nested)
     return tuple(selection.attribute(column) for column in columns.value)
 
 
 @remembered
 def _wire(columns: Same[tuple[ResultColumn, ...]], known: Same[Mapping[int, TypeInfo]]) -> tuple[int, ...]:
-    """The operations on a table share their columns."""
+    """Return the types of result columns. Cached, because the operations on a table share their columns."""
     return wire_types(columns.value, known.value)
 
 
@@ -181,14 +187,15 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
         content_type = JSON
     elif _is_built_in(info, "bytea"):
         content_type = BYTES
-    # Objects are for columns: an array of composites that is all there is has their texts (rendering-11).
+    # Composites become objects only in columns. A result that is a bare array of composites has their texts
+    # (rendering-11).
     cast = "::text[]" if _holds_composites(info, types) else ""
     wire = (cast_type(cast) or wire_type(oid, types),)
     return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, wire=wire)
 
 
 def _rows_content_type(routine: _Returned, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
-    """Bytes only where bytea is all there is, else JSON."""
+    """Return the content type: octet stream if the only column is bytea, else JSON."""
     if len(columns) > 1:
         return JSON
     oid = columns[0].column.type_oid if columns else routine.return_type_oid

@@ -1,7 +1,7 @@
-"""The types that the columns of a result have on the wire, as far as the catalogue tells.
+"""The types of result columns in the protocol, as far as the catalogue shows them.
 
-What an endpoint promises has been made for them: its content type, its keys, how values are told. A result that has
-others comes from a schema that has changed since (`ext.rendering.body_writer`).
+Content type, keys and rendering of an endpoint depend on them. A result with other types is from a schema that has
+changed since (`ext.rendering.body_writer`).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape
 
 FIRST_USER_OID = 16384
-"""Of what users have made; another database may have another one for a type of the same name."""
+"""First oid of types that users have created. Another database may have another oid for a type of the same name."""
 ANY = 0
-"""Whatever it is: a polymorphic type, a record without columns, a type that the catalogue does not have."""
+"""Any type: for a polymorphic type, a record without columns, a type that is not in the catalogue."""
 _CASTS = {"::text": 25, "::text[]": 1009}
 
 
 def wire_type(oid: int, types: Mapping[int, TypeInfo]) -> int:
-    """PostgreSQL describes a domain by the type below it."""
+    """Return the type of a value in the protocol. PostgreSQL describes a domain by its base type."""
     info = base_of(oid, types)
     return ANY if info is None or info.kind is TypeKind.PSEUDO else info.oid
 
 
 def wire_types(columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> tuple[int, ...]:
-    """One for each column of the result; those that stand for a spread composite are one."""
+    """Return a type for each column of the result. The fields of an expanded composite share one column."""
     return tuple(_wire_types(columns, types))
 
 
@@ -42,14 +42,14 @@ def _wire_types(columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]
 
 
 def of_any_user_type(shape: ResultShape) -> ResultShape:
-    """The same result from another database, where types of the same names have other oids."""
+    """Return the shape for another database, where types of the same names have other oids."""
     wire = None if shape.wire is None else tuple(oid if oid < FIRST_USER_OID else ANY for oid in shape.wire)
     parts = tuple(replace(part, shape=of_any_user_type(part.shape)) for part in shape.parts)
     return replace(shape, wire=wire, parts=parts)
 
 
 def cast_type(expression: str) -> int:
-    """Of SQL that ends in a cast to text; `ANY` for other SQL."""
+    """Return the type of SQL that ends in a cast to text; `ANY` for other SQL."""
     return next((oid for end, oid in _CASTS.items() if expression.endswith(end)), ANY)
 
 
@@ -58,15 +58,15 @@ def _cast(column: ResultColumn) -> int:
 
 
 def column_names(columns: tuple[ResultColumn, ...]) -> tuple[bytes, ...] | None:
-    """Where the SQL is not ours its columns may be others behind the same text (`select *`). None: we have named them
-    ourselves."""
+    """Return the names of the result columns for SQL that cannot be changed (files), where the same text may give other
+    columns later (`select *`). None: the service has named the columns."""
     if not columns or any(column.expression for column in columns):
         return None
-    found: list[bytes] = []
+    names: list[bytes] = []
     for position, neighbours in groupby(columns, key=lambda column: column.position):
         if position is None:
-            found += (column.column.name.encode() for column in neighbours)
+            names += (column.column.name.encode() for column in neighbours)
         else:
             first = next(neighbours)
-            found.append((first.group or first.column).name.encode())
-    return tuple(found)
+            names.append((first.group or first.column).name.encode())
+    return tuple(names)

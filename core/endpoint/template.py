@@ -1,8 +1,8 @@
-"""Values of annotations with `{placeholders}`: taken apart once, filled for each request (comments-26, comments-27).
+"""Annotation values with `{placeholders}`: parsed once, filled for each request (comments-26, comments-27).
 
 `{name}` is the value of a parameter, by its database name, its name in requests or as an attribute of a composite, in
-any case; empty for NULL and where the request has none. `{!name}` is the same, `{!name:other}` gives `other` instead.
-Everything else in braces stays as written.
+any case; empty for NULL and for a missing value. `{!name}` is the same; for `{!name:other}`, the text is then `other`.
+All other braces are unchanged.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 ValueOf = Callable[[int], str | None]
-"""Index of a parameter of the endpoint → its text, None for NULL and for one that the request has no value for."""
+"""Index of a parameter of the endpoint → its text; None for NULL and for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Record):
     index: int
-    """Into `endpoint.parameters`."""
+    """Index in `endpoint.parameters`."""
     fallback: str = ""
 
 
@@ -35,30 +35,32 @@ class Placeholder(Record):
 class Template(Record):
     parts: tuple[str | Placeholder, ...]
     unknown: tuple[str, ...] = ()
-    """Names in braces that look like a parameter's and are none; they stay as written."""
+    """Names in braces that resemble a parameter name but are not one; they are unchanged."""
 
     @property
     def is_fixed(self) -> bool:
         return not any(isinstance(part, Placeholder) for part in self.parts)
 
     def fill(self, value_of: ValueOf, clean: Callable[[str], str] = str) -> str:
-        """The text for one request; `clean` makes a value fit for where it goes."""
+        """Return the text for one request. `clean` makes a value safe for its place."""
         return "".join(part if isinstance(part, str) else clean(_text(part, value_of)) for part in self.parts)
 
 
 def parse_template(text: str, names: Mapping[str, int], staying: Container[int] = ()) -> Template:
-    """`names`: those of `placeholder_names`. `staying`: parameters whose placeholders stay when they have no value."""
+    """Return the template of a text. names: from `placeholder_names`. staying: parameters whose placeholders are
+    unchanged if they have no value."""
     unknown: list[str] = []
     return Template(tuple(_parts(text, names, staying, unknown)), tuple(unknown))
 
 
 def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
-    """Those that a file only defines: a request that leaves one out leaves its placeholder (sql-files-18)."""
+    """Return the parameters that a file only defines: if a request omits one, its placeholder is unchanged
+    (sql-files-18)."""
     return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
 
 
 def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str, int]:
-    """Lower-cased name → index of its parameter. A parameter's own name wins over an attribute of another."""
+    """Return lower-cased name → index of its parameter. A parameter's own name precedes an attribute of another."""
     return _placeholder_names(Same(parameters))
 
 
@@ -76,10 +78,11 @@ def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mappi
 
 
 def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, str | None]) -> str:
-    """The text with variables of the environment filled in, once and for all (comments-28).
+    """Return the text with variables of the environment filled in (comments-28).
 
-    `variables` has their names in lower case; None: it has no value, which `{!name:other}` gives another text for. A
-    parameter of the same name wins.
+    variables: by their names in lower case; None: no value, so that `{!name:other}` is `other`. Parameters of the same
+    name
+    take precedence.
     """
 
     def filled(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""Rules for request values: what a rule checks, and what a refused caller is told (execution-6 to execution-10).
+"""Rules for request values: the check of a rule, and its message to the caller (execution-6 to execution-10).
 
-A rule looks at the text of a value as the request has it; NULL is None. The database is not asked.
+A rule checks the text of a value as in the request; NULL is None. It does not use the database.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import regex
 
 SEARCH_SECONDS = 0.1
-"""Longest search for a pattern: one that backtracks without end must not hold up everybody else."""
+"""Timeout of a pattern search, so that a backtracking pattern does not block other requests."""
 
 
 class RuleType(enum.Enum):
@@ -38,10 +38,13 @@ class RuleType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule(Record):
-    """message: `{0}` is the database name of the parameter, or else its name in requests as `{1}` is, `{2}` the name of
-    the rule.
+    """A validation rule.
 
-    by_database_name: whoever has written the message himself means the former. least, most: of numbers; None: no bound.
+    message: `{0}` is the database name of the parameter or its name in requests, `{1}` its name in requests, `{2}` the
+    name
+    of the rule. by_database_name: `{0}` is the database name, as in messages of the configuration. least, most: bounds
+    of
+    numbers; None: no bound.
     """
 
     name: str
@@ -56,7 +59,7 @@ class Rule(Record):
 
     @property
     def counts_items(self) -> bool:
-        """It is about an array as a whole."""
+        """Whether the rule checks an array as a whole."""
         return self.type in (RuleType.MIN_ITEMS, RuleType.MAX_ITEMS)
 
     def accepts_count(self, items: int) -> bool:
@@ -91,7 +94,7 @@ class Rule(Record):
         return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
     def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
-        """message: of the comment, in place of the rule's own."""
+        """Return the message to the caller. message: of the comment, instead of the rule's own."""
         first = db_name if self.by_database_name and message is None else api_name
         message = self.message if message is None else message
         for place, word in (("{0}", first), ("{1}", api_name), ("{2}", self.name)):
@@ -137,15 +140,19 @@ def _found(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """Raises `regex.error`."""
-    # Imported where it is used: most services have no rule with a pattern, and it is 1 MB.
+    """Return the pattern as compiled; `$` at its end matches only the end of the value.
+
+    Raises:
+        regex.error: the pattern is not valid.
+    """
+    # Imported here, because it takes 1 MB and most services have no rule with a pattern.
     import regex
 
     return regex.compile(_at_the_end(pattern))
 
 
 def _at_the_end(pattern: str) -> str:
-    """`$` as its last character means the end of the value, and not also in front of a line end at its end."""
+    """Return the pattern with `$` at its end replaced, because `$` would also match before a line end at the end."""
     backslashes = len(pattern) - 1 - len(pattern[:-1].rstrip("\\"))
     if not pattern.endswith("$") or backslashes % 2 or "(?" in pattern:
         return pattern
@@ -163,7 +170,7 @@ BUILT_IN: Mapping[str, Rule] = {
             RuleType.REGEX,
             "Parameter '{0}' must be a valid email address",
             by_database_name=False,
-            # Possessive, so that it never goes back; `$` would let a line end follow.
+            # Possessive quantifiers avoid backtracking; `$` would allow a trailing line end.
             pattern=r"\A[^@\s]++@(?=[^@\s]+?\.[^@\s])[^@\s]++\Z",
         ),
     )
@@ -172,28 +179,33 @@ BUILT_IN: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One value of an endpoint that has to satisfy some rules. index: into `endpoint.parameters`."""
+    """A value of an endpoint and its rules. index: into `endpoint.parameters`."""
 
     index: int
     rules: tuple[Rule, ...] = field(default_factory=tuple)
 
 
 def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
-    """The annotations of an endpoint over the rules that exist, in the order in which the parameters are named."""
-    wanted: dict[int, list[Rule]] = {}
+    """Yield the checks of an endpoint for the existing rules, in the order in which the comment names the
+    parameters."""
+    rules_by_parameter: dict[int, list[Rule]] = {}
     for name, rule_names in endpoint.options.validations:
         index = validated_parameter(endpoint, name)
         if index is not None:
-            wanted.setdefault(index, []).extend(rules[one] for one in rule_names if one in rules)
-    return (Check(index, tuple(found)) for index, found in wanted.items() if found)
+            rules_by_parameter.setdefault(index, []).extend(
+                rules[rule_name] for rule_name in rule_names if rule_name in rules
+            )
+    return (
+        Check(index, tuple(parameter_rules)) for index, parameter_rules in rules_by_parameter.items() if parameter_rules
+    )
 
 
 def validated_parameter(endpoint: Endpoint, name: str) -> int | None:
-    """Return the index of a parameter by database or request name, compared exactly.
+    """Return the index of a parameter by database or request name, compared exactly, or None.
 
-    A composite as a whole means its first field.
+    For the name of a composite, return its first field.
     """
     for index, parameter in enumerate(endpoint.parameters):
         if name in (parameter.field or parameter.db_name, parameter.api_name):
             return index
-    return next((index for index, one in enumerate(endpoint.parameters) if one.db_name == name), None)
+    return next((index for index, parameter in enumerate(endpoint.parameters) if parameter.db_name == name), None)
