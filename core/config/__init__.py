@@ -1,7 +1,8 @@
-"""Configuration: every key declared once in `table`, everything else derived from it.
+"""Configuration: each key is declared once in `table`, from which everything else is derived.
 
-`loading` turns texts into `Settings`, `settings` reads them with types, `validation` finds unknown keys, `manual`
-writes the reference page. Nothing here reads a file or the environment; `service.command.configuration_files` does.
+`loading` merges sources into `Settings`, `settings` reads typed values, `validation` finds unknown keys, and
+`output.manual` writes the reference page. Nothing here reads files or the environment;
+`service.command.configuration_files` does.
 """
 
 from rowcall.core.config.errors import ConfigError

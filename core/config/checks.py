@@ -1,7 +1,7 @@
-"""What can be said about a whole configuration before anything reads it: values of the wrong type, keys without effect.
+"""Check a whole configuration before values are read: values of the wrong type, and keys without effect.
 
-Values are read when they are needed, so a mistake in a capability that is switched off harms nobody (configuration-12).
-That is why each mistake knows whether its section is in use.
+Values are read when they are needed, so a mistake in a disabled capability has no consequences (configuration-12).
+Therefore each mistake records whether its section is in use.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LENIENT = {
     "TestRunner:PerTestTimeout",
     "ValidationOptions:Rules:<name>:Type",
 }
-"""Any word is accepted there: it means the default (configuration-16), or skips what it belongs to
-(execution-7, execution-20)."""
+"""Keys that accept any word: an unknown word means the default (configuration-16), or the entry that contains it is
+skipped (execution-7, execution-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class InvalidSetting:
     origin: Origin | None
     message: str
     in_use: bool
-    """False inside a section whose `Enabled` is off."""
+    """False in a section whose `Enabled` is off."""
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.path}: {self.message}" if self.origin else f"{self.path}: {self.message}"
@@ -47,7 +47,7 @@ class InvalidSetting:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A node of the user's tree that the table knows."""
+    """A node of the user's configuration that the table declares."""
 
     path: str
     node: Node
@@ -57,9 +57,9 @@ class Given:
 
 
 def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
-    """Every value that its key can't take, in sorted order."""
-    found = [mistake for given in walk(settings) for mistake in _mistakes_of(given, settings.variables)]
-    return (*found, *_renamed(settings))
+    """Return every value that is invalid for its key, in sorted order."""
+    mistakes = [mistake for given in walk(settings) for mistake in _mistakes_of(given, settings.variables)]
+    return (*mistakes, *_renamed(settings))
 
 
 def _mistakes_of(given: Given, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
@@ -77,18 +77,20 @@ def _is_lenient(node_of_key: KeyNode) -> bool:
 
 
 def without_effect(settings: Settings) -> tuple[str, ...]:
-    """Keys in use that nothing reads yet, the first of each section: `Stats:Enabled at rowcall.json:3:5`."""
-    found: dict[str, str] = {}
+    """Return configured keys in use that nothing reads yet, one for each section: `Stats:Enabled at
+    rowcall.json:3:5`.
+    """
+    places: dict[str, str] = {}
     for given in walk(settings):
         key = given.node_of_key.key
         if key is None or not key.pending or not given.in_use or not _differs(given.node, key, settings.variables):
             continue
         section = _pending_section(key.path) or key.path
-        told = f"{given.path} at {given.origin}"
+        place = f"{given.path} at {given.origin}"
         if key.path.casefold() == f"{section}:enabled".casefold():
-            found[section] = told  # says more than whatever else stands beside it
-        found.setdefault(section, told)
-    return tuple(found.values())
+            places[section] = place  # names the whole section
+        places.setdefault(section, place)
+    return tuple(places.values())
 
 
 _TOLD_ELSEWHERE = _LENIENT - {
@@ -96,13 +98,15 @@ _TOLD_ELSEWHERE = _LENIENT - {
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "TestRunner:PerTestTimeout",
 }
-"""Whoever reads these says which word it does not know."""
+"""Lenient keys whose readers report an unknown word themselves."""
 _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
-"""Maps that join their defaults, or that have one only to begin with."""
+"""Maps that are merged with their defaults, or whose default is only a starting point."""
 
 
 def configuration_warnings(settings: Settings) -> tuple[str, ...]:
-    """What passes, and is hardly what was meant: words that mean nothing, and maps that drop entries of the default."""
+    """Return warnings about valid values that are probably mistakes: unknown words, and maps that drop default
+    entries.
+    """
     return tuple(
         message for given in walk(settings) if given.in_use for message in _warnings(given, settings.variables)
     )
@@ -146,7 +150,7 @@ def _default_names(key: Key) -> Sequence[str]:
 
 
 def walk(settings: Settings) -> Iterator[Given]:
-    """The user's values that the table knows, sections before what they hold."""
+    """Yield the declared nodes of the user's configuration, each section before its content."""
     yield from _walk(settings.root, KEY_TREE, "", in_use=True, variables=settings.variables)
 
 
@@ -155,14 +159,14 @@ def _walk(
 ) -> Iterator[Given]:
     in_use = in_use and _enabled(section, node_of_key, variables)
     for child in section:
-        known = node_of_key.below(child.name)
-        if known is None:
+        known_node = node_of_key.below(child.name)
+        if known_node is None:
             continue
         child_path = f"{path}:{child.name}" if path else child.name
         origin = child.node.origin if isinstance(child.node, Scalar) else child.origin
-        yield Given(child_path, child.node, origin, known, in_use)
+        yield Given(child_path, child.node, origin, known_node, in_use)
         if isinstance(child.node, Section):
-            yield from _walk(child.node, known, child_path, in_use=in_use, variables=variables)
+            yield from _walk(child.node, known_node, child_path, in_use=in_use, variables=variables)
 
 
 def _enabled(section: Section, node_of_key: KeyNode, variables: Mapping[str, str]) -> bool:
@@ -171,7 +175,7 @@ def _enabled(section: Section, node_of_key: KeyNode, variables: Mapping[str, str
         return True
     node = section.get("Enabled")
     if node is not None and _wrong(node, switch.key, variables):
-        return True  # so that somebody tells of it
+        return True  # so that the invalid value is reported as in use
     text = _text(node, variables) if isinstance(node, Scalar) else None
     return BOOLEANS.get((text or "").casefold(), bool(switch.key.default))
 
@@ -218,7 +222,7 @@ _OF_TEXTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.TEXT_MAP}
 
 
 def _wrong_element(node: Node, kind: KeyType, variables: Mapping[str, str]) -> str | None:
-    """An element of a list or map. null and the empty text are none, whatever kind is wanted."""
+    """Return what is wrong with an element of a list or map, or None. Null and empty text are never wrong."""
     if isinstance(node, Scalar):
         text = _text(node, variables)
         if kind is KeyType.NUMBERS and text and not has_placeholder(text) and not is_amount(text):
@@ -259,7 +263,10 @@ def _wrong_number(text: str, key: Key) -> str | None:
 
 
 def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
-    """Keys of earlier days stop the start when a scheme is on: a session would last another time than was meant."""
+    """Yield former keys of session lifetimes; they are errors if a scheme is enabled.
+
+    If they were ignored, sessions would have another lifetime than intended.
+    """
     section = settings.root.get("Auth")
     if not isinstance(section, Section):
         return
@@ -275,7 +282,7 @@ def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
 
 
 def _pending_section(path: str) -> str | None:
-    """The highest section around `path` that is pending itself."""
+    """Return the highest pending section that contains `path`, or None."""
     node_of_key: KeyNode | None = KEY_TREE
     above = []
     for name in path.split(":"):
@@ -289,7 +296,7 @@ def _pending_section(path: str) -> str | None:
 
 
 def _differs(node: Node, key: Key, variables: Mapping[str, str]) -> bool:
-    """True when the value is another one than the key's default."""
+    """Return whether the value differs from the default of the key."""
     if isinstance(node, Section):
         return key.type not in (KeyType.SECTION, KeyType.OBJECT_MAP) and _elements(node, variables) != _plain(
             key.default
@@ -304,8 +311,8 @@ def _differs(node: Node, key: Key, variables: Mapping[str, str]) -> bool:
 
 def _elements(node: Section, variables: Mapping[str, str]) -> list[str] | dict[str, str]:
     texts = {child.name: _text(child.node, variables) for child in node if isinstance(child.node, Scalar)}
-    given = {name: text for name, text in texts.items() if text}
-    return list(given.values()) if node.is_array or not given else given
+    filled = {name: text for name, text in texts.items() if text}
+    return list(filled.values()) if node.is_array or not filled else filled
 
 
 def _plain(default: JsonValue) -> list[str] | dict[str, str]:

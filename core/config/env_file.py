@@ -1,10 +1,13 @@
-"""The `.env` file: `NAME=value` lines that fill gaps in the process environment (configuration-9)."""
+"""Parse the `.env` file: lines `NAME=value` for variables that the environment does not set (configuration-9)."""
 
 from __future__ import annotations
 
 
 def parse_env_file(text: str) -> dict[str, str]:
-    """Read the lines: no escapes, no interpolation. `#` starts a comment line; the last of equal names wins."""
+    """Return the variables of `text`, without escapes or interpolation.
+
+    `#` starts a comment line; of equal names the last one wins. Quotes around a value are removed.
+    """
     variables = {}
     for line in text.removeprefix("\ufeff").splitlines():
         name, equals, value = line.strip().partition("=")

@@ -1,7 +1,7 @@
-"""What a configuration mistake looks like: place, key, what is wrong, what would be right."""
+"""The error for invalid configuration."""
 
 from __future__ import annotations
 
 
 class ConfigError(Exception):
-    """The configuration can't be used. The message is complete: file, line, column and key where they are known."""
+    """The configuration is invalid. The message contains file, line, column and key, as far as they are known."""

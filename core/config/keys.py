@@ -1,4 +1,4 @@
-"""What a configuration key is. The keys themselves stand in `core.config.table`, one row each."""
+"""Types of configuration keys, and constructors of rows. `core.config.table` contains the keys, one row for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[st
 
 
 class KeyType(enum.Enum):
-    """How a key is read. The value is the name the manual uses."""
+    """The type of a key, which decides how it is read. The value of a member is its name in the manual."""
 
     SECTION = "section"
     TEXT = "text"
@@ -30,30 +30,30 @@ class KeyType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One row of the table."""
+    """One row of the table: the declaration of a configuration key."""
 
     path: str
-    """Colon-separated; `<name>` stands for a name the user chooses, `[]` for an array element."""
+    """Names separated by colons; `<name>` is a user-defined name, `[]` an array element."""
     type: KeyType
     default: JsonValue
     meaning: str
     nullable: bool = False
     choices: tuple[str, ...] = ()
-    """Allowed values, in canonical spelling; compared without regard to case."""
+    """Allowed values in canonical spelling; case is ignored."""
     maximum: int = 2_147_483_647
-    """Of an INT."""
+    """Largest allowed value of an INT."""
     secret: bool = False
-    """The value never appears in output or logs."""
+    """The value must not appear in output or logs."""
     open: bool = False
-    """Any keys may stand below: names are the user's own and bodies are not checked."""
+    """Keys below are user-defined and not checked."""
     pending: bool = False
-    """Nothing reads the key yet. It is validated; giving it another value than its default is answered by a warning."""
+    """Nothing reads the key yet. Its value is validated; a value other than the default leads to a warning."""
     only_for: tuple[str, ...] = ()
-    """Values of the sibling key `Type` with which this key means something; empty: with all."""
+    """Values of the sibling key `Type` for which this key is valid; empty: all."""
 
     @property
     def allowed(self) -> str:
-        """The accepted values in words, for messages and for the manual."""
+        """Description of the accepted values, for messages and the manual."""
         match self.type:
             case KeyType.CHOICE:
                 return ", ".join(self.choices)
@@ -74,12 +74,12 @@ def section(path: str, meaning: str, *, open: bool = False) -> Key:
 
 
 def pending(*keys: Key) -> tuple[Key, ...]:
-    """Rows of a capability that does not exist yet. Whoever builds it takes this word away, and nothing else."""
+    """Mark rows as belonging to a capability that does not exist yet; its implementation only removes this call."""
     return tuple(replace(key, pending=True) for key in keys)
 
 
 def only_for(types: str, *keys: Key) -> tuple[Key, ...]:
-    """Rows that stand beside a key `Type` and belong to these of its values only."""
+    """Restrict rows to some values of their sibling key `Type`. types: values separated by spaces."""
     return tuple(replace(key, only_for=tuple(types.split())) for key in keys)
 
 

@@ -1,6 +1,6 @@
-"""From texts to settings: files in order, then the environment, then the command line; the later source wins.
+"""Merge configuration sources into settings: files in order, then the environment, then the command line.
 
-Reading the files is the business of `service.command.configuration_files`; here text goes in and data comes out.
+The later source wins. This module does not read files; `service.command.configuration_files` does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENVIRONMENT = Origin("environment")
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A configuration file that was read."""
+    """Name and content of a configuration file."""
 
     name: str
     text: str
@@ -39,14 +39,14 @@ class Loaded:
 
 
 def load_files(sources: Iterable[SourceText]) -> Section:
-    """Merge files in order, later over earlier. Raise ConfigError with file, line and column."""
+    """Merge files in order; later ones override earlier ones. Raises ConfigError with file, line and column."""
     return merge_all(_canonical(relaxed_json.parse(source.name, source.text)) for source in sources)
 
 
 def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Loaded:
-    """Lay environment keys (if switched on) and command-line `overrides` over `files`.
+    """Merge keys of the environment (if enabled) and the command-line `overrides` over `files`.
 
-    `environment` already holds what the `.env` file added. `Config:AddEnvironmentVariables` and
+    `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
     `Config:ParseEnvironmentVariables` are read from the files only (configuration-2).
     """
     from_files = Settings(files, environment)
@@ -64,7 +64,7 @@ _LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyTyp
 
 
 def with_lists(section: Section, node_of_key: KeyNode) -> Section:
-    """A list of which single elements were given, `Section:Key:0=…`, is a list like one in brackets."""
+    """Return `section` with its lists marked as arrays, also if their elements were set singly (`Section:Key:0=…`)."""
     children = {
         name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
         for name, child in section.children.items()
@@ -81,7 +81,10 @@ def _override(path: str, text: str) -> Section:
 
 
 def environment_keys(environment: Mapping[str, str]) -> Section:
-    """`A__B__C` as key `A:B:C`. Only variables that name a known key: PATH and HOME are nobody's mistake."""
+    """Return the tree of variables `A__B__C`, which set the key `A:B:C`.
+
+    Variables that name no known key, such as PATH, are ignored without a warning.
+    """
     root = Section()
     for name, text in sorted(environment.items()):
         path = canonical(name.replace("__", ":"))
@@ -91,7 +94,7 @@ def environment_keys(environment: Mapping[str, str]) -> Section:
 
 
 def _canonical(root: Section) -> Section:
-    """Give top-level sections their canonical name; a section given under both names is merged."""
+    """Rename top-level sections to their canonical names; a section that is present under both names is merged."""
     merged = Section()
     for child in root.children.values():
         name = ALIASES.get(child.name.casefold(), child.name)
@@ -101,7 +104,9 @@ def _canonical(root: Section) -> Section:
 
 @cache
 def _random_tokens() -> Mapping[str, str]:
-    """`{rnd1}` to `{rnd10}` and `{rndN_1}` to `{rndN_9}`: random letters, fixed for the process (configuration-8)."""
+    """Return the values of `{rnd1}` to `{rnd10}` and `{rndN_1}` to `{rndN_9}`: N random letters, fixed for the process
+    (configuration-8).
+    """
     tokens = {}
     for length in range(1, 11):
         for suffix in ("", *(f"_{index}" for index in range(1, 10))):

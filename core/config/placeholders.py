@@ -1,7 +1,7 @@
-"""`{NAME}`, `{!NAME}` and `{!NAME:fallback}` in configuration values (configuration-6, configuration-7).
+"""Resolve `{NAME}`, `{!NAME}` and `{!NAME:fallback}` in configuration values (configuration-6, configuration-7).
 
-Resolution happens when a value is read, not when it is loaded: a required variable that only a disabled feature
-mentions must not stop the start.
+Placeholders are resolved when a value is read, not when it is loaded: a required variable that only a disabled feature
+uses must not prevent the start.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PLACEHOLDER = re.compile(r"\{(!?)([^\s{}:!]+)(?::([^}]*))?\}")
 
 
 class NoSubstitution(dict[str, str]):
-    """The environment where `Config:ParseEnvironmentVariables` is off: what the user has written stays as it is."""
+    """The variables if `Config:ParseEnvironmentVariables` is off: placeholders in values of the user stay unchanged."""
 
 
 class MissingVariable(Exception):
@@ -25,9 +25,9 @@ class MissingVariable(Exception):
 
 
 def resolve(text: str, variables: Mapping[str, str]) -> str:
-    """Replace the placeholders of `text` in one pass; substituted text is not looked at again.
+    """Replace the placeholders of `text` in one pass; substituted text is not scanned again.
 
-    Names are case-sensitive. An unknown `{NAME}` stays as it is, and `{NAME:text}` was never one.
+    Names are case-sensitive. An unknown `{NAME}` stays unchanged, and `{NAME:text}` is not a placeholder.
     Raises MissingVariable.
     """
 
@@ -35,12 +35,12 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
 
 
 def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
-    """Like `resolve`, for showing and checking, which never fail: an unset `{!NAME}` stays as it is."""
+    """Replace placeholders without failing, for output and checks: an unset `{!NAME}` stays unchanged."""
     return _replaced(text, variables, lambda name: f"{{!{name}}}")
 
 
 def _replaced(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
-    """missing: what stands for a `{!NAME}` whose variable is not set."""
+    """Replace placeholders. missing: returns the replacement of a `{!NAME}` whose variable is not set."""
 
     def replacement(match: re.Match[str]) -> str:
         required, name, fallback = match.groups()
@@ -61,11 +61,11 @@ def _refuse(name: str) -> str:
 
 
 def sole_placeholder(text: str) -> tuple[str, str | None] | None:
-    """`(NAME, fallback)` when `text` is one `{NAME}` or `{!NAME:fallback}` and nothing else."""
+    """Return `(NAME, fallback)` if `text` is exactly one `{NAME}`, `{!NAME}` or `{!NAME:fallback}`, else None."""
     match = _PLACEHOLDER.fullmatch(text)
     return None if match is None or (match[3] is not None and not match[1]) else (match[2], match[3])
 
 
 def has_placeholder(text: str) -> bool:
-    """True when a `{NAME}` is left in `text`: a typed read then uses the key's default."""
+    """Return whether `text` still contains a `{NAME}`; a typed read then uses the default of the key."""
     return any(match[3] is None for match in _PLACEHOLDER.finditer(text))

@@ -1,9 +1,9 @@
-"""JSON as people write it into configuration files: comments, trailing commas, a byte order mark (configuration-3).
+"""Parse the relaxed JSON of configuration files: comments, trailing commas and a byte order mark (configuration-3).
 
-A key may be a path, `"Service:UrlPathPrefix"`, as on the command line.
+A key may be a path such as `"Service:UrlPathPrefix"`, as on the command line.
 
-A parser of our own, because each value has to know its line and column for later messages, and because keys that
-differ only in case are a mistake here. It reads files of a few kilobytes, once, at startup.
+The `json` module cannot be used: each value needs its line and column for later messages, and keys that differ only in
+case are an error. The parser reads files of a few kilobytes, once, at the start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def parse(source: str, text: str) -> Section:
-    """Parse `text` of the file `source`; its root must be an object. Raise ConfigError with the place of a mistake."""
+    """Parse `text` of the file `source`, whose root must be an object. Raises ConfigError with line and column."""
     parser = _Parser(source, text.removeprefix("\ufeff"))
     return parser.document()
 
@@ -36,14 +36,14 @@ def _given_twice(path: str, origin: Origin, earlier: Child) -> ConfigError:
 
 
 def _joined(earlier: Child, later: Child, path: str) -> Child:
-    """Two parts of a section. Raises ConfigError for what is in both."""
+    """Merge two parts of a section. Raises ConfigError for a value that both parts contain."""
     before, after = earlier.node, later.node
     if not isinstance(before, Section) or not isinstance(after, Section) or before.is_array or after.is_array:
         raise _given_twice(path, later.origin, earlier)
     children = dict(before.children)
     for name, child in after.children.items():
-        known = children.get(name)
-        children[name] = child if known is None else _joined(known, child, path)
+        existing = children.get(name)
+        children[name] = child if existing is None else _joined(existing, child, path)
     return Child(earlier.name, Section(children), earlier.origin)
 
 
@@ -53,7 +53,7 @@ class _Parser:
         self._text = text
         self._at = 0
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        """Where each line begins."""
+        """Offset of the first character of each line."""
 
     def document(self) -> Section:
         self._skip()
@@ -81,14 +81,14 @@ class _Parser:
     def _object(self, path: str, depth: int) -> Section:
         children: dict[str, Child] = {}
         opened: set[str] = set()
-        """Of those, what a path such as `"Service:UrlPathPrefix"` has opened: more of it may follow."""
+        """Sections that a path such as `"Service:UrlPathPrefix"` has opened; further keys may add to them."""
 
         def member() -> None:
             if self._peek() != '"':
                 raise self._error("expected a key in double quotes or '}'", path)
-            origin, written = self._origin(), self._string(path)
-            key_path = f"{path}:{written}" if path else written
-            name, *below = written.split(":")
+            origin, key_text = self._origin(), self._string(path)
+            key_path = f"{path}:{key_text}" if path else key_text
+            name, *below = key_text.split(":")
             earlier = children.get(name.casefold())
             if earlier is not None and not (below or name.casefold() in opened):
                 raise _given_twice(key_path, origin, earlier)
@@ -117,7 +117,7 @@ class _Parser:
         return Section(children, is_array=True)
 
     def _items(self, closing: str, read: Callable[[], None], path: str) -> None:
-        """Read items separated by commas up to `closing`; a comma before `closing` is welcome."""
+        """Read items separated by commas up to `closing`; a comma before `closing` is allowed."""
         self._at += 1
         self._skip()
         while self._peek() != closing:

@@ -1,4 +1,5 @@
-"""Typed reads of the loaded configuration. A value that can't be read says where it stands and what would be right."""
+"""Typed reads of the loaded configuration. An invalid value raises ConfigError with its place and the allowed
+values."""
 
 from __future__ import annotations
 
@@ -21,25 +22,31 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def whole_number(text: str) -> int | None:
-    """Decimal digits and nothing else: not all that Python takes for a number."""
+    """Parse a whole number of ASCII digits with an optional sign, which is stricter than `int`; None if invalid."""
     return int(text) if len(text) <= _LONGEST and _WHOLE.fullmatch(text) else None
 
 
 _AMOUNT = re.compile(r"\s*\+?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?\s*", re.ASCII)
 _LONGEST = 40
-"""Characters; Python refuses to read thousands of digits."""
+"""Maximum length of a number in characters; `int` raises ValueError for thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The merged configuration over the defaults of the table. Plain data: it can be pickled for a worker."""
+    """The merged configuration with the defaults of the table.
+
+    Plain data, so that it can be pickled for the workers.
+    """
 
     root: Section = field(default_factory=Section)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What placeholders are replaced from; NoSubstitution when `Config:ParseEnvironmentVariables` is off."""
+    """Variables for placeholders; NoSubstitution if `Config:ParseEnvironmentVariables` is off."""
 
     def text(self, path: str) -> str:
-        """A text that is never null: null and an empty text give the default (configuration-10, configuration-11)."""
+        """Return a text; null and blank text give the default (configuration-10, configuration-11).
+
+        Raises ConfigError if there is no default.
+        """
         value = self.text_or_none(path)
         if value and value.strip():
             return value
@@ -49,7 +56,7 @@ class Settings:
         return self._resolved(path, Scalar(str(default), _DEFAULT)) or ""
 
     def text_or_none(self, path: str) -> str | None:
-        """A text; an explicit null is None, an absent key has its default. An empty text stays empty."""
+        """Return a text: an explicit null is None, an absent key has its default, an empty text stays empty."""
         key = _row(path, KeyType.TEXT)
         node = find(self.root, path)
         if node is None:
@@ -57,11 +64,13 @@ class Settings:
         return self._scalar(path, node)
 
     def flag(self, path: str) -> bool:
-        """true/yes/1 and false/no/0 in any case; empty text, null or an unset `{NAME}` gives the default."""
+        """Return a boolean (true/yes/1, false/no/0 in any case); empty text, null or an unset `{NAME}` give the
+        default.
+        """
         return bool(self.flag_or_none(path))
 
     def flag_or_none(self, path: str) -> bool | None:
-        """A boolean where "not said" is an answer of its own: None when neither the user nor the table says."""
+        """Return a boolean, or None if neither the user nor the table sets a value."""
         key = _row(path, KeyType.BOOL)
         value = self._given(path)
         if value is None:
@@ -77,9 +86,9 @@ class Settings:
         return value
 
     def integer_or_none(self, path: str, *, minimum: int = 0) -> int | None:
-        """A whole number of at least `minimum`; an unset `{NAME}` gives the default.
+        """Return a whole number of at least `minimum`; an unset `{NAME}` gives the default.
 
-        Null and empty text give None where the key may be null, else the default.
+        Null and empty text give None if the key is nullable, else the default.
         """
         key = _row(path, KeyType.INT)
         value = self._given(path)
@@ -101,7 +110,9 @@ class Settings:
         return value
 
     def seconds_or_none(self, path: str) -> float | None:
-        """A duration in seconds (comments-29). Null and empty text give None where the key may be null."""
+        """Return a duration in seconds (comments-29); null and empty text give None if the key is nullable, else the
+        default.
+        """
         key = _row(path, KeyType.INTERVAL)
         value = self._given(path)
         if value is None:
@@ -118,7 +129,9 @@ class Settings:
         return value
 
     def choice_or_none(self, path: str) -> str | None:
-        """One of the key's words, in canonical spelling."""
+        """Return one of the key's choices in its canonical spelling, or None if neither a value nor a default is
+        set.
+        """
         key = _row(path, KeyType.CHOICE)
         value = self._given(path)
         if value is None:
@@ -129,15 +142,15 @@ class Settings:
         raise self._error(path, f"{value!r} is not allowed; allowed: {key.allowed}")
 
     def texts(self, path: str) -> tuple[str, ...] | None:
-        """The non-empty elements of an array; None when nothing is configured, neither here nor by default."""
+        """Return the non-empty elements of an array, else the default; None if there is no default."""
         key = _row(path, KeyType.TEXTS)
-        given = self._elements(path)
-        if not given and key.default is None:
+        elements = self._elements(path)
+        if not elements and key.default is None:
             return None
-        return tuple(given or _items(key.default))
+        return tuple(elements or _items(key.default))
 
     def lines(self, path: str) -> tuple[str, ...]:
-        """The elements of an array as lines of a text: empty ones are lines too, and an empty array is no line."""
+        """Return the elements of an array as lines; empty elements are lines too, and an empty array has no lines."""
         key = _row(path, KeyType.TEXTS)
         node = find(self.root, path)
         if not isinstance(node, Section) or not (node.children or node.is_array):
@@ -145,19 +158,19 @@ class Settings:
         return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
 
     def numbers(self, path: str) -> tuple[float, ...]:
-        """The elements of an array as numbers; the default when there are none."""
+        """Return the elements of an array as numbers; the default if there are none."""
         key = _row(path, KeyType.NUMBERS)
-        given = self._elements(path) or _items(key.default)
-        if not all(map(is_amount, given)):
-            raise self._error(path, f"{', '.join(map(repr, given))}: these are not all {key.allowed}")
-        return tuple(map(float, given))
+        elements = self._elements(path) or _items(key.default)
+        if not all(map(is_amount, elements)):
+            raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key.allowed}")
+        return tuple(map(float, elements))
 
     def text_map(self, path: str) -> dict[str, str | None]:
-        """Names as the user spelled them, in sorted order, with their texts; the default when there are none."""
+        """Return names in the user's spelling, in sorted order, with their texts; the default if there are none."""
         return {name: self.map_text(path, name) for name in self.names(path)}
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The entries of a map, without reading their values."""
+        """Return the names in a map without reading their values."""
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             return tuple(child.name for child in node)
@@ -165,19 +178,20 @@ class Settings:
         return tuple(default) if isinstance(default, Mapping) else ()
 
     def map_text(self, path: str, name: str) -> str | None:
-        """One entry of a text map: the only one whose placeholders are resolved."""
+        """Return one entry of a text map; placeholders of the other entries are not resolved, so they cannot fail."""
         key = _row(path, KeyType.TEXT_MAP)
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             entry = node.get(name)
             return None if entry is None else self._scalar(f"{path}:{name}", entry)
         defaults = key.default.items() if isinstance(key.default, Mapping) else ()
-        text = next((text for known, text in defaults if known.casefold() == name.casefold()), None)
+        text = next((text for default_name, text in defaults if default_name.casefold() == name.casefold()), None)
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Names with what stands in for them: a list of names has None for each, a map says it (configuration-10,
-        configuration-11)."""
+        """Return names with their default texts: from a map its texts, from a list None for each (configuration-10,
+        configuration-11).
+        """
         _row(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):
@@ -188,7 +202,7 @@ class Settings:
         return {name: self._scalar(f"{path}:{name}", scalar) for name, scalar in texts}
 
     def value(self, path: str) -> JsonValue:
-        """A whole section or list as plain data, all scalars as text; the default when it is not configured."""
+        """Return a section or list as plain data with all scalars as text; the default if it is not configured."""
         node = find(self.root, path)
         if node is None or (isinstance(node, Section) and not node.children):
             return key_at(path).default
@@ -201,14 +215,14 @@ class Settings:
         return tuple(plain.values()) if node.is_array else plain
 
     def _given(self, path: str) -> str | None:
-        """The resolved text at `path`; None when it is absent, null, empty, or still holds a `{NAME}`."""
+        """Return the resolved text at `path`; None if it is absent, null, empty, or still contains a `{NAME}`."""
         node = find(self.root, path)
         text = None if node is None else self._scalar(path, node)
         text = text.strip() if text else None
         return None if not text or has_placeholder(text) else text
 
     def _is_null(self, key: Key, path: str) -> bool:
-        """The user has said null, or an empty text, where that is a value of its own: "none" or "no limit"."""
+        """Return whether the user set null or empty text for a nullable key, which means "none" or "no limit"."""
         node = find(self.root, path) if key.nullable else None
         return isinstance(node, Scalar) and not (node.text or "").strip()
 
@@ -231,7 +245,7 @@ class Settings:
     def _resolved(self, path: str, scalar: Scalar) -> str | None:
         if scalar.text is None:
             return None
-        # Defaults are ours: their placeholders stand for what PGHOST and its like say, whatever the switch.
+        # Placeholders in built-in defaults (PGHOST and similar) are resolved even if substitution is switched off.
         variables = dict(self.variables) if scalar.origin is _DEFAULT else self.variables
         try:
             return resolve(scalar.text, variables)
@@ -244,7 +258,7 @@ class Settings:
 
 
 def is_amount(text: str) -> bool:
-    """A number of at least 0."""
+    """Return whether `text` is a number of at least 0."""
     return _AMOUNT.fullmatch(text) is not None
 
 

@@ -1,6 +1,6 @@
-"""Every configuration key, in documented order. Loading, typed reads, validation and the manual all come from here.
+"""The table of all configuration keys in documented order, from which loading, reads, validation and the manual derive.
 
-A new capability adds a module of rows and names it below; nothing else changes.
+A new capability adds a module of rows and lists it here; nothing else changes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ KEYS: tuple[Key, ...] = (
 )
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
-"""Second names of top-level sections, by case-folded name."""
+"""Alternative names of top-level sections (case-folded) and their canonical names."""
 
 
 _WILD = "<>"
@@ -113,24 +113,24 @@ _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType
 
 @dataclass(slots=True)
 class KeyNode:
-    """A known name: its row, and the known names below it."""
+    """A key tree node: a declared name, its row, and the declared names below it."""
 
     name: str
     key: Key | None = None
     key_nodes: dict[str, KeyNode] = field(default_factory=dict)
 
     def below(self, name: str) -> KeyNode | None:
-        """The known name `name`, or what stands for names of the user's own and for the elements of an array."""
+        """Return the node of `name`, or the wildcard node for user-defined names and array elements, or None."""
         return self.key_nodes.get(name.casefold()) or self.key_nodes.get(_WILD)
 
     @property
     def is_wild(self) -> bool:
-        """`<name>` or `[]`: any name fits."""
+        """Whether the node is `<name>` or `[]`, which matches any name."""
         return _folded(self.name) == _WILD
 
     @property
     def open(self) -> bool:
-        """Whatever stands below is the user's own, or an array, whose elements are not inspected."""
+        """Whether names below are not checked: they are user-defined, or elements of an array."""
         return self.key is not None and (self.key.open or self.key.type in _OPEN)
 
 
@@ -139,7 +139,7 @@ def _folded(name: str) -> str:
 
 
 def build_key_tree(keys: Iterable[Key]) -> KeyNode:
-    """Arrange rows by the segments of their paths."""
+    """Build the tree of rows by the names in their paths."""
     root = KeyNode("")
     for key in keys:
         node_of_key = root
@@ -153,9 +153,9 @@ KEY_TREE = build_key_tree(KEYS)
 
 
 def key_at(path: str) -> Key:
-    """The row of `path`, in which names of the user's own stand as they are: `CacheOptions:Profiles:slow:Expiration`.
+    """Return the row of `path`, which may contain user-defined names: `CacheOptions:Profiles:slow:Expiration`.
 
-    A KeyError is a mistake in our own code: every key that is read is declared.
+    Raises KeyError for an undeclared key, which is a programming error: each key that is read is declared.
     """
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
@@ -166,7 +166,7 @@ def key_at(path: str) -> Key:
 
 
 def is_named_by_user(path: str) -> bool:
-    """True where the last name is none of ours: `Auth:External:github`, and not `Auth:External:RedirectUrl`."""
+    """Return whether the last name is user-defined: `Auth:External:github`, but not `Auth:External:RedirectUrl`."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)
@@ -174,13 +174,13 @@ def is_named_by_user(path: str) -> bool:
 
 
 def canonical(path: str) -> str:
-    """`path` with the first name of its top-level section: `HttpServer:Limits` for `Kestrel:Limits`."""
+    """Return `path` with the canonical name of its top-level section: `HttpServer:Limits` for `Kestrel:Limits`."""
     top, colon, rest = path.partition(":")
     return f"{ALIASES.get(top.casefold(), top)}{colon}{rest}"
 
 
 def is_secret(path: str) -> bool:
-    """True when a value at `path` must not be shown."""
+    """Return whether a value at `path` must not be shown."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in canonical(path).split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)
@@ -193,7 +193,7 @@ _SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTE
 
 
 def knows(path: str) -> bool:
-    """True when a single value at `path` would be read: of a key, an array element or an entry of an open map."""
+    """Return whether a single value at `path` is read: as a key, an array element or an entry of an open map."""
     node_of_key = KEY_TREE
     for name in path.split(":"):
         if node_of_key.open:

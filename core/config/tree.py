@@ -1,8 +1,7 @@
-"""Configuration as a tree of texts, each of which knows where it was written.
+"""The configuration as a tree of texts with the places where they were written.
 
-Everything is text until a typed read asks for more (configuration-4, configuration-5). Keys ignore case everywhere; an
-array is a
-section whose keys are its indexes, which is what makes "arrays merge by index" the same rule as "objects merge deeply".
+All values are text until a typed read converts them (configuration-4, configuration-5). Keys ignore case everywhere. An
+array is a section whose keys are the indexes, so that arrays are merged by index with the same rule as objects.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 MAX_DEPTH = 64
-"""Names of a path, at most: what is nested deeper is no configuration, and trees are walked recursively."""
+"""Maximum number of names in a path. Trees are walked recursively, and no valid configuration is nested deeper."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a value was written."""
+    """The place where a value was written."""
 
     source: str
     """A file name, `environment` or `command line`."""
     line: int = 0
-    """From 1; 0 where there are no lines."""
+    """Line number from 1; 0 for sources without lines."""
     column: int = 0
 
     def __str__(self) -> str:
@@ -38,16 +37,16 @@ class Scalar:
 @dataclass(frozen=True, slots=True)
 class Child:
     name: str
-    """As the user spelled it."""
+    """The name in the user's spelling."""
     node: Node
     origin: Origin
-    """Where the name was written."""
+    """The place of the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     children: Mapping[str, Child] = field(default_factory=dict)
-    """By case-folded name. A plain dict in practice, so that settings can be pickled for the workers."""
+    """Children by case-folded name; a plain dict, so that settings can be pickled for the workers."""
     is_array: bool = False
 
     def get(self, name: str) -> Node | None:
@@ -55,7 +54,7 @@ class Section:
         return None if child is None else child.node
 
     def __iter__(self) -> Iterator[Child]:
-        """Children in sorted order: numbers first, by value, then names without regard to case (configuration-4,
+        """Iterate over children in sorted order: numbers by value, then names, ignoring case (configuration-4,
         configuration-5)."""
         return iter(sorted(self.children.values(), key=lambda child: _sort_key(child.name)))
 
@@ -84,7 +83,10 @@ def find(root: Section, path: str) -> Node | None:
 
 
 def place(root: Section, path: str) -> Origin | None:
-    """Where the value at `path` was written, or the name of the section or list that stands there."""
+    """Return the place of the value at `path`; for a section or list, the place of its name.
+
+    None if nothing is there.
+    """
     above, _, name = path.rpartition(":")
     section = find(root, above) if above else root
     child = section.children.get(name.casefold()) if isinstance(section, Section) else None
@@ -94,9 +96,9 @@ def place(root: Section, path: str) -> Origin | None:
 
 
 def merge(base: Section, over: Section) -> Section:
-    """Lay `over` on `base`: sections and arrays deeply, anything else (also an explicit null) replaces.
+    """Merge `over` into `base`: sections and arrays deeply; any other value (also an explicit null) replaces.
 
-    The spelling of the later source wins, so that a message shows what the user wrote last.
+    The spelling of `over` is used, so that messages show what the user wrote last.
     """
     children = dict(base.children)
     for folded, child in over.children.items():
@@ -115,14 +117,14 @@ def merge_all(sections: Iterable[Section]) -> Section:
 
 
 def single(path: str, text: str | None, origin: Origin) -> Section:
-    """The tree that holds one value: `Cors:AllowedOrigins:0` gives two sections and a text."""
+    """Return a tree with one value: `Cors:AllowedOrigins:0` gives two sections and a text."""
     name, colon, below = path.partition(":")
     node = single(below, text, origin) if colon else Scalar(text, origin)
     return Section({name.casefold(): Child(name, node, origin)})
 
 
 def leaves(node: Node, path: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Every text with its full path, in sorted order."""
+    """Yield every text with its full path, in sorted order."""
     if isinstance(node, Scalar):
         yield path, node
         return

@@ -1,1 +1,1 @@
-"""The configuration shown to people and programs: in force, as a schema, as a page of the manual, as a first file."""
+"""Output of the configuration: effective values, JSON Schema, page of the manual, and starter file."""

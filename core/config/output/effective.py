@@ -1,6 +1,7 @@
-"""The configuration in force, as a tree that can be shown: every key with its value and what it means.
+"""Build the effective configuration as a tree for output: each key with its value and its meaning.
 
-Defaults stand where the user says nothing. Placeholders are resolved where their variables are set, secrets are masked.
+Keys that are not configured have their defaults. Placeholders are resolved if their variables are set; secrets are
+masked.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
 
 _SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 _FREE_TEXTS = {"command", "sql"}
-"""Of the steps of tests, which hold whatever a shell or a database understands."""
+"""Keys of test steps whose values are free text for a shell or for PostgreSQL."""
 _NOWHERE = Origin("")
 _MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key: a section with its `entries`, or a single `value`."""
+    """One key for output: a section with its `entries`, or a `value`."""
 
     name: str
     comment: str
@@ -34,21 +35,23 @@ class Entry:
 
 
 def effective(settings: Settings) -> tuple[Entry, ...]:
-    """All keys in documented order and canonical spelling, after them what the user has named."""
+    """Return all keys in documented order and canonical spelling, followed by the user-defined names of each
+    section.
+    """
     return _entries(KEY_TREE, settings.root, settings.variables)
 
 
 def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> tuple[Entry, ...]:
-    known = [
+    declared = [
         _entry(below, section.get(below.name), variables)
         for below in node_of_key.key_nodes.values()
         if not below.is_wild
     ]
-    return (*known, *_named_by_user(node_of_key, section, variables))
+    return (*declared, *_named_by_user(node_of_key, section, variables))
 
 
 def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
-    """Names of the user's own beside fixed ones, such as a provider of Auth:External."""
+    """Yield user-defined names in a section with fixed keys, such as a provider of `Auth:External`."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
         if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
@@ -79,7 +82,7 @@ def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: M
 
 
 def explained(key: Key) -> str:
-    """The meaning, the words that are allowed, and whether the key has an effect yet."""
+    """Return the meaning of a key with its allowed values, and a remark if the key has no effect yet."""
     words = f" One of: {', '.join(key.choices)}." if key.choices else ""
     return key.meaning + words + (" No effect yet." if key.pending else "")
 
@@ -90,17 +93,17 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
         return _shown(child.name, node.text, node_of_key.key, variables)
     below = [
         (
-            known.name if known is not None and not known.is_wild else inner.name,
-            _plain(inner, known or node_of_key, variables),
+            inner_node.name if inner_node is not None and not inner_node.is_wild else inner.name,
+            _plain(inner, inner_node or node_of_key, variables),
         )
         for inner in _in_documented_order(node, node_of_key)
-        for known in [node_of_key.below(inner.name)]
+        for inner_node in [node_of_key.below(inner.name)]
     ]
     return tuple(value for _, value in below) if node.is_array else dict(below)
 
 
 def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
-    """Names of the table as the table has them, the user's own behind them."""
+    """Return the children in the order of the table, followed by user-defined names."""
     order = {name: position for position, name in enumerate(node_of_key.key_nodes)}
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
@@ -120,7 +123,11 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
 
 
 def _is_named_freely(key: Key | None) -> bool:
-    """A header, or something in a section of the user's own. Maps of claims name secrets without holding any."""
+    """Return whether names under `key` are user-defined, so that the name decides whether a value is secret.
+
+    This applies to headers and to user-defined sections. Maps of claims do not count: their names may sound secret, but
+    their values are not.
+    """
     return key is None or key.type is KeyType.OBJECT_MAP or key.path.endswith("Headers")
 
 
@@ -141,7 +148,7 @@ _LITERALS = {"true": True, "false": False}
 
 
 def typed(text: str, key: Key | None) -> JsonValue:
-    """The text as the JSON value it was or will be read as. What no row explains is a number when it looks like one."""
+    """Convert a text to the JSON value as which it is read. key: its row; None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
         return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:
@@ -154,7 +161,7 @@ def _guessed(text: str) -> JsonValue:
 
 
 def _number(text: str) -> JsonValue:
-    """Codes such as 08000 and anything else that a number would not give back the same stay text."""
+    """Convert to a number if this preserves the spelling; codes such as 08000 stay text."""
     if not _JSON_NUMBER.fullmatch(text):
         return text
     number = int(text) if text.lstrip("-").isdigit() else float(text)

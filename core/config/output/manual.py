@@ -1,4 +1,4 @@
-"""The manual's page of all keys, written from the table."""
+"""Write the manual's page of all configuration keys from the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ or the words for them) or `hh:mm:ss`; a bare number is seconds.
 
 
 def manual() -> str:
-    """The whole page as Markdown: one chapter for each top-level section, one table for each section in it."""
+    """Return the page as Markdown: one chapter for each top-level section, one table for each section in it."""
     chapters: dict[str, list[Key]] = {}
     for key in KEYS:
         top = key.path.partition(":")[0]

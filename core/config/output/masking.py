@@ -1,4 +1,4 @@
-"""Secrets as they may be shown: a password becomes stars, a placeholder that stands for it stays readable."""
+"""Mask secrets for output: a password becomes asterisks; a placeholder that stands for it stays readable."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ MASK = "******"
 
 _SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
 _MISSPELT = r"p[ _]*a[ _]*s(?![ _s]*f)|p[ _]*w"
-"""`Pasword`, `Pass`, `pw`: nothing is opened with them, but `--config` shows them. Passfile names a file."""
+"""Misspelled password keywords (`Pasword`, `Pass`, `pw`): they have no effect, but `--config` would show their values.
+`Passfile` is excluded, since it names a file."""
 _SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
-"""Spaces and underscores within a keyword do not matter to who reads the string."""
+"""Names of secret values; spaces and underscores within a keyword are ignored, as the parser ignores them."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
 _ESCAPED = r"'(?:[^'\\]|\\.)*'\S*"
 _PAIR = re.compile(rf"{_START}(?P<value>(?:{_DOUBLED})?[^;]*)", re.IGNORECASE)
-"""`Password=…;`: a quote in quotes is doubled."""
+"""Pair of a keyword string, `Password=…;`; a quote within quotes is doubled."""
 _LIST_PAIR = re.compile(rf"{_START}(?P<value>[^,]*)", re.IGNORECASE)
-"""`host:port,password=…,`, as Redis is named."""
+"""Pair of a Redis configuration, `host:port,password=…,`."""
 _WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$))", re.IGNORECASE | re.DOTALL)
-"""`password=… dbname=…` of libpq, where a quote in quotes has a backslash, and the query of a URI."""
+"""Pair of a libpq string, `password=… dbname=…`, where a backslash escapes a quote within quotes; also the query of a
+URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
 
@@ -33,18 +35,21 @@ _SECRET_NAME = re.compile(
 
 
 def names_a_secret(name: str) -> bool:
-    """True for a name of the user's own, such as that of a header, behind which a secret is to be expected."""
+    """Return whether a user-defined name, such as that of a header, suggests that its value is secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def masked_whole(text: str) -> str:
-    """A text that is secret as a whole. `{NAME}` and `{!NAME:fallback}` show where it comes from, not what it is."""
+    """Mask a text that is secret as a whole.
+
+    `{NAME}` stays, and `{!NAME:fallback}` stays with a masked fallback, since they show only the source of the value.
+    """
     if not text:
         return text
-    found = sole_placeholder(text.strip())
-    if found is None:
+    placeholder = sole_placeholder(text.strip())
+    if placeholder is None:
         return MASK
-    name, fallback = found
+    name, fallback = placeholder
     return text.strip() if fallback is None else f"{{!{name}:{fallback and MASK}}}"
 
 
@@ -57,47 +62,50 @@ _SWITCHES = re.compile(
     rf"(?P<name>(?:^|\s)(?:-u|--user)\s+[^\s:'\"]+|\s-p|\bredis-cli\b[^;|&\n]*?\s-a\s+)(?P<equals>:|)(?P<value>(?<=:){_WORD}|"
     rf"(?<=\s-p)(?=\D)(?=\S){_WORD}|(?<=\s-a\s){_WORD})"
 )
-"""`curl -u name:password`, `mysql -ppassword`, `redis-cli -a password`; digits behind `-p` are a port."""
+"""Passwords in command-line switches: `curl -u name:password`, `mysql -ppassword`, `redis-cli -a password`. Digits
+after `-p` are a port."""
 _IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@\s'\"]*)(?=@)")
 
 
 def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
-    """A command for the shell or SQL, resolved: without the word behind each that names a secret (`PGPASSWORD=…`,
-    `--token …`, `password '…'`), and without passwords of addresses. Rather too much is hidden than too little.
+    """Resolve a shell command or SQL and mask the secrets in it.
+
+    Masked are the word after each word that names a secret (`PGPASSWORD=…`, `--token …`, `password '…'`), and passwords
+    in addresses. If in question, a word is masked.
     """
-    kept: list[str] = []
+    masked_values: list[str] = []
 
     def put_aside(match: re.Match[str]) -> str:
-        kept.append(masked_whole(match["value"]))
-        return f"{match['name']}{match['equals']}\x00{len(kept) - 1}\x00"
+        masked_values.append(masked_whole(match["value"]))
+        return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
 
     resolved = resolve_what_is_set(
         _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _SAID.sub(put_aside, text))), variables
     )
-    return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], resolved)
+    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], resolved)
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
-    """A connection string in any of its forms, resolved, without what is secret in it.
+    """Resolve a connection string of any form and mask its secret parts.
 
-    Placeholders of secret parts are put aside first, so that what they resolve to never comes near the result.
+    Placeholders of secret parts are replaced by marks before resolution, so that their values cannot reach the result.
     """
-    kept: list[str] = []
+    masked_values: list[str] = []
 
     def put_aside(match: re.Match[str]) -> str:
         if not _PLACEHOLDER.fullmatch(match["value"].strip()):
             return match[0]
-        kept.append(masked_whole(match["value"]))
-        return f"{match['name']}{match['equals']}\x00{len(kept) - 1}\x00"
+        masked_values.append(masked_whole(match["value"]))
+        return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
 
     def hide(match: re.Match[str]) -> str:
         value = match["value"] if "\x00" in match["value"] or not match["value"] else MASK
         return f"{match['name']}{match['equals']}{value}"
 
-    # Its form shows only now: the whole string may come from one variable.
+    # The form is detected after resolution, since the whole string may come from one variable.
     resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
-    shown = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
-    return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], shown)
+    masked = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
+    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], masked)
 
 
 _PAIR_OF_PLACEHOLDER = re.compile(
@@ -106,7 +114,7 @@ _PAIR_OF_PLACEHOLDER = re.compile(
 
 
 def _pairs(text: str) -> re.Pattern[str]:
-    """How far a value reaches depends on the form that the string is written in."""
+    """Return the pattern of pairs for the form of the connection string, which decides where a value ends."""
     unquoted = re.sub(r"'(?:[^'\\]|\\.)*'", "", text)
     if re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", unquoted):
         return _WORD_PAIR
@@ -114,6 +122,6 @@ def _pairs(text: str) -> re.Pattern[str]:
 
 
 def passwords_of(text: str) -> Iterator[str]:
-    """Values of a resolved connection string or address that `masked_in_parts` hides."""
+    """Yield the values in a resolved connection string or address that `masked_in_parts` masks."""
     for match in (*_pairs(text).finditer(text), *_IN_URI.finditer(text)):
         yield match["value"].strip().strip("\"'")

@@ -1,6 +1,6 @@
-"""The configuration in force as JSON with comments, whole or as far as it matches a word (command-5).
+"""Print the effective configuration as JSON with comments, all of it or the keys that match a word (command-5).
 
-What is printed can be read again as a configuration file.
+The output is a valid configuration file.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from rowcall.core.config.output.effective import Entry
 
 _WIDTH = 116
 _SHORT = 100
-"""Characters up to which a list or a section of the user's own stands on one line."""
+"""Maximum length in characters of a list or user-defined section on one line."""
 
 
 def printed(entries: Iterable[Entry]) -> str:
-    """JSON with a `//` comment above each key that has one; ends with a newline."""
+    """Return the entries as JSON with `//` comments above the keys; ends with a newline."""
     lines = ["{", *_lines(tuple(entries), 1), "}"]
     return "\n".join(lines) + "\n"
 
 
 def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    """The keys that are called `word`; if no key is, those with `word` in the name, the comment or the line.
+    """Return the keys named `word`; if there are none, those with `word` in the name, the comment or the line.
 
     `word` is the name of a key, its path (`Service:UrlPathPrefix`) or the end of its path, in any case. The sections
-    around a key are kept, and a section that matches by itself stays whole.
+    that contain a key are included, and a section that matches itself is complete.
     """
     entries = tuple(entries)
     return _named(entries, word.casefold()) or _mentioning(entries, word)
 
 
 def _named(entries: Iterable[Entry], word: str, path: str = "") -> tuple[Entry, ...]:
-    return tuple(found for entry in entries if (found := _named_entry(entry, word, path)) is not None)
+    return tuple(match for entry in entries if (match := _named_entry(entry, word, path)) is not None)
 
 
 def _named_entry(entry: Entry, word: str, above: str) -> Entry | None:
@@ -50,21 +50,21 @@ def _named_entry(entry: Entry, word: str, above: str) -> Entry | None:
 
 
 def _named_value(value: JsonValue, word: str, above: str) -> dict[str, JsonValue]:
-    """The members of a user-defined section that are called `word`."""
+    """Return the members of a user-defined section that are named `word`."""
     if not isinstance(value, Mapping):
         return {}
     members = {}
     for name, inner in value.items():
         path = f"{above}:{name.casefold()}"
-        found = inner if path.endswith(f":{word}") else _named_value(inner, word, path)
-        if found is inner or found:
-            members[name] = found
+        match = inner if path.endswith(f":{word}") else _named_value(inner, word, path)
+        if match is inner or match:
+            members[name] = match
     return members
 
 
 def _mentioning(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    kept = (_matching(entry, word.casefold()) for entry in entries)
-    return tuple(entry for entry in kept if entry is not None)
+    matches = (_matching(entry, word.casefold()) for entry in entries)
+    return tuple(entry for entry in matches if entry is not None)
 
 
 def _matching(entry: Entry, word: str) -> Entry | None:

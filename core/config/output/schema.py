@@ -1,4 +1,4 @@
-"""The table as a JSON Schema (draft-07), for editors and for checks before a deployment (command-7)."""
+"""Build a JSON Schema (draft-07) from the table, for editors and for checks before a deployment (command-7)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT_MAP = {"type": "object", "additionalProperties": {"type": ["string", "null
 
 
 def schema() -> dict[str, Any]:
-    """The whole schema as plain data, properties in documented order. It asks for no key and forbids none."""
+    """Return the schema as plain data with properties in documented order. It requires no key and forbids none."""
     return {
         "$schema": DRAFT,
         "title": "rowcall configuration",
@@ -72,14 +72,14 @@ def _item(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
 
 
 def _section(node_of_key: KeyNode) -> dict[str, Any]:
-    """Fixed names as properties; what a name of the user's own may hold as additional properties."""
-    found: dict[str, Any] = {
+    """Return the schema of a section: fixed names as properties, user-defined names as additional properties."""
+    result: dict[str, Any] = {
         "type": "object",
         "properties": {below.name: _of(below) for below in node_of_key.key_nodes.values() if not below.is_wild},
     }
     wild = next((below for below in node_of_key.key_nodes.values() if below.name.startswith("<")), None)
     if wild is not None:
-        found["additionalProperties"] = _of(wild)
+        result["additionalProperties"] = _of(wild)
     elif node_of_key.key is not None and node_of_key.key.type is KeyType.TEXT_MAP:
-        found["additionalProperties"] = _TEXT_MAP["additionalProperties"]
-    return found
+        result["additionalProperties"] = _TEXT_MAP["additionalProperties"]
+    return result

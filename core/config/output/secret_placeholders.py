@@ -1,6 +1,6 @@
-"""Masked secrets → placeholders with names, so that a printed configuration is a file that starts.
+"""Replace masked secrets by named placeholders, so that the printed configuration can be used as a file.
 
-Runs over entries whose secrets are masked already: what a secret is, is decided there, and its value never comes here.
+The entries are masked before, so that this module neither decides what is secret nor sees a secret value.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from rowcall.core.config.output.effective import Entry
 from rowcall.core.config.output.masking import MASK
 
 _FALLBACK = re.compile(r"\{!([^\s{}:!]+):" + re.escape(MASK) + r"\}")
-"""What stood behind the colon is not shown; without it the variable has to be there."""
+"""A placeholder with a masked fallback; since the fallback is not shown, the variable becomes required."""
 _PART = re.compile(r"(?:(?P<word>[\w ]*?\w)\s*=\s*|://[^:/?#@]*:)" + re.escape(MASK))
 _OTHERS = re.compile(r"[^A-Z0-9]+")
 
 
 @dataclass(slots=True)
 class SecretPlaceholders:
+    """Replaces masks in entries, and collects the names of the needed environment variables."""
+
     names: dict[str, str] = field(default_factory=dict)
-    """Name of each environment variable → the key that it stands in."""
+    """Keys by the name of the environment variable that replaces their secret."""
 
     def entries(self, entries: Iterable[Entry], path: str = "") -> tuple[Entry, ...]:
         return tuple(self._entry(entry, f"{path}:{entry.name}" if path else entry.name) for entry in entries)
@@ -54,7 +56,7 @@ class SecretPlaceholders:
         return shown + self._named(f"{path}:{match['word'] or 'Password'}", path)
 
     def _named(self, words: str, path: str) -> str:
-        """`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`"""
+        """Return the placeholder of a path (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`) and record its name."""
         name = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
         self.names[name] = path
         return f"{{!{name}}}"

@@ -1,4 +1,4 @@
-"""Secret values of the configuration with their keys, for checks that nothing publishes them. Never for output."""
+"""Collect the secret values of the configuration, for checks that nothing publishes them. They must not be output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 
 
 def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Path and resolved value of everything that `rowcall --config` hides."""
+    """Yield path and resolved value of everything that `rowcall --config` masks."""
     for path, scalar in leaves(settings.root):
         if scalar.text:
             text = resolve_what_is_set(scalar.text, settings.variables)
@@ -34,12 +34,12 @@ def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
 
 
 def _key(path: str) -> Key | None:
-    """The row that holds the value: its own, or that of the map or list around it."""
+    """Return the row of the value: its own, or that of the map or list that contains it."""
     node_of_key: KeyNode | None = KEY_TREE
-    found: Key | None = None
+    key: Key | None = None
     for name in path.split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)
         if node_of_key is None:
             break
-        found = node_of_key.key or found
-    return found
+        key = node_of_key.key or key
+    return key

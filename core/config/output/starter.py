@@ -1,4 +1,4 @@
-"""The file that `rowcall --init` writes: the few keys that most services set, each with what it means."""
+"""Build the file that `rowcall --init` writes: the few keys that most services set, each with its meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHOSEN = (
 
 
 def starter() -> str:
-    """The whole file. Loading it changes nothing: each key has its default."""
+    """Return the content of the file. Each key has its default, so that loading the file changes nothing."""
     sections: dict[str, list[Entry]] = {}
     for path in _CHOSEN:
         top, _, name = path.partition(":")

@@ -1,1 +1,1 @@
-"""The rows of the key table, one module for each part of the configuration. `core.config.table` joins them."""
+"""Rows of the key table, one module for each part of the configuration. `core.config.table` concatenates them."""

@@ -1,4 +1,4 @@
-"""Tokens that tie a form to the page that showed it."""
+"""Keys of antiforgery tokens, which tie a form to the page that contains it."""
 
 from rowcall.core.config.keys import Key, flag, section, text
 

@@ -1,4 +1,4 @@
-"""Who the application is, where it listens, and how configuration itself is loaded."""
+"""Keys of the application's name, its addresses, and the loading of configuration."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text
 

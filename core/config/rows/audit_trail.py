@@ -1,4 +1,4 @@
-"""Who called what, written down by the database (`Service:AuditTrail`)."""
+"""Keys of the audit trail, which the database stores (`Service:AuditTrail`)."""
 
 from rowcall.core.config.keys import Key, flag, integer, interval, section, text
 

@@ -1,4 +1,4 @@
-"""Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (sign-in-1,
+"""Keys of authentication schemes: cookies, opaque bearer tokens, JWTs, and named schemes of each kind (sign-in-1,
 sign-in-2)."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text, texts

@@ -1,4 +1,4 @@
-"""Sign-in through an outside provider (OAuth 2)."""
+"""Keys of sign-in with an identity provider (OAuth 2)."""
 
 from rowcall.core.config.keys import Key, flag, section, text
 

@@ -1,4 +1,4 @@
-"""Sign-in with passkeys (WebAuthn)."""
+"""Keys of sign-in with passkeys (WebAuthn)."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, section, text, texts
 

@@ -1,4 +1,4 @@
-"""Login rows, claims, and how they reach routines (sign-in-6, sign-in-17)."""
+"""Keys of login rows, of claims, and of their injection into routines (sign-in-6, sign-in-17)."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map, texts
 

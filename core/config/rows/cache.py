@@ -1,4 +1,4 @@
-"""Answers that are kept (caching-1 to caching-7)."""
+"""Keys of cached responses (caching-1 to caching-7)."""
 
 from rowcall.core.config.keys import (
     Key,

@@ -1,4 +1,4 @@
-"""Client code in TypeScript and JavaScript (clients-1 to clients-3)."""
+"""Keys of client code in TypeScript and JavaScript (clients-1 to clients-3)."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
 

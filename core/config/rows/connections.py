@@ -1,4 +1,4 @@
-"""Databases: where they are, how connections are opened, and how the driver shares them."""
+"""Keys of databases: connection strings, opening of connections, and connection pools."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, numbers, section, text, text_map, texts
 

@@ -1,4 +1,4 @@
-"""Which pages of other origins may call."""
+"""Keys of CORS: which origins may call."""
 
 from rowcall.core.config.keys import Key, flag, integer, section, texts
 

@@ -1,4 +1,4 @@
-"""Tables and views as endpoints. Filters that are not given are those of `Service`."""
+"""Keys of tables and views as endpoints. Filters that are not set have the values of those in `Service`."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text, texts
 

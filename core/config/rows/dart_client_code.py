@@ -1,4 +1,4 @@
-"""Client code in Dart."""
+"""Keys of client code in Dart."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
 

@@ -1,4 +1,4 @@
-"""The key ring behind cookies, opaque tokens, anti-forgery tokens and encrypted values (protection-1)."""
+"""Keys of the key ring for cookies, opaque tokens, antiforgery tokens and encrypted values (protection-1)."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, section, text
 

@@ -1,4 +1,4 @@
-"""Deadlines: how long whoever has asked waits for an answer."""
+"""Keys of deadlines: how long the client waits for a response."""
 
 from rowcall.core.config.keys import Key, interval, section, texts
 

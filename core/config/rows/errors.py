@@ -1,4 +1,4 @@
-"""Which database error becomes which answer, and which command may run again."""
+"""Keys of error handling: responses to database errors, and retries of commands."""
 
 from rowcall.core.config.keys import Key, KeyType, flag, integer, numbers, object_map, section, text, texts
 
@@ -51,7 +51,7 @@ ROWS: tuple[Key, ...] = (
             {
                 "Name": "Default",
                 "ErrorCodes": {
-                    # In the order in which a file that --config printed is read: names of digits first.
+                    # Sorted as in the output of --config (names of digits first), so that reading it gives the same order.
                     "22001": {"StatusCode": 400},
                     "22003": {"StatusCode": 400},
                     "22007": {"StatusCode": 400},

@@ -1,4 +1,4 @@
-"""Server-sent events: how streams are kept, replayed and spread over hosts."""
+"""Keys of server-sent events: streams, replay, and transport between hosts."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text
 

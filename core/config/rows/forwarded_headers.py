@@ -1,4 +1,4 @@
-"""What a proxy in front says about the client (server-6 to server-8, server-10)."""
+"""Keys of forwarded headers, with which a reverse proxy describes the client (server-6 to server-8, server-10)."""
 
 from rowcall.core.config.keys import Key, flag, integer, section, texts
 

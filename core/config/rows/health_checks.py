@@ -1,4 +1,4 @@
-"""Health endpoints (operations-3 to operations-5)."""
+"""Keys of health endpoints (operations-3 to operations-5)."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, section, text
 

@@ -1,4 +1,4 @@
-"""Requests to other services: composite types that stand for them, and the client that sends all of them."""
+"""Keys of outgoing requests: HTTP types, and the HTTP client."""
 
 from rowcall.core.config.keys import Key, flag, integer, interval, section, text, texts
 

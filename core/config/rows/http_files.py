@@ -1,4 +1,4 @@
-"""Files of example requests (`.http`)."""
+"""Keys of files with example requests (`.http`)."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text
 

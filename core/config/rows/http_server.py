@@ -1,4 +1,4 @@
-"""The HTTP server section. Names and meaning follow the established system; what it means here is said in each row."""
+"""Keys of the HTTP server. Names follow the established system; each row explains the meaning in this service."""
 
 from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interval, section, text, texts
 
@@ -7,7 +7,7 @@ _CERTIFICATE = _ENDPOINT + "Certificate:"
 _LONG = 2**63 - 1
 _UNSIGNED = 2**32 - 1
 _LARGEST_FRAME = 2**24 - 1
-"""RFC 9113, 6.5.2."""
+"""Largest size of an HTTP/2 frame in bytes (RFC 9113, 6.5.2)."""
 
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),

@@ -1,4 +1,4 @@
-"""What is logged, from which level on, and where to."""
+"""Keys of logging: content, levels and targets."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
 

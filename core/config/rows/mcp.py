@@ -1,4 +1,4 @@
-"""Endpoints as tools of language models (Model Context Protocol)."""
+"""Keys of endpoints as tools of language models (Model Context Protocol)."""
 
 from rowcall.core.config.keys import Key, flag, section, text, texts
 

@@ -1,4 +1,4 @@
-"""Numbers for operators, and the listener that gives them: never the public one (issue 22)."""
+"""Keys of metrics and of the admin listener that serves them; public listeners never do (issue 22)."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, section, text
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document."""
+"""Keys of the OpenAPI document."""
 
 from rowcall.core.config.keys import Key, choice, flag, objects, section, text, texts
 

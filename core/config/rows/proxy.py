@@ -1,4 +1,4 @@
-"""Endpoints that ask another server."""
+"""Keys of proxying: endpoints that forward requests to another server."""
 
 from rowcall.core.config.keys import Key, flag, integer, section, text, texts
 
@@ -13,7 +13,7 @@ ROWS: tuple[Key, ...] = (
     section("Service:ProxyOptions", "Endpoints that ask another server."),
     flag(_P + "Enabled", False, "Let annotations do so."),
     text(_P + "Host", None, "That server, where the annotation names none."),
-    # A text, as what is no interval does not end the start (proxies-1, proxies-2).
+    # A text, because an invalid interval does not prevent the start (proxies-1, proxies-2).
     text(
         _P + "DefaultTimeout",
         "00:00:30",

@@ -1,4 +1,4 @@
-"""Client code in Python."""
+"""Keys of client code in Python."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
 

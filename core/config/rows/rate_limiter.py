@@ -1,4 +1,4 @@
-"""How often a caller may ask."""
+"""Keys of rate limiting."""
 
 from rowcall.core.config.keys import (
     Key,

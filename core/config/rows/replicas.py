@@ -1,4 +1,4 @@
-"""Replicas of the main database."""
+"""Keys of replicas of the main database."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
 

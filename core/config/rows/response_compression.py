@@ -1,4 +1,4 @@
-"""Compressed answers."""
+"""Keys of response compression."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, texts
 

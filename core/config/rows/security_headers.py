@@ -1,4 +1,4 @@
-"""Headers that tell browsers to be careful (browsers-1, browsers-2)."""
+"""Keys of security headers (browsers-1, browsers-2)."""
 
 from rowcall.core.config.keys import Key, flag, section, text
 

@@ -1,4 +1,4 @@
-"""The service's own options: which routines become endpoints, their names, and what requests and answers look like."""
+"""Keys of the service: which routines become endpoints, their names, and the form of requests and responses."""
 
 from rowcall.core.config.keys import (
     Key,

@@ -1,4 +1,4 @@
-"""Files of SQL as endpoints."""
+"""Keys of SQL files as endpoints."""
 
 from rowcall.core.config.keys import Key, choice, flag, section, text
 

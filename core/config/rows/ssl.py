@@ -1,4 +1,4 @@
-"""HTTPS. Certificates stand in the HTTP server section."""
+"""Keys of HTTPS. Certificates are configured in the HTTP server section."""
 
 from rowcall.core.config.keys import Key, flag, integer, section
 

@@ -1,4 +1,4 @@
-"""Files served beside the endpoints, and the values put into them."""
+"""Keys of static files and of the placeholders in them."""
 
 from rowcall.core.config.keys import Key, flag, names, section, text, texts
 

@@ -1,4 +1,4 @@
-"""Statistics of the database as endpoints (operations-6 to operations-8)."""
+"""Keys of database statistics as endpoints (operations-6 to operations-8)."""
 
 from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
 

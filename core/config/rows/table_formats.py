@@ -1,4 +1,4 @@
-"""Results as HTML tables and as spreadsheets (formats-1 to formats-6)."""
+"""Keys of results as HTML tables and as spreadsheets (formats-1 to formats-6)."""
 
 from rowcall.core.config.keys import Key, flag, section, text
 from rowcall.core.formats.table_formats import STYLE

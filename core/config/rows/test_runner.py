@@ -1,4 +1,4 @@
-"""Tests written in SQL."""
+"""Keys of the runner of SQL tests."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, object_map, section, steps, text
 

@@ -1,4 +1,5 @@
-"""Threads of a worker. Worker processes (`HttpServer:Workers`) do what the established system does with threads."""
+"""Keys of a worker's threads. Parallelism comes from worker processes (`HttpServer:Workers`); in the established system
+it comes from threads."""
 
 from rowcall.core.config.keys import Key, integer, section
 

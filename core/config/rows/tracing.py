@@ -1,4 +1,4 @@
-"""The way of single requests, as spans of OpenTelemetry (issue 22)."""
+"""Keys of tracing with OpenTelemetry spans (issue 22)."""
 
 from rowcall.core.config.keys import Key, flag, interval, section, text, text_map
 

@@ -1,4 +1,4 @@
-"""Uploaded files and what becomes of them (uploads-1 to uploads-4)."""
+"""Keys of uploads and their handlers (uploads-1 to uploads-4)."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
 from rowcall.core.uploads.encodings import ENCODINGS, UTF8

@@ -1,4 +1,4 @@
-"""Rules for parameter values."""
+"""Keys of validation rules for parameter values."""
 
 from rowcall.core.config.keys import Key, choice, flag, integer, object_map, section, text
 

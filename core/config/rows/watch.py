@@ -1,4 +1,4 @@
-"""Starting again when files or the database change."""
+"""Keys of watching: restart if files or the database change."""
 
 from rowcall.core.config.keys import Key, flag, interval, section
 
