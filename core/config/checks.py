@@ -58,18 +58,18 @@ class Given:
 
 def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
     """Return every value that is invalid for its key, in sorted order."""
-    mistakes = [mistake for given in walk(settings) for mistake in _mistakes_of(given, settings.variables)]
+    mistakes = [mistake for setting in walk(settings) for mistake in _mistakes_of(setting, settings.variables)]
     return (*mistakes, *_renamed(settings))
 
 
-def _mistakes_of(given: Given, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
-    if not _is_lenient(given.node_of_key) and (message := _wrong(given.node, given.node_of_key.key, variables)):
-        yield InvalidSetting(given.path, given.origin, message, given.in_use)
-    elif given.node_of_key.key is not None and isinstance(given.node, Section):
-        for element in given.node:
-            if message := _wrong_element(element.node, given.node_of_key.key.type, variables):
+def _mistakes_of(setting: Given, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
+    if not _is_lenient(setting.node_of_key) and (message := _wrong(setting.node, setting.node_of_key.key, variables)):
+        yield InvalidSetting(setting.path, setting.origin, message, setting.in_use)
+    elif setting.node_of_key.key is not None and isinstance(setting.node, Section):
+        for element in setting.node:
+            if message := _wrong_element(element.node, setting.node_of_key.key.type, variables):
                 origin = element.node.origin if isinstance(element.node, Scalar) else element.origin
-                yield InvalidSetting(f"{given.path}:{element.name}", origin, message, given.in_use)
+                yield InvalidSetting(f"{setting.path}:{element.name}", origin, message, setting.in_use)
 
 
 def _is_lenient(node_of_key: KeyNode) -> bool:
@@ -81,12 +81,12 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     rowcall.json:3:5`.
     """
     places: dict[str, str] = {}
-    for given in walk(settings):
-        key = given.node_of_key.key
-        if key is None or not key.pending or not given.in_use or not _differs(given.node, key, settings.variables):
+    for setting in walk(settings):
+        key = setting.node_of_key.key
+        if key is None or not key.pending or not setting.in_use or not _differs(setting.node, key, settings.variables):
             continue
         section = _pending_section(key.path) or key.path
-        place = f"{given.path} at {given.origin}"
+        place = f"{setting.path} at {setting.origin}"
         if key.path.casefold() == f"{section}:enabled".casefold():
             places[section] = place  # names the whole section
         places.setdefault(section, place)
@@ -108,30 +108,30 @@ def configuration_warnings(settings: Settings) -> tuple[str, ...]:
     entries.
     """
     return tuple(
-        message for given in walk(settings) if given.in_use for message in _warnings(given, settings.variables)
+        message for setting in walk(settings) if setting.in_use for message in _warnings(setting, settings.variables)
     )
 
 
-def _warnings(given: Given, variables: Mapping[str, str]) -> Iterator[str]:
-    key = given.node_of_key.key
+def _warnings(setting: Given, variables: Mapping[str, str]) -> Iterator[str]:
+    key = setting.node_of_key.key
     if key is None:
         return
-    place = f"{given.path} at {given.origin}"
+    place = f"{setting.path} at {setting.origin}"
     if (
-        _is_lenient(given.node_of_key)
+        _is_lenient(setting.node_of_key)
         and key.path not in _TOLD_ELSEWHERE
-        and (message := _wrong(given.node, given.node_of_key.key, variables))
+        and (message := _wrong(setting.node, setting.node_of_key.key, variables))
     ):
         yield f"{place}: {message}; {key.default} is taken"
-    if key.type is KeyType.NAMES and isinstance(given.node, Section) and not given.node.is_array:
-        for child in given.node:
+    if key.type is KeyType.NAMES and isinstance(setting.node, Section) and not setting.node.is_array:
+        for child in setting.node:
             if isinstance(child.node, Section) and child.node.children:
-                yield f"{given.path}:{child.name} at {child.origin}: a default is one text; the name is skipped"
-    if key.type is not KeyType.TEXT_MAP or not isinstance(given.node, Section) or not given.node.children:
+                yield f"{setting.path}:{child.name} at {child.origin}: a default is one text; the name is skipped"
+    if key.type is not KeyType.TEXT_MAP or not isinstance(setting.node, Section) or not setting.node.children:
         return
     if key.choices:
-        yield from _unknown_words(given.node, key, given.path, variables)
-    dropped = [name for name in _default_names(key) if name.casefold() not in given.node.children]
+        yield from _unknown_words(setting.node, key, setting.path, variables)
+    dropped = [name for name in _default_names(key) if name.casefold() not in setting.node.children]
     if dropped and key.path not in _MERGED:
         yield f"{place} replaces the default map and drops {', '.join(dropped)}: give them here too, or null"
 

@@ -82,13 +82,13 @@ def kind_of(section: Section, node_of_key: KeyNode) -> str | None:
     return next((choice for choice in declared.key.choices if choice.casefold() == text), None)
 
 
-def _may_be(known: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
+def _may_be(declared: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
     """Return whether `node` can be a value of the key tree node `known`.
 
     In a section with fixed keys and user-defined names, a user-defined name is a section; so a single value is a
     misspelled key.
     """
-    mixed = known.is_wild and len(node_of_key.key_nodes) > 1
+    mixed = declared.is_wild and len(node_of_key.key_nodes) > 1
     return not (mixed and isinstance(node, Scalar))
 
 
