@@ -51,7 +51,7 @@ ROWS: tuple[Key, ...] = (
             {
                 "Name": "Default",
                 "ErrorCodes": {
-                    # Sorted as in the output of --config (names of digits first), so that reading it gives the same order.
+                    # Sorted as in the output of --config (names of digits first), so that reading it keeps the order.
                     "22001": {"StatusCode": 400},
                     "22003": {"StatusCode": 400},
                     "22007": {"StatusCode": 400},
