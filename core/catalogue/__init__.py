@@ -1,1 +1,1 @@
-"""The database as data: routines, tables, types, and the words for them."""
+"""The database as data: routines, tables, types, and type names."""

@@ -1,4 +1,4 @@
-"""Types as SQL text: what stands after `::`.
+"""SQL text of types for casts: the text after `::`.
 
 The display text of a type depends on the search path of the session that printed it, and calls run on other sessions.
 Casts are therefore built from the catalogue: built-in types by their own spelling, all others schema-qualified.
@@ -12,13 +12,14 @@ from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
 from rowcall.core.text.naming import quote_qualified
 
 _UNBOUNDED = {"bpchar": "bpchar", "bit": '"bit"'}
-"""Spelled as `character` or `bit`, a cast would mean length 1 and cut the value."""
+"""A cast to `character` or `bit` would mean length 1 and cut the value."""
 _ANY_ARRAY = frozenset({"anyarray", "anycompatiblearray"})
 _ANY_VALUE = frozenset({"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"})
 
 
 def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
-    """`integer`, `"shop"."box"[]`; pseudo-types become text, which is how a value of unknown type arrives."""
+    """Return the cast of a type: `integer`, `"shop"."box"[]`. Pseudo-types become text, the form of values of unknown
+    type."""
     info = types.get(oid)
     if info is None:
         return "text"
@@ -40,13 +41,13 @@ def attribute_cast_text(attribute: Attribute, types: Mapping[int, TypeInfo]) -> 
 
 
 def element_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
-    """Element type of an array type; None for everything that is no array."""
+    """Return the element type of an array type; None for other types."""
     info = types.get(oid)
     return types.get(info.element) if info is not None and info.kind is TypeKind.ARRAY else None
 
 
 def base_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
-    """The type below any number of domains."""
+    """Return the base type of a domain over any number of domains; other types are returned unchanged."""
     info = types.get(oid)
     while info is not None and info.kind is TypeKind.DOMAIN:
         info = types.get(info.base)
@@ -54,10 +55,11 @@ def base_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
 
 
 def is_any_array(info: TypeInfo | None) -> bool:
-    """`anyarray`, `anycompatiblearray`: whatever array a polymorphic routine takes or gives."""
+    """Return whether the type is `anyarray` or `anycompatiblearray`, an array of a polymorphic routine."""
     return info is not None and info.kind is TypeKind.PSEUDO and info.name in _ANY_ARRAY
 
 
 def takes_no_text(info: TypeInfo | None) -> bool:
-    """`anyrange`, `anyenum`, `record`: of no value in a request is it known which range, enum or row it is."""
+    """Return whether no request value fits the type: for `anyrange`, `anyenum`, `record`, the concrete type is
+    unknown."""
     return info is not None and info.kind is TypeKind.PSEUDO and info.name not in _ANY_ARRAY | _ANY_VALUE

@@ -1,7 +1,7 @@
-"""The database as data: what discovery read from the catalogue, frozen.
+"""The database as data: frozen values that discovery reads from the catalogue.
 
-Nothing here decides anything. Discovery (`service.discovery.catalogue`) fills these values in a handful of
-queries; `core.endpoint.endpoint` turns a `Routine` and its comment into an `Endpoint`.
+This module makes no decisions. Discovery (`service.discovery.catalogue`) creates these values with a handful of
+queries; `core.building.endpoint_builder` builds an `Endpoint` from a `Routine` and its comment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VOID_TYPE = 2278
 
 
 class TypeKind(enum.Enum):
-    """`pg_type.typtype`, with arrays told apart."""
+    """`pg_type.typtype`, with arrays as a separate kind."""
 
     BASE = "b"
     ARRAY = "a"
@@ -34,7 +34,7 @@ class TypeKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Record):
-    """A live attribute (not dropped) of a composite or table type, in attribute order."""
+    """An attribute of a composite or table type, in attribute order, without dropped ones."""
 
     name: str
     type_oid: int
@@ -52,12 +52,12 @@ class TypeInfo(Record):
     name: str
     """Bare `typname`."""
     display: str
-    """`regtype` text under the discovery search path, for people: `integer`, `text[]`, `shop."Box"`."""
+    """`regtype` text under the search path of discovery, for display: `integer`, `text[]`, `shop."Box"`."""
     kind: TypeKind
     element: int = 0
     """Element type of an array, else 0."""
     delimiter: str = ","
-    """How elements of an array *of this type* are separated: `;` for `box`."""
+    """Separator between the elements of an array *of this type*: `;` for `box`."""
     base: int = 0
     """Base type of a domain (one level), else 0."""
     attributes: tuple[Attribute, ...] = ()
@@ -66,17 +66,17 @@ class TypeInfo(Record):
 
 
 def types_below(roots: Iterable[int], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """Of `types`, those that these lead to: elements, bases and attributes included."""
-    found: dict[int, TypeInfo] = {}
+    """Return the types of `types` that `roots` refer to: themselves, elements, bases and attributes."""
+    reachable: dict[int, TypeInfo] = {}
     pending = list(roots)
     while pending:
         info = types.get(pending.pop())
-        if info is None or info.oid in found:
+        if info is None or info.oid in reachable:
             continue
-        found[info.oid] = info
+        reachable[info.oid] = info
         pending += [oid for oid in (info.element, info.base) if oid]
         pending += [attribute.type_oid for attribute in info.attributes]
-    return found
+    return reachable
 
 
 class RoutineKind(enum.Enum):
@@ -98,7 +98,7 @@ class ParameterMode(enum.Enum):
     INOUT = "b"
     VARIADIC = "v"
     OUT = "o"
-    """Pure OUT: takes no value, but a CALL (PostgreSQL 14 and newer) has to mention it."""
+    """Pure OUT: has no value, but a CALL (PostgreSQL 14 and newer) must contain it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +106,23 @@ class Parameter(Record):
     """An input parameter (IN, INOUT, VARIADIC), in declaration order."""
 
     name: str | None
-    """As the catalogue has it, unquoted; None when the parameter has no name."""
+    """As in the catalogue, unquoted; None for a parameter without name."""
     type_oid: int
     type_name: str
-    """`regtype` text, for people. For SQL use `core.catalogue.casting.cast_text`: this one depends on the search path,
-    and `character` and `bit` would cut values to one character."""
+    """`regtype` text, for display. For SQL use `core.catalogue.casting.cast_text`: this text depends on the search
+    path, and `character` and `bit` would cut values to one character."""
     mode: ParameterMode
     has_default: bool
     argument: int = 0
-    """0-based position in the whole argument list, pure OUT arguments included."""
+    """0-based position in the whole argument list, including pure OUT arguments."""
     exact: bool = False
     """See `core.endpoint.endpoint.EndpointParameter.exact`."""
     virtual: bool = False
     """See `core.endpoint.endpoint.EndpointParameter.virtual`."""
     placeholder: bool = False
-    """Named by SQL text that rowcall reads, where capitals are no sign of quotes: `:UserId`."""
+    """Named by SQL text that rowcall reads, where upper case does not mean that the name was quoted: `:UserId`."""
     record: int = 0
-    """Oid of the composite that a file's parameter is said to be, which travels as text; else 0."""
+    """Oid of the declared composite type of a file's parameter, which is sent as text; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +134,19 @@ class Column(Record):
     type_name: str
     constraints: ValueConstraints = NO_CONSTRAINTS
     origin: tuple[int, int] = (0, 0)
-    """Of a file's column that is one of a table or view as it is: that relation's oid, and the column's number."""
+    """For a file's column that is a column of a table or view without changes: the oid of the relation and the number
+    of the column."""
     table_column: str = ""
-    """`schema.table.column` if the values are known to be those of a table's column; else empty."""
+    """`schema.table.column` if the values are known to be those of a column of a table; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner(Record):
-    """The role that an object belongs to.
+    """The role that owns an object.
 
-    powerful: what it publishes it could do anyway: a superuser, the owner of the database, the service's own role.
+    powerful: a superuser, the owner of the database, or the service's own role. Publishing an object gives it no
+    further
+    power.
     """
 
     name: str
@@ -152,8 +155,8 @@ class Owner(Record):
 
 @dataclass(frozen=True, slots=True)
 class Routine(Record):
-    """What an endpoint stands for: a function or procedure the connected role may call, or something that is exposed
-    like one and has SQL of its own (`source`): one operation on a table, a file."""
+    """The object behind an endpoint: a function or procedure that the connected role may call, or an object with SQL of
+    its own (`source`): an operation on a table, or a file."""
 
     oid: int
     kind: RoutineKind
@@ -168,24 +171,24 @@ class Routine(Record):
     return_type_name: str
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
-    """Named output columns in order. Empty for a plain scalar, `setof scalar`, anonymous record, void, procedure.
-    For a routine that returns a composite or table type directly, its attributes."""
+    """Named output columns in order. Empty for a plain scalar, `setof scalar`, anonymous record, void, procedure. For a
+    routine that returns a composite or table type directly, the attributes of this type."""
     returns_composite: bool = False
-    """True when `columns` are the attributes of one directly returned composite (not OUT/TABLE names)."""
+    """True if `columns` are the attributes of a directly returned composite (not OUT/TABLE names)."""
     out_parameters: tuple[Parameter, ...] = ()
     """Pure OUT parameters of a procedure."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
     sets_response: bool = False
-    """Its text names the settings `response.status` or `response.headers`."""
+    """Its source text contains the settings `response.status` or `response.headers`."""
     owner: Owner | None = None
-    """None: nobody in the database; a file is the operator's own."""
+    """None for files, which belong to the operator."""
     may_commit: bool = False
-    """A procedure whose source says so, or cannot be read."""
+    """A procedure whose source may commit, or cannot be read."""
     of_extension: bool = False
-    """It belongs to an extension, whose author wrote the comment."""
+    """The object belongs to an extension, whose author wrote the comment."""
     version: str = ""
-    """Of a function or procedure: another one whenever it has been replaced or altered."""
+    """Version of a function or procedure: changes if it is replaced or altered."""
 
     @property
     def identity(self) -> str:
@@ -197,7 +200,8 @@ class Routine(Record):
 
 
 def names_response(text: str) -> bool:
-    """SQL that sets what an answer says, as `service.discovery.queries` looks for it in routines."""
+    """Return whether SQL sets status or headers of the response. `service.discovery.queries` has the same rule for
+    routines."""
     return "response.status" in text or "response.headers" in text
 
 
@@ -211,30 +215,30 @@ class Identity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableColumn(Record):
-    """A column that the connected role may read or write, with what it may do."""
+    """A column that the connected role may read or write, with its privileges."""
 
     name: str
     type_oid: int
     type_name: str
-    """`format_type` text with the type modifier, for people."""
+    """`format_type` text with the type modifier, for display."""
     required: bool
-    """NOT NULL, and nothing fills it: no default, identity or generation."""
+    """NOT NULL, without default, identity or generation."""
     identity: Identity
     readable: bool
-    """SELECT."""
+    """The role may SELECT it."""
     filterable: bool
-    """Readable, and of a type that the role can name in SQL."""
+    """Readable, and of a type that the role may use in SQL."""
     insertable: bool
-    """INSERT, and not generated."""
+    """The role may INSERT it, and it is not generated."""
     updatable: bool
-    """UPDATE, and neither generated nor always an identity."""
+    """The role may UPDATE it, and it is neither generated nor GENERATED ALWAYS AS IDENTITY."""
     equality: str | None
-    """The operator as SQL, `=` or `operator("ext".=)`; None: the type has none that compares values."""
+    """The operator as SQL, `=` or `operator("ext".=)`; None: the type has no operator that compares values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Record):
-    """A table or anything that is read like one: view, partitioned or foreign table, materialized view."""
+    """A table or another relation that is read like a table: view, partitioned or foreign table, materialized view."""
 
     oid: int
     kind: RoutineKind
@@ -244,37 +248,37 @@ class Table(Record):
     comment: str | None
     row_type_oid: int
     columns: tuple[TableColumn, ...]
-    """In their order."""
+    """In the order of the table."""
     key: tuple[str, ...]
-    """Columns of the primary key; empty without one, and where the role may not read all of them."""
+    """Columns of the primary key; empty without a key, and if the role may not read all of them."""
     key_decides: bool
-    """Conflicts with the key can be named in ON CONFLICT: it is not deferrable."""
+    """ON CONFLICT can name the key, because the key is not deferrable."""
     deletable: bool
-    """Rows can be deleted, by the kind of relation and by the role's privilege."""
+    """Rows can be deleted: the kind of relation and the privileges of the role allow it."""
     of_extension: bool = False
-    """It belongs to an extension, whose author wrote the comment."""
+    """The object belongs to an extension, whose author wrote the comment."""
     owner: Owner | None = None
     silent: int = 0
-    """Commands whose rules give no rows back: 4 UPDATE, 8 INSERT, 16 DELETE."""
+    """Commands whose rules return no rows: 4 UPDATE, 8 INSERT, 16 DELETE."""
     ruled: bool = False
-    """It has rules for UPDATE or INSERT, beside which PostgreSQL knows no ON CONFLICT."""
+    """It has rules for UPDATE or INSERT, with which PostgreSQL does not support ON CONFLICT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog(Record):
-    """Everything discovery found, for one connection."""
+    """The result of discovery for one connection."""
 
     server_version: int
     """As `server_version_num`: 150018."""
     routines: tuple[Routine, ...] = ()
     """Sorted by schema, name, oid."""
     types: Mapping[int, TypeInfo] = field(default_factory=dict)
-    """Every type that a parameter, a column, an attribute or an element refers to, by oid."""
+    """All types of parameters, columns, attributes and elements, by oid."""
     tables: tuple[Table, ...] = ()
     """Sorted by schema and name."""
     files: tuple[Routine, ...] = ()
-    """Made of files, in the order of their paths."""
+    """Routines of `.sql` files, in the order of their paths."""
     left_out: tuple[Diagnostic, ...] = ()
-    """What would be published but for its owner, a missing privilege or a switch."""
+    """Objects that are not published because of their owner, a missing privilege or a switch."""
     broken: tuple[Diagnostic, ...] = ()
-    """Files that are not served, as the log has told already."""
+    """Files that are not served, already reported in the log."""

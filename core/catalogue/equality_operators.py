@@ -1,7 +1,7 @@
-"""Which operator says that two values of a type are equal, for filters on columns.
+"""Equality operators of types, for filters on columns.
 
-`=` alone is no answer: for `box` and `circle` it compares areas, `json` and `xml` have none, and that of an extension's
-type is found only where the search path of the session reaches it.
+`=` is not always right: for `box` and `circle` it compares areas, `json` and `xml` have none, and the operator of an
+extension's type is only found if it is in the search path of the session.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _EQUALS = "="
 
 
 def equality(oid: int, types: Mapping[int, TypeInfo], operators: Mapping[int, str]) -> str | None:
-    """The operator as SQL, or None when values of the type, or parts of them, cannot be compared.
+    """Return the operator as SQL, or None if values of the type, or parts of them, cannot be compared.
 
-    operators: of the base types that have one, by oid.
+    operators: of the base types that have an operator, by oid.
     """
     info = base_of(oid, types)
     if info is None:

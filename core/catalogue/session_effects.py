@@ -1,7 +1,7 @@
-"""What a routine may leave in its session for whoever comes next, and how to see that this is still true.
+"""Session effects of routines, and the check that an earlier analysis is still valid.
 
-Worked out at discovery (`core.sqlfile.session_effects`) from everything the routine can reach. A session in which
-nothing can be left needs no reset, and may be shared; what could not be proven counts as leaving everything.
+`core.sqlfile.session_effects` analyses at discovery everything that a routine can reach. A session without effects
+needs no reset and may be shared; an unknown routine counts as having all effects.
 
 Rule driver-19.
 """
@@ -18,10 +18,10 @@ from rowcall.core.data.record import Record
 
 
 class SessionEffect(enum.Enum):
-    """What outlives a transaction in a session (driver-19)."""
+    """State of a session that outlasts a transaction (driver-19)."""
 
     SETTINGS = "settings"
-    """Parameters, the role included."""
+    """Settings, including the role."""
     LOCKS = "advisory locks"
     TEMPORARY = "temporary objects"
     CHANNELS = "channels listened to"
@@ -29,14 +29,14 @@ class SessionEffect(enum.Enum):
     STATEMENTS = "prepared statements"
     SEED = "the seed of random()"
     ANYTHING = "anything"
-    """Nobody can tell."""
+    """Unknown effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies(Record):
-    """The objects whose definitions the verdict rests on.
+    """The objects on whose definitions an analysis rests.
 
-    mark: changes when one of them does. mentions: SQL that names each of them, for `wire`.
+    mark: changes if one of the definitions changes. mentions: SQL that names each object, for `guard`.
     """
 
     functions: tuple[int, ...] = ()
@@ -48,11 +48,11 @@ class Dependencies(Record):
 @dataclass(frozen=True, slots=True)
 class SessionEffects(Record):
     traces: frozenset[SessionEffect] = frozenset({SessionEffect.ANYTHING})
-    """Empty: it leaves its session as it has found it."""
+    """Effects in the session. Empty: the session is left unchanged."""
     reads_sequences: bool = True
-    """It may ask for `lastval` or `currval`, which the requests before it have moved."""
+    """It may use `lastval` or `currval`, which earlier requests have changed."""
     reason: str = ""
-    """Where the first of the traces comes from, for people."""
+    """Origin of the first effect, for display."""
     dependencies: Dependencies = Dependencies()
 
 
@@ -66,16 +66,19 @@ _HEAD = re.compile(
     r"(?:(?P<with>with\b\s*(?P<recursive>recursive\b)?)|(?:select|insert|update|delete|merge|values)\b)",
     re.IGNORECASE,
 )
-"""What a statement begins with, comments skipped. `MERGE` takes one from PostgreSQL 15 on, where it is."""
+"""Beginning of a statement, after comments. `MERGE` can have a WITH clause from PostgreSQL 15 on, where MERGE
+exists."""
 
 
 def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str | None:
-    """`statement` behind a tripwire; None where it has no place for one.
+    """Return the guarded statement; None if the statement has no place for a guard.
 
-    The common table expression is never run, not even planned: nothing refers to it. But PostgreSQL notes everything
-    that it names as something that the prepared statement depends on, and reads the statement anew when one of these
-    has changed. The day in it can be read only under the order of day and month that was set, for that moment, when
-    the statement was prepared; so a later reading fails, with 22008, before anything of the call has run.
+    The common table expression is never run, not even planned, because nothing refers to it. But PostgreSQL records all
+    objects in it as dependencies of the prepared statement, and parses the statement again if one of them has changed.
+    The
+    day in it can only be parsed with the order of day and month that was set while the statement was prepared; so
+    parsing
+    it again fails, with 22008, before any part of the call has run.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:
@@ -90,21 +93,24 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 
 
 def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bool:
-    """The error is that of the wire, and so of a statement that has not run: everything else is further behind."""
+    """Return whether the error is that of the guard, so that the statement has not run. Other errors have a later
+    position."""
     return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 
 
 def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
-    """One short text for the definitions of several things."""
+    """Return one short text for the marks of several objects."""
     joined = "\n".join([everywhere, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
     return hashlib.blake2b(joined.encode(), digest_size=12).hexdigest()
 
 
 def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
-    """marks: those of the objects of `reach`, read anew (`service.database.session.marks`).
+    """Return whether the definitions are those of the analysis.
 
-    False also for a text that holds no marks: it comes from the server, and may have been damaged on its way.
+    marks: those of the objects of `dependencies`, read again (`service.database.session.marks`). A text without marks
+    gives
+    False: it is from the server and may have been damaged.
     """
-    found = dict(entry.partition(" ")[::2] for entry in marks.split(","))
-    everywhere = found.pop("everywhere", "")
-    return mark_of(found, everywhere) == dependencies.mark
+    marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
+    everywhere = marks_by_object.pop("everywhere", "")
+    return mark_of(marks_by_object, everywhere) == dependencies.mark

@@ -1,7 +1,7 @@
-"""What runs behind an endpoint whose SQL is no call of a function or procedure: an operation on a table, a file.
+"""Sources of endpoints whose SQL is not the call of a function or procedure: an operation on a table, or a file.
 
-To everything else such an object is a `core.catalogue.catalog.Routine` like any other; only where the call would be
-written, and where method, path and tags would be derived from a function, its `source` is asked instead.
+For all other code, such an object is a `core.catalogue.catalog.Routine`. Only the SQL of a call, and defaults for
+method, path and tags, come from its `source`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 
 class Transport(enum.Enum):
-    """Where request values travel (binding-1, binding-2)."""
+    """Where the values of a request are (binding-1, binding-2)."""
 
     QUERY = "query_string"
     BODY = "body_json"
 
 
 class Source(Protocol):
-    """A frozen value that travels to the workers with its endpoint (`core.data.record`)."""
+    """A frozen value that is sent to the workers with its endpoint (`core.data.record`)."""
 
     @property
     def identity(self) -> str:
@@ -26,43 +26,42 @@ class Source(Protocol):
 
     @property
     def method(self) -> str:
-        """Unless an annotation says otherwise; so are `transport` and `path`."""
+        """Default unless an annotation sets the method; likewise `transport` and `path`."""
 
     @property
     def transport(self) -> Transport:
-        """Where request values travel."""
+        """Where the values of a request are."""
 
     @property
     def path(self) -> str:
-        """As routed, prefix included."""
+        """As routed, with the prefix."""
 
     @property
     def tags(self) -> frozenset[str]:
-        """What `for`, `enabled` and `disabled` match. Without any, `for` lines are prose."""
+        """The words that `for`, `enabled` and `disabled` match. Without tags, `for` lines are prose."""
 
     @property
     def methods(self) -> frozenset[str]:
-        """Methods that a line `HTTP <method>` outside of a `for` block may give it: with another one it does not
-        exist, as such a line is about every operation of its object. Empty: any will do."""
+        """Methods that a line `HTTP <method>` outside of a `for` block may set. With another method the operation is
+        not exposed, because the line applies to all operations of the object. Empty: any method."""
 
     @property
     def writes(self) -> bool:
-        """Known to change something, whatever else it does: it never answers GET."""
+        """Whether it is known to write, so that it can never be a GET endpoint."""
 
     @property
     def compared(self) -> frozenset[str]:
-        """Database names of the parameters that say which rows are meant, as far as it is known."""
+        """Database names of the parameters that select rows, as far as known."""
 
     @property
     def claimed(self) -> frozenset[str]:
-        """Lines of the comment that mean something to the source, and to nothing else."""
+        """Lines of the comment that only the source applies."""
 
     def sql(self, endpoint: Any, present: int) -> str:
-        """The statement for a request that supplies the parameters in `present`, whose n-th one is `$n`.
+        """Return the statement for a request that supplies the parameters in `present`, whose n-th one is `$n`.
 
-        endpoint: the `core.endpoint.endpoint.Endpoint` that was made of it; what the catalogue is made into stands
-        above it.
+        endpoint: the `core.endpoint.endpoint.Endpoint` of the source; its module may not be imported here.
 
         Raises:
-            core.endpoint.call.UncallableError: these values make no statement (execution-3).
+            core.endpoint.call.UncallableError: there is no statement for these values (execution-3).
         """

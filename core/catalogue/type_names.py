@@ -1,4 +1,4 @@
-"""The words for types that people write in comments: `int`, `timestamptz`, `double precision[]`, `shop.crate`."""
+"""Names of types in comments: `int`, `timestamptz`, `double precision[]`, `shop.crate`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ tsmultirange tsmultirange
 tstzmultirange tstzmultirange
 datemultirange datemultirange
 """
-"""Name as `regtype` spells it, with `_` for blanks, catalogue name, other names."""
+"""In each line: name as `regtype` spells it, with `_` for blanks, catalogue name, other names."""
 
 _BY_WORD: dict[str, tuple[str, str]] = {
     word: (display.replace("_", " ") if display != "pg_lsn" else display, name)
@@ -79,39 +79,39 @@ _BY_WORD: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """What a word means."""
+    """The type that a word names."""
 
     element: TypeInfo
     array: bool
     cast: str
-    """What stands after `::`."""
+    """The text after `::`."""
 
 
 def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
-    """The type that `word` names: a built-in one, or one of the catalogue's own. None: nobody knows it."""
+    """Return the type that `word` names: a built-in type, or a type of the catalogue. None: unknown."""
     match = _WORD.fullmatch(word.strip())
     if match is None:
         return None
     name = match["name"].strip()
-    found = _built_in(name) or _of_catalogue(name, types)
-    if found is None:
+    type_and_cast = _built_in(name) or _of_catalogue(name, types)
+    if type_and_cast is None:
         return None
-    element, cast = found
+    element, cast = type_and_cast
     array = bool(match["array"])
     return NamedType(element, array, f"{cast}[]" if array else cast)
 
 
 def is_built_in(word: str) -> bool:
-    """One word that names a type in every database."""
+    """Return whether the word names a type of every database."""
     match = _WORD.fullmatch(word.strip())
     return match is not None and _built_in(match["name"].strip()) is not None
 
 
 def _built_in(name: str) -> tuple[TypeInfo, str] | None:
-    known = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))
-    if known is None:
+    names = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))
+    if names is None:
         return None
-    display, catalogue_name = known
+    display, catalogue_name = names
     info = TypeInfo(0, "pg_catalog", catalogue_name, display, TypeKind.BASE, delimiter=";" if display == "box" else ",")
     return info, {"bit": '"bit"', "bpchar": "bpchar"}.get(catalogue_name, display)
 

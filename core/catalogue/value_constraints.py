@@ -1,6 +1,6 @@
-"""What the database proves about values: where NULL cannot be, and which values there are at all.
+"""Constraints of values that the database enforces: NOT NULL and lists of choices.
 
-Texts of constraints in, facts out; who reads the catalogue is `service.snapshot.column_constraints`.
+Only parses texts of constraints; `service.snapshot.column_constraints` reads the catalogue.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Choice = str | int
 
 @dataclass(frozen=True, slots=True)
 class ValueConstraints(Record):
-    """Of a column, a parameter, an attribute of a composite."""
+    """Constraints of a column, a parameter, or an attribute of a composite."""
 
     never_null: bool = False
     choices: tuple[Choice, ...] = ()
-    """All values that it may have, or that elements of the array may have; empty: any."""
+    """All possible values, or values of elements of an array; empty: any."""
     text: str | None = None
-    """What its comment says."""
+    """Text of the comment."""
 
     def besides(self, other: ValueConstraints) -> ValueConstraints:
-        """What both say together."""
+        """Return the combined constraints. Those of `self` precede."""
         return ValueConstraints(
             self.never_null or other.never_null, self.choices or other.choices, self.text or other.text
         )
@@ -36,7 +36,7 @@ NO_CONSTRAINTS = ValueConstraints()
 
 @dataclass(frozen=True, slots=True)
 class ColumnConstraints:
-    """Of one database."""
+    """Constraints of one database."""
 
     types: Mapping[int, ValueConstraints] = field(default_factory=dict)
     """Of enums and domains, by oid."""
@@ -57,8 +57,12 @@ _VALUE = re.compile(rf"(?P<text>{_TEXT})(?P<cast>(?:::[a-z \"]+)?)|(?P<number>-?
 
 
 def choices_of(constraint: str) -> tuple[Choice, ...]:
-    """`CHECK ((kind = ANY (ARRAY['a'::text, 'b'::text])))`, as PostgreSQL writes `kind in ('a', 'b')`; nothing for any
-    other constraint, and for one that has NULL among its values. The constraint is about one column or one domain."""
+    """Return the choices of `CHECK ((kind = ANY (ARRAY['a'::text, 'b'::text])))`, the text of `kind in ('a', 'b')` in
+    PostgreSQL.
+
+    Return an empty tuple for other constraints, and if NULL is a choice. The constraint must be about one column or one
+    domain.
+    """
     match = _CHECK.fullmatch(constraint)
     if match is None:
         return ()
@@ -66,12 +70,12 @@ def choices_of(constraint: str) -> tuple[Choice, ...]:
 
 
 def _values(items: str) -> Iterable[Choice]:
-    for one in _VALUE.finditer(items):
-        if one["number"] is not None:
-            yield int(one["number"])
+    for match in _VALUE.finditer(items):
+        if match["number"] is not None:
+            yield int(match["number"])
         else:
-            text = one["text"][1:-1].replace("''", "'")
-            yield int(text) if one["cast"] in _INTEGERS else text
+            text = match["text"][1:-1].replace("''", "'")
+            yield int(text) if match["cast"] in _INTEGERS else text
 
 
 _INTEGERS = ("::integer", "::bigint", "::smallint")
@@ -79,6 +83,6 @@ _UNSURE = re.compile(r"\b(?:left|right|full|outer|union|intersect|except|groupin
 
 
 def keeps_nulls_out(sql: str) -> bool:
-    """A column that a statement takes from a table as it is has the table's values and no others: nothing in its text
-    can put a NULL in their place, as outer joins do. False where that cannot be told."""
+    """Return whether a column that a statement takes unchanged from a table has only values of the table. An outer
+    join, for example, can replace them by NULL. False if unknown."""
     return _UNSURE.search(sql) is None

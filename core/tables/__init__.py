@@ -1,1 +1,1 @@
-"""Tables and views as routines: their operations and the SQL of these."""
+"""Tables and views as routines: their operations and SQL."""

@@ -1,4 +1,4 @@
-"""The operations that a table can be exposed with, as data (tables-3, tables-12)."""
+"""The operations on tables that can be exposed, as data (tables-3, tables-12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Command(enum.Enum):
 
 
 class Conflict(enum.Enum):
-    """What an insert does when the primary key exists already."""
+    """Action of an insert if the primary key exists already."""
 
     NOTHING = "on conflict do nothing"
     UPDATE = "on conflict do update"
@@ -26,10 +26,10 @@ class Conflict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Record):
-    """One of the things that can be done to a table."""
+    """One operation on a table."""
 
     name: str
-    """As `CrudTypes` of the configuration spells it."""
+    """Name in `CrudTypes` of the configuration."""
     command: Command
     method: str
     tags: frozenset[str]
@@ -42,12 +42,12 @@ class Operation(Record):
 
     @property
     def methods(self) -> frozenset[str]:
-        """Its own, and those that mean the same (RFC 9110 and RFC 10008)."""
+        """Its own method and methods with the same meaning (RFC 9110 and RFC 10008)."""
         others = {Command.SELECT: ("QUERY",), Command.UPDATE: ("PATCH",)}.get(self.command, ())
         return frozenset((self.method, *others))
 
     def head(self, table: str) -> str:
-        """`insert into public.depot on conflict do nothing returning`, for people."""
+        """Return `insert into public.depot on conflict do nothing returning`, for display."""
         words = (_HEADS[self.command], table, *self.label.split()[1:])
         return " ".join(words)
 
@@ -131,12 +131,13 @@ OPERATIONS: tuple[Operation, ...] = (
         returning=True,
     ),
 )
-"""What only reads comes first: where a comment gives several of them one method and path, the first one has it."""
+"""Operations that only read precede: if a comment gives several operations the same method and path, the first is
+served."""
 
 NAMES: tuple[str, ...] = tuple(operation.name for operation in OPERATIONS)
 
 Variant = tuple[Conflict | None, bool]
-"""What happens on a conflict, and whether rows come back."""
+"""Action on a conflict, and whether rows are returned."""
 
 PATTERNS: Mapping[Variant, str] = {
     (None, True): "{0}/returning",
@@ -145,4 +146,4 @@ PATTERNS: Mapping[Variant, str] = {
     (Conflict.UPDATE, False): "{0}/on-conflict-do-update",
     (Conflict.UPDATE, True): "{0}/on-conflict-do-update/returning",
 }
-"""Paths, `{0}` standing for the table's own, which the variant without either has."""
+"""Paths of variants. `{0}` is the path of the table, which is also that of the variant without conflict and rows."""

@@ -1,7 +1,6 @@
-"""Table → what can be done to it over HTTP, one `Routine` for each operation (tables-3 to tables-5).
+"""Operations on tables as routines: one `Routine` for each operation (tables-3 to tables-5).
 
-Which operations there are follows from the table and from what the connected role may do. Their SQL is the business
-of `core.tables.statements`.
+The operations depend on the table and on the privileges of the connected role. `core.tables.statements` has their SQL.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from rowcall.core.text.naming import default_path
 
 @dataclass(frozen=True, slots=True)
 class TableDefaults:
-    """The part of the configuration that decides what endpoints tables give."""
+    """The settings of the configuration for endpoints of tables."""
 
     operations: frozenset[str] = frozenset(NAMES)
     patterns: Mapping[Variant, str] = field(default_factory=lambda: PATTERNS)
@@ -45,7 +44,7 @@ class TableOperation(Record):
     operation: Operation
     table: Table
     columns: tuple[TableColumn, ...]
-    """One for each parameter of the routine, in order."""
+    """The column of each parameter of the routine, in order."""
     path: str
 
     @property
@@ -90,7 +89,7 @@ class TableOperation(Record):
 
 
 def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator[Routine]:
-    """All operations on all tables, table by table, in the order of `OPERATIONS`."""
+    """Yield all operations on all tables, table by table, in the order of `OPERATIONS`."""
     for table in tables:
         parts = _Parts(table)
         for operation in OPERATIONS:
@@ -99,7 +98,7 @@ def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator
 
 
 def _is_possible(operation: Operation, table: Table) -> bool:
-    """Whether the table and the privileges of the role allow it (tables-4)."""
+    """Return whether the table and the privileges of the role allow the operation (tables-4)."""
     readable = any(column.readable for column in table.columns)
     if operation.returning and (not readable or table.silent & _BITS.get(operation.command, 0)):
         return False
@@ -117,7 +116,7 @@ def _is_possible(operation: Operation, table: Table) -> bool:
 
 
 _BITS = {Command.UPDATE: 4, Command.INSERT: 8, Command.DELETE: 16}
-"""As `Table.silent` has them."""
+"""The bits of `Table.silent`."""
 
 
 def _is_settable(column: TableColumn, table: Table) -> bool:
@@ -130,16 +129,16 @@ _CHOICES: dict[Command, Callable[[TableColumn, Table], bool]] = {
     Command.UPDATE: lambda column, table: column.name in table.key or column.updatable,
     Command.INSERT: lambda column, _table: column.insertable,
 }
-"""Which columns are parameters."""
+"""For each command, whether a column is a parameter."""
 
 
 def table_column(table: Table, column: TableColumn) -> str:
-    """`schema.table.column`. Empty for a view: its columns are expressions, or columns of tables that it reads."""
+    """Return `schema.table.column`. Empty for a view, whose columns are expressions or columns of other tables."""
     return f"{table.schema}.{table.name}.{column.name}" if table.kind is RoutineKind.TABLE else ""
 
 
 class _Parts:
-    """What the operations on a table have in common, made once."""
+    """Parts that the operations on a table share, created once."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -151,7 +150,7 @@ class _Parts:
         self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
 
     def chosen(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
-        """The columns that are parameters, and these."""
+        """Return the columns that are parameters, and these parameters."""
         if command not in self._chosen:
             columns = tuple(column for column in self.table.columns if _CHOICES[command](column, self.table))
             parameters = tuple(_parameter(column, command, position) for position, column in enumerate(columns))

@@ -1,7 +1,7 @@
-"""The statements of table operations: names quoted, values as parameters.
+"""Statements of table operations, with quoted names and values as parameters.
 
-An update that names a part of the key changes all rows that fit it (tables-7). A delete that names no column
-would remove every row, so it is written only for an endpoint annotated `allow_unfiltered` (issue 5).
+An update that names a part of the key changes all matching rows (tables-7). A delete without columns would remove all
+rows, so it exists only for an endpoint annotated `allow_unfiltered` (issue 5).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Value:
 
     @property
     def condition(self) -> str:
-        """Where the type has no equality, its texts are compared."""
+        """The condition for the value. If the type has no equality operator, texts are compared."""
         if self.column.equality is None:
             return f"{self.name}::text = {self.sql}::text"
         return f"{self.name} {self.column.equality} {self.sql}"
@@ -44,12 +44,12 @@ class _Value:
 def statement(
     operation: Operation, table: Table, columns: Sequence[TableColumn], endpoint: Endpoint, present: int
 ) -> str:
-    """`update "shop"."item" set "name" = $2::text where "id" = $1::integer returning "id", "name"`.
+    """Return `update "shop"."item" set "name" = $2::text where "id" = $1::integer returning "id", "name"`.
 
     columns: those of the endpoint's parameters, in order.
 
     Raises:
-        UncallableError: nothing is given that could be written, or too little to tell which rows are meant.
+        UncallableError: no column to write was supplied, or none that selects rows.
     """
     values = list(_values(columns, endpoint, present))
     target = quote_qualified(table.schema, table.name)
@@ -84,7 +84,7 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
     if not assigned:
         raise UncallableError("an update needs a column besides those of the key")
     if not keys:
-        names = [one.api_name for one in endpoint.parameters if one.db_name in table.key]
+        names = [parameter.api_name for parameter in endpoint.parameters if parameter.db_name in table.key]
         raise UncallableError(f"an update needs a column of the key: {', '.join(names)}")
     return f"update {target} set {_listed(value.assignment for value in assigned)}{_where(keys)}"
 
@@ -96,7 +96,8 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """The catalogue does not say of a view's column that it is the identity of the table below."""
+    """Return the insert. For views, the catalogue does not show whether a column is an identity of the underlying
+    table."""
     if not values:
         raise UncallableError("an insert needs a column")
     overriding = table.kind is RoutineKind.VIEW or any(value.column.identity is Identity.ALWAYS for value in values)
@@ -107,9 +108,10 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
 
 
 def _on_conflict(conflict: Conflict | None, table: Table) -> str:
-    """A conflict changes all columns but the key, those that were not given to their defaults (tables-9).
+    """Return the ON CONFLICT clause: all columns except the key are set, columns without a value to their defaults
+    (tables-9).
 
-    Without such columns there is nothing to change.
+    Without such columns, nothing is changed.
     """
     if conflict is None:
         return ""
