@@ -1,1 +1,1 @@
-"""What is served: one reading of the database, and what notices that there is a newer one."""
+"""Schema snapshots: reading the database, and detecting that it has changed."""

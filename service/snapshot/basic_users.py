@@ -1,4 +1,4 @@
-"""Comments that ask for HTTP Basic where nobody can get in by it."""
+"""Diagnostics for endpoints that require HTTP Basic and that no caller can use."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class BasicUsers:
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
         for endpoint in endpoints:
-            asked = endpoint.options.basic_auth
-            if asked is None or not asked.enabled or endpoint.options.invalidates:
+            basic_auth = endpoint.options.basic_auth
+            if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:
                 continue
             identity = endpoint.routine.identity
             if self._refused:
@@ -32,7 +32,7 @@ class BasicUsers:
                     f"listen on it: nobody gets in; {_BASIC}SslRequirement=Warning or Ignore takes it all the same"
                 )
                 yield Diagnostic(identity, None, message)
-            for name, stored in asked.users if self._hashed else ():
+            for name, stored in basic_auth.users if self._hashed else ():
                 if iterations_of(stored) is None:
                     message = (
                         f"{endpoint.name}: what basic_auth gives {name} is no hash as `rowcall --hash` prints it, so "

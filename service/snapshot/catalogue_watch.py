@@ -1,8 +1,8 @@
-"""Notices what a developer changes: files of SQL as they are saved, the catalogue by looking at it again and again.
+"""Watch mode for developers: detects changes of SQL files and of the catalogue.
 
-Files are told of by the kernel (watchfiles, inotify); a few events of one save are one change. Of the catalogue the
-server works out one number, over what discovery reads and what it depends on, so that a look costs next to nothing and
-nothing has to be installed in the database, as an event trigger would.
+The kernel reports changes of files (watchfiles, inotify); several events of one save count as one change. For the
+catalogue, the server computes one number from everything that discovery reads and depends on. This polling costs next
+to nothing, and unlike an event trigger it needs no installation in the database.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ log = logging.getLogger("rowcall")
 
 INTERVAL = "Watch:DatabasePollingInterval"
 SOON = 0.25
-"""Seconds between two looks at the catalogue where the configuration does not say: a change is served in one."""
+"""Default polling interval of the catalogue in seconds, so that a change is served within one second."""
 _QUIET = 20
 """Milliseconds without an event after which a save is complete."""
 _LONGEST = 300
 _LOOK_AGAIN = 1000
-"""Milliseconds after which the folder itself is looked at: an editor or a checkout may have replaced it."""
+"""Milliseconds after which the folder itself is checked, because an editor or a checkout may have replaced it."""
 
 
 class Watcher:
-    """`start` returns when nothing can be missed any more; then `on_files` and `on_catalogue` are called."""
+    """Calls `on_files` and `on_catalogue` after changes. After `start` has returned, no change is missed."""
 
     def __init__(self, settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> None:
         self._files = exposure.files
         self._exposure = exposure
         self._sources = sources
-        asked = find(settings.root, INTERVAL) is not None
-        self._every = settings.seconds(INTERVAL) if asked else SOON
+        is_set = find(settings.root, INTERVAL) is not None
+        self._every = settings.seconds(INTERVAL) if is_set else SOON
         if self._files is None and not self._every:
             raise StartupError("Watch:Enabled is true, but there is nothing to watch: no files, and no polling")
         if self._files is not None and not Path(self._files.folder).is_dir():
@@ -59,24 +59,28 @@ class Watcher:
         if self._files is not None:
             background.keep("watching the files", partial(_watch_files, self._files, on_files))
         if self._every:
-            looked = [asyncio.Event() for _ in self._sources]
-            for source, event in zip(self._sources, looked, strict=True):
+            polled_events = [asyncio.Event() for _ in self._sources]
+            for source, event in zip(self._sources, polled_events, strict=True):
                 background.keep("watching the catalogue", partial(self._poll, source, on_catalogue, event))
-            await asyncio.gather(*(event.wait() for event in looked))
+            await asyncio.gather(*(event.wait() for event in polled_events))
 
     async def _poll(self, source: Connector, on_change: Callable[[], None], looked: asyncio.Event) -> None:
-        """looked: set when the first look has succeeded or failed. Whatever a failed one has missed is a change."""
-        known: Fingerprint | None = None
+        """Poll the catalogue and call `on_change` after changes.
+
+        looked: set when the first poll has succeeded or failed. After a failed one, the next success counts as a
+        change.
+        """
+        previous: Fingerprint | None = None
         attempt = 0
         while True:
             try:
                 async with await source.open_plain() as connection:
                     attempt = 0
                     while True:
-                        seen = await catalogue_fingerprint(connection)
-                        if seen != known and looked.is_set():
+                        current = await catalogue_fingerprint(connection)
+                        if current != previous and looked.is_set():
                             on_change()
-                        known = seen
+                        previous = current
                         looked.set()
                         await asyncio.sleep(self._every)
             except (psycopg.Error, OSError) as error:
@@ -92,18 +96,18 @@ async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -
         if _identity(folder) is None:
             await asyncio.sleep(_LOOK_AGAIN / 1000)
             continue
-        # What was saved while nobody looked.
+        # Files may have been saved while the folder was not watched.
         on_change()
         with contextlib.suppress(OSError):
             await _watch_folder(folder, on_change, recursive=is_recursive(options.pattern))
 
 
 async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive: bool) -> None:
-    """Until the folder is another one."""
-    # Loads what only watching needs.
+    """Call `on_change` for changes in the folder until the folder is replaced."""
+    # Imported here, because only watch mode needs it.
     from watchfiles import Change, awatch
 
-    which = _identity(folder)
+    identity = _identity(folder)
     changes = awatch(
         folder,
         watch_filter=lambda change, path: _may_matter(path, gone=change is Change.deleted),
@@ -113,10 +117,10 @@ async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive
         yield_on_timeout=True,
         recursive=recursive,
     )
-    async for found in changes:
-        if _identity(folder) != which:
+    async for events in changes:
+        if _identity(folder) != identity:
             return
-        if found:
+        if events:
             on_change()
 
 
@@ -129,7 +133,8 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 
 def _may_matter(path: str, *, gone: bool) -> bool:
-    """A file of SQL; or a folder, which has come or gone with all that is in it. What is gone may have been one."""
+    """Return whether a change of this path may concern SQL files: a `.sql` file, or a folder. A deleted path may have
+    been a folder."""
     name = os.path.basename(path)
     if name.startswith("."):
         return False
@@ -137,5 +142,5 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
-    """None: nothing is to be watched. Raises `StartupError` where nothing can be."""
+    """Return the watcher, or None if watching is disabled. Raises `StartupError` if there is nothing to watch."""
     return Watcher(settings, exposure, sources) if settings.flag("Watch:Enabled") else None

@@ -1,4 +1,4 @@
-"""Reads what the catalogue proves about values: NOT NULL, CHECK, enums, domains, comments, and what views pass on."""
+"""Reads constraints of values from the catalogue: NOT NULL, CHECK, enums, domains, comments, and columns of views."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ select c.oid, c.reltype, c.relkind = 'v', a.attnum, a.attname, a.atttypid,
        ), col_description(c.oid, a.attnum)
 from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 where c.relkind in ('r', 'p', 'v', 'm', 'f') and (c.reltype = any(%(rows)s) or c.oid = any(%(relations)s))"""
-"""A constraint that is not validated binds new rows alone, and a table's children may do without its constraints."""
+"""A constraint that is not validated applies only to new rows; children of a table need not have its constraints."""
 
 _VIEWS = """
 select c.oid, pg_get_viewdef(c.oid) from pg_catalog.pg_class c where c.oid = any(%s)"""
 
 _DEEPEST = 8
-"""Views on views."""
+"""Limit for views on views."""
 
 _NAMES = {TypeKind.ENUM, TypeKind.DOMAIN}
 
@@ -54,7 +54,7 @@ _NAMES = {TypeKind.ENUM, TypeKind.DOMAIN}
 async def read_constraints(
     connection: psycopg.AsyncConnection[Any], catalog: Catalog, endpoints: Iterable[Endpoint]
 ) -> ColumnConstraints:
-    """About what these endpoints lead to. Raises `psycopg.Error`."""
+    """Read the constraints of types and relations of these endpoints. Raises `psycopg.Error`."""
     named = [oid for oid, info in catalog.types.items() if info.kind in _NAMES]
     reader = _Reader(connection)
     await reader.read_types(named)
@@ -77,54 +77,54 @@ class _Reader:
         self._types: dict[int, ValueConstraints] = {}
         self._columns: dict[tuple[int, int], ValueConstraints] = {}
         self._names: dict[tuple[int, int], tuple[int, str]] = {}
-        """Relation and number → row type and name."""
+        """Oid of relation and number of column → oid of row type and name."""
 
     async def read_types(self, oids: Iterable[int]) -> None:
-        wanted = [oid for oid in oids if oid not in self._types]
-        for oid, not_null, checks, labels in await self._rows(_TYPES, (wanted,)):
+        unread = [oid for oid in oids if oid not in self._types]
+        for oid, not_null, checks, labels in await self._rows(_TYPES, (unread,)):
             self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
 
     async def read_relations(self, rows: Iterable[int], relations: Iterable[int], depth: int = _DEEPEST) -> None:
-        found = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
+        columns = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
         views: set[int] = set()
-        await self.read_types({row[5] for row in found})
-        for relation, row_type, view, number, name, type_oid, not_null, checks, text in found:
+        await self.read_types({row[5] for row in columns})
+        for relation, row_type, view, number, name, type_oid, not_null, checks, text in columns:
             own = ValueConstraints(not_null, _first_choices(checks), text)
             self._columns[relation, number] = own.besides(self._types.get(type_oid, NO_CONSTRAINTS))
             self._names[relation, number] = row_type, name
             if not view:
                 continue
-            # A domain says nothing about what an outer join puts in its place.
+            # The NOT NULL of a domain does not hold for values that an outer join replaces.
             self._columns[relation, number] = replace(self._columns[relation, number], never_null=False)
             views.add(relation)
         if views and depth:
             await self._look_through(sorted(views), depth)
 
     async def _look_through(self, views: list[int], depth: int) -> None:
-        """What columns of views are that they take from tables as they are."""
+        """Read the constraints of columns that views take unchanged from tables."""
         async with self._connection.transaction():
-            # Names with their schemas, whatever the search path of the role is.
+            # So that names are printed with their schemas, regardless of the search path of the role.
             await self._connection.execute("set local search_path = pg_catalog")
             texts: Mapping[int, str] = dict(await self._rows(_VIEWS, (views,)))
-        answers = await describe(self._connection, [Question(texts[one], ()) for one in views], "pg_catalog")
+        answers = await describe(self._connection, [Question(texts[view], ()) for view in views], "pg_catalog")
         origins = {
             (view, number): origin
             for view, answer in zip(views, answers, strict=True)
             if isinstance(answer, Described)
             for number, origin in enumerate(answer.origins, 1)
         }
-        known = {relation for relation, _ in self._columns}
-        unknown = {relation for relation, _ in origins.values()} - known - {0}
+        read_relations = {relation for relation, _ in self._columns}
+        unknown = {relation for relation, _ in origins.values()} - read_relations - {0}
         if unknown:
             await self.read_relations((), unknown, depth - 1)
-        # Views of one round may stand on one another.
+        # The views of one round may depend on each other.
         for _ in range(_DEEPEST):
             for (view, number), origin in origins.items():
                 below = self._columns.get(origin, NO_CONSTRAINTS)
                 if (view, number) in self._columns:
-                    sure = below.never_null and keeps_nulls_out(texts[view])
-                    told = self._columns[view, number].besides(below)
-                    self._columns[view, number] = replace(told, never_null=sure)
+                    never_null = below.never_null and keeps_nulls_out(texts[view])
+                    combined = self._columns[view, number].besides(below)
+                    self._columns[view, number] = replace(combined, never_null=never_null)
 
     def constraints(self) -> ColumnConstraints:
         attributes = {self._names[key]: constraints for key, constraints in self._columns.items()}
@@ -135,4 +135,4 @@ class _Reader:
 
 
 def _first_choices(checks: Iterable[str]) -> tuple[str | int, ...]:
-    return next((found for found in map(choices_of, checks) if found), ())
+    return next((choices for choices in map(choices_of, checks) if choices), ())

@@ -1,6 +1,6 @@
-"""SQL of the configuration about who is calling: what the database refuses is told at the start, by its key.
+"""Checks the SQL commands of the configuration at the start: errors are logged with the configuration key.
 
-It is prepared and never run. Whoever met it first otherwise would be somebody who signs in.
+The commands are prepared and not run. Otherwise a user who signs in would be the first to meet an error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rowcall.service.options.worker import WorkerOptions
 log = logging.getLogger("rowcall")
 
 _MISTAKES = ("42", "3F")
-"""Classes of errors about what is written: it is no SQL, or names what there is not."""
+"""Classes of errors in the text of a command: syntax errors and unknown names."""
 _UNSURE = frozenset({"42725", "42P18"})
-"""Depend on the types of values, which are known when it runs."""
+"""Errors that depend on the types of values, which are only known when the command runs."""
 
 
 class Configured(NamedTuple):
@@ -37,7 +37,7 @@ class Configured(NamedTuple):
 
 
 def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]) -> Iterator[Configured]:
-    """Those that run on the main connection."""
+    """Yield the commands that run on the main connection."""
     auth = options.auth
     of_keys = {
         "Service:AuthenticationOptions:PasswordVerificationFailedCommand": auth.login.failed_command,
@@ -50,9 +50,9 @@ def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterabl
     if auth.basic.command:
         yield Configured("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
     for endpoint in endpoints:
-        asked = endpoint.options.basic_auth
-        if asked is not None and asked.command and endpoint.options.connection is None:
-            yield Configured(f"{endpoint.routine.identity}: basic_auth_command", asked.command, basic)
+        basic_auth = endpoint.options.basic_auth
+        if basic_auth is not None and basic_auth.command and endpoint.options.connection is None:
+            yield Configured(f"{endpoint.routine.identity}: basic_auth_command", basic_auth.command, basic)
     if auth.external is not None and auth.external.providers:
         yield Configured("Auth:External:LoginCommand", auth.external.command, UNTYPED)
         if any(provider.back_channel for provider in auth.external.providers):
@@ -63,9 +63,9 @@ def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterabl
 
 
 def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
-    """Of the endpoints that there are."""
+    """Yield the commands of the passkey endpoints that exist."""
     paths, commands = options.paths, options.commands
-    wanted = (
+    candidates = (
         ("ChallengeAddExistingUserCommand", commands.challenge_add, paths.add_options),
         ("ChallengeRegistrationCommand", commands.challenge_register, paths.register_options),
         ("ChallengeAuthenticationCommand", commands.challenge_login, paths.login_options),
@@ -75,11 +75,11 @@ def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
         ("CompleteRegistrationCommand", commands.complete_register, paths.register),
         ("CompleteAuthenticateCommand", commands.complete_login, paths.login),
     )
-    yield from (Configured(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in wanted if path)
+    yield from (Configured(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
 
 
 async def tell_refused(connector: Connector, commands: Sequence[Configured]) -> None:
-    """A database that does not answer is told of by whoever needs it."""
+    """Log the commands that the database refuses. An unavailable database is not reported here."""
     if not commands:
         return
     try:

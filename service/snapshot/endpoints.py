@@ -1,7 +1,8 @@
-"""Routines → endpoints, and what the log says about them: the one place where mistakes in comments are reported.
+"""Builds the endpoints of routines and logs their diagnostics: the only place that reports mistakes in comments.
 
-Each mistake is reported once, however often the catalogue is read. What cannot be served is left out and named, and
-stops nothing else; unknown cache profiles alone stop the start, with one error that lists all of them (caching-38).
+Each mistake is reported once, however often the catalogue is read. An object that cannot be served is left out with a
+message and does not affect others. Only unknown cache profiles prevent the start, with one error that lists all of them
+(caching-38).
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 Exposed = Iterable[tuple[Routine, EndpointDefaults]]
-"""What may become an endpoint, with the defaults of its source."""
+"""Candidates for endpoints, with the defaults of their source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """endpoints: of each catalogue. left_out: what is none, with the reason."""
+    """The result of `EndpointBuilder.build`. endpoints: of each catalogue. left_out: objects without endpoint, with the
+    reason."""
 
     endpoints: tuple[tuple[Endpoint, ...], ...]
     left_out: tuple[Diagnostic, ...]
@@ -45,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was made of a routine. endpoints: none, one, or with that which forgets its kept answers."""
+    """The build of a routine. endpoints: none, the endpoint, or the endpoint and its invalidation endpoint."""
 
     routine: Routine
     defaults: EndpointDefaults
@@ -57,20 +59,21 @@ Build = Callable[[Routine, EndpointDefaults], _Known]
 
 
 class KnownBuilds:
-    """What was made of the routines of a catalogue at its last reading: a change of one has one made anew.
+    """The builds of the last reading of a catalogue, so that only changed routines are built again.
 
-    An endpoint is made of the routine, the defaults, and the types of the catalogue, and of nothing else.
+    An endpoint depends only on the routine, the defaults, and the types of the catalogue.
     """
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
         self._built: dict[int, _Known] = {}
-        """By id of the routine, which is the same object again where nothing has happened to it."""
+        """By id of the routine: an unchanged routine is the same object."""
         self._named: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
-        """By oid and name, as a table is several operations, and files have no oid: for all others."""
+        """For all others, by oid and name: a table has several operations, and files have no oid."""
 
     def over(self, catalog: Catalog) -> Build:
-        """For one reading. What it does not ask for is forgotten with the next one."""
+        """Return the build function for one reading. Builds that this reading does not use are dropped with the
+        next."""
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         before = self._built if same else {}
         self._types = catalog.types
@@ -81,30 +84,35 @@ class KnownBuilds:
         named = self._named
 
         def build(routine: Routine, defaults: EndpointDefaults) -> _Known:
-            known = before.get(id(routine))
-            if known is None or known.defaults is not defaults:
-                those = named[routine.oid, routine.name]
-                equal = (one for one in those if one.routine == routine and one.defaults == defaults)
-                found = next(equal, None)
-                known = _made(routine, catalog, defaults) if found is None else replace(found, routine=routine)
-                those[:] = [*(one for one in those if one is not found and id(one.routine) in before), known]
-            built[id(routine)] = known
-            return known
+            build_of_routine = before.get(id(routine))
+            if build_of_routine is None or build_of_routine.defaults is not defaults:
+                same_name = named[routine.oid, routine.name]
+                equal = (other for other in same_name if other.routine == routine and other.defaults == defaults)
+                match = next(equal, None)
+                build_of_routine = (
+                    _made(routine, catalog, defaults) if match is None else replace(match, routine=routine)
+                )
+                same_name[:] = [
+                    *(other for other in same_name if other is not match and id(other.routine) in before),
+                    build_of_routine,
+                ]
+            built[id(routine)] = build_of_routine
+            return build_of_routine
 
         return build
 
 
 def _by_name(builds: Iterable[_Known]) -> defaultdict[tuple[int, str], list[_Known]]:
-    found: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
-    for one in builds:
-        found[one.routine.oid, one.routine.name].append(one)
-    return found
+    builds_by_name: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+    for item in builds:
+        builds_by_name[item.routine.oid, item.routine.name].append(item)
+    return builds_by_name
 
 
 def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Known:
     built = _build(routine, catalog, defaults)
-    made = built.endpoint
-    endpoints = () if made is None else (made, *invalidations(made, defaults.cache))
+    endpoint = built.endpoint
+    endpoints = () if endpoint is None else (endpoint, *invalidations(endpoint, defaults.cache))
     return _Known(routine, defaults, built, endpoints)
 
 
@@ -119,15 +127,15 @@ class EndpointBuilder:
         self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
-        """By the place of the catalogue."""
+        """By the position of the catalogue."""
         self._clashes = Clashes()
 
     def build(self, found: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
-        """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be served is left
-        out and named.
+        """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
+        served are left out with a diagnostic.
 
         Raises:
-            StartupError: at the first reading, diagnostics that are fatal, all of them.
+            StartupError: at the first reading, for all fatal diagnostics together.
         """
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
@@ -161,19 +169,21 @@ class EndpointBuilder:
                 if options.proxy is not None or options.proxy_out is not None:
                     _log_forwarding(endpoint)
         broken = (diagnostic for catalog, _ in catalogs for diagnostic in catalog.broken)
-        return Found(groups, (*(one for one in dict.fromkeys(diagnostics) if one.left_out), *broken))
+        return Found(
+            groups, (*(diagnostic for diagnostic in dict.fromkeys(diagnostics) if diagnostic.left_out), *broken)
+        )
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
-        seen = dict.fromkeys(diagnostics)
-        fresh = [one for one in seen if one not in self._reported]
-        told = list(gathered(fresh))
-        for one in told:
+        unique = dict.fromkeys(diagnostics)
+        new = [one for one in unique if one not in self._reported]
+        grouped = list(gathered(new))
+        for one in grouped:
             log.log(logging.INFO if one.told else logging.WARNING, "%s", one)
-        for one in fresh:
-            if one not in told:
+        for one in new:
+            if one not in grouped:
                 log.debug("%s", one)
-        # What was mended and comes back is worth another word.
-        self._reported = set(seen)
+        # A mistake that was fixed and reappears is reported again.
+        self._reported = set(unique)
 
     def _log_created(self, endpoint: Endpoint) -> None:
         if self._logs_endpoints:
@@ -197,7 +207,10 @@ def _log_forwarding(endpoint: Endpoint) -> None:
 def _endpoints(
     catalog: Catalog, exposed: Exposed, build: Build, diagnostics: list[Diagnostic], *, first: bool
 ) -> tuple[Endpoint, ...]:
-    """Adds to `diagnostics`. first: what is fatal is so; later it leaves out what it is about, and nothing else."""
+    """Return the endpoints of a catalogue and add to `diagnostics`.
+
+    first: fatal diagnostics prevent the start; at later readings, they only leave out their endpoints.
+    """
     endpoints: list[Endpoint] = []
     of_tables: list[tuple[str, Diagnostic]] = []
     for routine, defaults in exposed:
@@ -206,16 +219,16 @@ def _endpoints(
         if not noticed:
             endpoints += known.endpoints
             continue
-        made = known.endpoints
+        endpoints_of_routine = known.endpoints
         if not first and any(one.fatal for one in noticed):
             noticed = tuple(replace(one, fatal=False, left_out=1) if one.fatal else one for one in noticed)
-            made = ()
+            endpoints_of_routine = ()
         if isinstance(routine.source, TableOperation):
             table = f"{routine.schema}.{routine.name}"
             of_tables += ((_ROUTE.sub("", one.message), replace(one, object=table)) for one in noticed)
         else:
             diagnostics += noticed
-        endpoints += made
+        endpoints += endpoints_of_routine
     diagnostics += _once(of_tables)
     return tuple(endpoints)
 
@@ -224,32 +237,34 @@ _ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
 
 
 def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
-    """A table has one comment, which is read for each of its operations: a line of it is told of once, and so is what
-    their messages say alike, but for the route in front, which comes first in each pair without it.
+    """Return the diagnostics of a table, each once.
+
+    A table has one comment, which is read for each of its operations. Diagnostics are equal if their line is equal or,
+    without a line, their message without the route, which is the first item of each pair.
     """
-    found: dict[tuple[str, str], Diagnostic] = {}
+    merged: dict[tuple[str, str], Diagnostic] = {}
     for message, one in diagnostics:
         key = one.object, message if one.line is None else one.line
-        first = found.get(key)
+        first = merged.get(key)
         if first is not None:
             one = replace(first, left_out=first.left_out + one.left_out)
             one = one if one.line is not None else replace(one, message=message)
-        found[key] = one
-    return found.values()
+        merged[key] = one
+    return merged.values()
 
 
 def _reached(
     groups: tuple[tuple[Endpoint, ...], ...], clashes: Clashes
 ) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
-    """Without those that another one's route leaves no request for."""
+    """Return the endpoints without those that are unreachable because of the route of another endpoint."""
     reached, diagnostics = clashes.among(itertools.chain.from_iterable(groups))
     if reached is None:
         return groups, diagnostics
     routed = set(map(id, reached))
-    kept = tuple(
+    reachable = tuple(
         tuple(endpoint for endpoint in group if endpoint.options.internal or id(endpoint) in routed) for group in groups
     )
-    return kept, diagnostics
+    return reachable, diagnostics
 
 
 def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:

@@ -1,4 +1,4 @@
-"""What is looked for in the database, and what may become an endpoint of what was found, source by source."""
+"""Filters for discovery, and the objects that may become endpoints, source by source."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ class Exposure:
     wanted: Wanted = field(default_factory=Wanted)
     routines: EndpointDefaults = field(default_factory=EndpointDefaults)
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)
-    """Differs from that of routines in the comments mode only."""
+    """Differs from the defaults of routines only in the comments mode."""
     operations: TableDefaults = field(default_factory=TableDefaults)
     files: SqlFileOptions | None = None
-    """None: files of SQL are not served."""
+    """None: files are not served."""
 
     def objects(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
-        """With the defaults of their source. Of two with one method and path the later one answers first
-        (routing-10).
-        """
+        """Yield the candidates for endpoints with the defaults of their source. Of two with the same method and path,
+        the later one is served (routing-10)."""
         for routine in catalog.routines:
             yield routine, self.routines
         for routine in table_routines(catalog.tables, self.operations):

@@ -1,4 +1,4 @@
-"""Settings → what is looked for in the database, and with which defaults it becomes endpoints, source by source."""
+"""Settings → filters for discovery and defaults for endpoints, source by source."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 
 
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
-    """`options`: those that hold the things that annotations name."""
+    """Return the exposure. options: provide the names that annotations may use."""
     defaults = endpoint_defaults(settings, options, plan)
     if EVERYBODY in (settings.texts(TRUSTED) or ()):
         log.warning("%s is %s: whoever can create a function anywhere publishes it as the service", TRUSTED, EVERYBODY)
@@ -94,7 +94,7 @@ def _table_filter(settings: Settings) -> TableFilter:
 
 
 def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
-    """The eight filters by schema and name: those of a source itself where it has them."""
+    """Return the eight filters by schema and name. Filters of the source itself take precedence."""
 
     def text(key: str) -> str | None:
         return (settings.text_or_none(own + key) if own else None) or settings.text_or_none("Service:" + key)
@@ -116,12 +116,13 @@ def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
 
 
 def _operations(settings: Settings) -> frozenset[str]:
-    """Raises `StartupError` for a word that names no operation: only clients would miss a misspelt one."""
-    known = {name.casefold(): name for name in OPERATION_NAMES}
-    wanted: set[str] = set()
+    """Return the enabled operations. Raises `StartupError` for an unknown word, which otherwise would only show in
+    missing endpoints."""
+    names = {name.casefold(): name for name in OPERATION_NAMES}
+    operations: set[str] = set()
     for word in settings.texts(_TABLES + "CrudTypes") or ("All",):
-        name = known.get(word.strip().casefold())
+        name = names.get(word.strip().casefold())
         if name is None and word.strip().casefold() != "all":
             raise StartupError(f"{_TABLES}CrudTypes: {word!r} is none of All, {', '.join(OPERATION_NAMES)}")
-        wanted |= {name} if name else set(OPERATION_NAMES)
-    return frozenset(wanted)
+        operations |= {name} if name else set(OPERATION_NAMES)
+    return frozenset(operations)

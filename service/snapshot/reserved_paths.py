@@ -1,5 +1,5 @@
-"""The paths at which the service itself answers, or a stream is. An endpoint there is never reached, which its author
-is told, as he is of two streams at one path."""
+"""Reserved paths of the service and paths of streams. An endpoint at such a path is unreachable and gives a diagnostic,
+as do two streams at one path."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
         tuple(f"{_SCHEMAS}{name}UrlPath" for name in ("OpenAi", "Anthropic", "LlmsTxt")),
     ),
 )
-"""What switches them on, their method, and the keys that hold them."""
+"""Switches that enable paths, their method, and the keys of the paths."""
 
 _REFRESHED = {"BearerToken": "BearerTokenRefreshPath", "Jwt": "JwtRefreshPath"}
-"""Kinds of schemes, and the key of each."""
+"""Types of schemes, and the key of the refresh path of each."""
 
 
 _SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOptions:LogoutPath")
@@ -66,7 +66,7 @@ class ReservedPaths:
         self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Of endpoints that no request finds."""
+        """Yield a diagnostic for each endpoint or stream that is unreachable."""
         streams: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
@@ -90,14 +90,15 @@ class ReservedPaths:
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
     def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Of cookies whose path covers no endpoint (RFC 6265, 5.1.4): who has signed in stays a stranger everywhere."""
+        """Report cookies whose path covers no endpoint (RFC 6265, 5.1.4): users who have signed in would be
+        anonymous."""
         for key, path in self._cookies.items():
             if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
 
     def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Of paths that make an endpoint a login or a logout, where there is none."""
+        """Report configured login and logout paths without an endpoint."""
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
         for key, path in self._signing.items():
             if endpoints and path.lower() not in there:
@@ -106,7 +107,7 @@ class ReservedPaths:
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.flag("StaticFiles:Enabled"):
-        return  # pages may be what it is for
+        return  # The cookie may be for static pages.
     if settings.flag("Auth:CookieAuth"):
         yield "Auth:CookiePath", settings.text_or_none("Auth:CookiePath") or "/"
     for name in settings.names("Auth:Schemes"):
@@ -116,7 +117,10 @@ def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _covers(cookie: str, path: str) -> bool:
-    """Paths of endpoints answer in any case; a browser sends the cookie where somebody asks in the cookie's."""
+    """Return whether the path of a cookie covers the path of an endpoint, regardless of case and for any parameters.
+
+    Endpoints ignore the case of paths; a browser sends the cookie if the request has the case of the cookie's path.
+    """
     ours, theirs = cookie.lower().rstrip("/").split("/"), path.lower().split("/")
     return len(ours) <= len(theirs) and all(
         one == other or other.startswith("{") for one, other in zip(ours, theirs, strict=False)
@@ -124,27 +128,34 @@ def _covers(cookie: str, path: str) -> bool:
 
 
 def _heard(endpoint: Endpoint) -> object:
-    """What a channel tells, and to whom. Other streams tell all the same, to everybody."""
+    """Return channel and recipients of a stream of notifications. Streams of notices are equal: None."""
     events = endpoint.options.events
     if events is None or events.channel is None:
         return None
-    asked = endpoint.options
-    return events.channel, events.filters, asked.connection, asked.requires_authorization, asked.roles, asked.basic_auth
+    options = endpoint.options
+    return (
+        events.channel,
+        events.filters,
+        options.connection,
+        options.requires_authorization,
+        options.roles,
+        options.basic_auth,
+    )
 
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
-    found: dict[tuple[str | None, str], str] = {}
+    keys: dict[tuple[str | None, str], str] = {}
     for method, key in _switched_on(settings):
         path = settings.text_or_none(key)
         if path:
-            other = found.setdefault((method, _bare(path)), key)
+            other = keys.setdefault((method, _bare(path)), key)
             if other != key:
                 log.warning("%s and %s are both %s; only one of them answers there", other, key, path)
-    return found
+    return keys
 
 
 def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
-    """Method and key."""
+    """Yield method and key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)

@@ -1,4 +1,4 @@
-"""What the workers serve: one reading of the database, numbered, made by the supervisor and the same for all."""
+"""Schema snapshots: a numbered reading of the database, made by the supervisor and the same for all workers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class SchemaSnapshot:
-    """types: every type that a result column of these endpoints leads to, by oid, on the main database."""
+    """A schema snapshot.
+
+    types: all types of result columns of these endpoints, by oid, on the main database.
+    """
 
     number: int
     endpoints: tuple[Endpoint, ...]
@@ -20,29 +23,29 @@ class SchemaSnapshot:
     other_types: Mapping[str, Mapping[int, TypeInfo]] = field(default_factory=dict)
     """The same for endpoints that run on another database than the main one, by case-folded name of its connection."""
     left_out: tuple[Diagnostic, ...] = ()
-    """What asks to be served and is not, with the reason."""
+    """Objects that should be served and are not, with the reason."""
     looked_at: tuple[str, ...] = ()
-    """Where endpoints were looked for, in words."""
+    """Descriptions of where endpoints were searched, for the log."""
     example_requests: tuple[tuple[str, str], ...] = ()
-    """Names and texts of the `.http` files that are served: what they show of routines only the database knows."""
+    """Names and texts of the `.http` files that are served. Texts about routines need the database."""
 
     @property
     def left_out_count(self) -> int:
-        return sum(one.left_out for one in self.left_out)
+        return sum(diagnostic.left_out for diagnostic in self.left_out)
 
     @property
     def options(self) -> Collection[Options]:
-        """Of all endpoints; those of many are one object."""
-        return {id(one.options): one.options for one in self.endpoints}.values()
+        """The distinct options of all endpoints; many endpoints share one object."""
+        return {id(endpoint.options): endpoint.options for endpoint in self.endpoints}.values()
 
     def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
-        """Those of the database that the endpoint runs on."""
+        """Return the types of the database on which the endpoint runs."""
         return self.other_types.get((endpoint.options.connection or "").casefold(), self.types)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two editions, as endpoint names."""
+    """The difference of two schema snapshots, as names of endpoints."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -64,7 +67,7 @@ class Difference:
 
 
 def moved_endpoints(old: SchemaSnapshot, new: SchemaSnapshot) -> tuple[list[Endpoint], list[Endpoint]]:
-    """Endpoints that are in the old one alone, and in the new one alone, as objects."""
+    """Return the endpoint objects that are only in the old snapshot, and those that are only in the new one."""
     before, after = set(map(id, old.endpoints)), set(map(id, new.endpoints))
     return [one for one in old.endpoints if id(one) not in after], [
         one for one in new.endpoints if id(one) not in before
@@ -75,7 +78,7 @@ def _by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, list[Endpoi
     endpoints: dict[str, list[Endpoint]] = {}
     paths = {name.partition(" ")[2] for name in names}
     for endpoint in snapshot.endpoints if paths else ():
-        # The name is put together of two others each time.
+        # Tested before the name, because the name is composed at each access.
         if endpoint.path in paths and (name := endpoint.name) in names:
             endpoints.setdefault(name, []).append(endpoint)
     return endpoints
@@ -83,10 +86,11 @@ def _by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, list[Endpoi
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """From one edition to the next, for whoever holds the first one.
+    """The change from one schema snapshot to the next, for workers that have the former.
 
-    parts: what the endpoints are, in order: those that are kept, from an index to another one of the old edition, or
-    new ones. types, other_types: None where they are as they were.
+    parts: the endpoints in order: ranges of indexes of unchanged endpoints in the former snapshot, or lists of new
+    ones.
+    types, other_types: None if unchanged.
     """
 
     base: int
@@ -135,7 +139,7 @@ class SnapshotChange:
         return sum(len(part) for part in self.parts if isinstance(part, list))
 
     def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:
-        """Raises ValueError where `old` is not what this is a change of."""
+        """Return the next snapshot. Raises ValueError if `old` is not the base of this change."""
         if (old.number, len(old.endpoints)) != (self.base, self.base_count):
             raise ValueError(f"edition {self.number} is told as a change of {self.base}, and {old.number} is held")
         endpoints: list[Endpoint] = []
@@ -158,7 +162,7 @@ def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
 
 
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
+    """Return the types of the results of `endpoints`: including elements, bases and attributes."""
     pending = {endpoint.routine.return_type_oid for endpoint in endpoints}
     # Endpoints with the same signature share their shape.
     for whole in {id(endpoint.shape): endpoint.shape for endpoint in endpoints}.values():

@@ -1,7 +1,7 @@
-"""Reads databases and makes endpoints of what it finds: what an edition is made of.
+"""Reads databases and builds endpoints from the result: the content of a schema snapshot.
 
-The supervisor does it at the start and whenever the schema has changed; `rowcall --endpoints` does it once. There may
-be several databases to read, and endpoints may run elsewhere than where they were found
+The supervisor does this at the start and after each change of the schema; `rowcall --endpoints` does it once. Several
+databases may be read, and endpoints may run on another database than the one where they were found
 (`service.options.connections`).
 """
 
@@ -50,25 +50,25 @@ log = logging.getLogger("rowcall")
 _SCHEMAS = "Service:IncludeSchemas"
 
 MOST_GROUPS = GROUPS // 8
-"""Of functions that have changed: beyond it everything is read anew."""
+"""Most groups of changed functions that are read separately; with more, everything is read again."""
 MOST_READINGS = 5
 """Attempts to read a catalogue that changes while it is read."""
 MAIN = ""
-"""Stands for the main connection among the case-folded names of connections."""
+"""Key of the main connection among the case-folded names of connections."""
 
 
 @dataclass(slots=True)
 class _Routed:
-    """What runs on one database and was found on another one."""
+    """Endpoints that run on one database and were found on another, and their types."""
 
     endpoints: list[Endpoint] = field(default_factory=list)
     types: dict[tuple[str, str], TypeInfo] = field(default_factory=dict)
-    """By schema and name: the same type may come from several catalogues."""
+    """By schema and name, because several catalogues may have the same type."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """What was found in a database, and when: `fingerprint` is from before."""
+    """The result of reading a database. `fingerprint` was computed before the reading."""
 
     fingerprint: Fingerprint
     found: Discovered
@@ -76,7 +76,7 @@ class _Database:
 
 
 class _Judged(NamedTuple):
-    """An endpoint, and the same with what it may leave. lasts: for as long as nothing that it leads to changes."""
+    """An endpoint without and with its session effects. lasts: valid until an object that it depends on changes."""
 
     endpoint: Endpoint
     judged: Endpoint
@@ -91,13 +91,13 @@ class SnapshotReader:
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
         self._databases: dict[str, _Database] = {}
-        """As they were read last, by the key of their connection."""
+        """The last readings, by the key of their connection."""
         self._seen: dict[str, Fingerprint] = {}
-        """Where somebody has looked since then: what the next reading begins with."""
+        """Fingerprints that were computed since then, for use by the next reading."""
         self._worlds: dict[str, DependencyGraph] = {}
-        """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
+        """Dependency graphs by case-folded name of the connection; read together with the catalogues."""
         self._affected: dict[str, frozenset[Key] | None] = {}
-        """What may be judged differently than at the last reading; None: anything."""
+        """Objects whose session effects may have changed since the last reading; None: any object."""
         self._judgements: dict[int, _Judged] = {}
         """By id of the endpoint."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
@@ -105,19 +105,22 @@ class SnapshotReader:
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
     def sources(self) -> Iterator[Connector]:
-        """To those that routines are read from."""
+        """Yield the connectors of the databases from which routines are read."""
         return (self._connector(self._key(name)) for name in self._plan.sources)
 
     async def first(self, *, patient: bool = True) -> SchemaSnapshot:
-        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says where `patient`; and every other
-        connection is opened once, to see that it can be. Raises `StartupError`.
+        """Read for the first time and test the other connections.
+
+        patient: repeat failed attempts as `ConnectionSettings:RetryOptions` says. Every other connection is opened
+        once. Raises
+        `StartupError`.
         """
         opening = Opening(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
         self._tell_empty_schemas(snapshot.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
-            # A replica that is away is none that anybody has to wait for.
+            # An unavailable replica does not delay the start.
             replicas = {self._key(name) for name in self._plan.replicas}
             for key in {MAIN, *self._options.others} - read - replicas:
                 await opening.test(key or self._plan.main, self._connector(key))
@@ -143,7 +146,7 @@ class SnapshotReader:
             log.warning("Stats:SchemaSimilarTo cannot be checked: %s", " ".join(str(error).split()))
 
     def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
-        """A name that is misspelt would only show in what is not there."""
+        """Warn of configured schemas without an endpoint, because a misspelt name has no other symptom."""
         served = {endpoint.routine.schema for endpoint in endpoints}
         for schema in self._settings.texts(_SCHEMAS) or ():
             if schema not in served:
@@ -161,7 +164,7 @@ class SnapshotReader:
         await tell_refused(self._connector(MAIN), [*commands, *others])
 
     def watcher(self) -> Watcher | None:
-        """Of what is read here. Raises `StartupError` where there is nothing to watch."""
+        """Return the watcher of these sources, or None. Raises `StartupError` if there is nothing to watch."""
         return watcher(self._settings, self._exposure, tuple(self.sources()))
 
     @property
@@ -169,25 +172,27 @@ class SnapshotReader:
         return self._files is not None
 
     async def has_changed(self) -> bool:
-        """A catalogue is not what it was when it was last read. Raises `psycopg.Error`."""
+        """Return whether a catalogue has changed since the last reading. Raises `psycopg.Error`."""
         for name in self._plan.sources:
             key = self._key(name)
             async with await self._connector(key).open_plain() as connection:
-                found = await catalogue_fingerprint(connection)
-            known = self._databases.get(key)
-            if known is None or found != known.fingerprint:
-                self._seen[key] = found
+                fingerprint = await catalogue_fingerprint(connection)
+            database = self._databases.get(key)
+            if database is None or fingerprint != database.fingerprint:
+                self._seen[key] = fingerprint
                 return True
         return False
 
     async def read(
         self, number: int, *, only_files: bool = False, whole: bool = False, seen: bool = False
     ) -> SchemaSnapshot:
-        """One reading. only_files: the databases are taken to be as they were at the last one. whole: nothing is taken
-        to be as it was; otherwise functions and procedures are, that the fingerprint says nothing has happened to.
-        seen: the fingerprint is that of the last look (`has_changed`).
+        """Read everything and return the next snapshot.
 
-        Raises `psycopg.Error`, and `StartupError` for what must not be served.
+        only_files: assume that the databases are unchanged. whole: read everything again; otherwise functions and
+        procedures
+        with an unchanged fingerprint are not read. seen: use the fingerprint of the last `has_changed`.
+
+        Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """
         if whole:
             self._databases = {}
@@ -230,54 +235,54 @@ class SnapshotReader:
                 catalogs.append(catalog)
                 exposed.append(self._exposure.objects(catalog))
         built = self._builder.build(zip(catalogs, exposed, strict=True), first=number == 1)
-        found: list[Sequence[Endpoint]] = list(built.endpoints)
+        groups: list[Sequence[Endpoint]] = list(built.endpoints)
         if self._exact:
-            for index, (key, catalog, endpoints) in enumerate(zip(keys, catalogs, found, strict=True)):
-                catalogs[index], found[index] = await self._exactly(key, catalog, endpoints)
+            for index, (key, catalog, endpoints) in enumerate(zip(keys, catalogs, groups, strict=True)):
+                catalogs[index], groups[index] = await self._exactly(key, catalog, endpoints)
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
-        for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
-            for place, there in self._by_place(endpoints).items():
-                reached = reachable_types(tuple(there), catalog.types)
+        for key, catalog, endpoints in zip(keys, catalogs, groups, strict=True):
+            for place, placed in self._by_place(endpoints).items():
+                reached = reachable_types(tuple(placed), catalog.types)
                 if place == key:
                     types.setdefault(place, {}).update(reached)
                 else:
-                    one = routed.setdefault(place, _Routed())
-                    one.endpoints += there
-                    one.types |= {(info.schema, info.name): info for info in reached.values()}
+                    routed_here = routed.setdefault(place, _Routed())
+                    routed_here.endpoints += placed
+                    routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
         await self._look_at_targets(routed, types)
         if number == 1:
-            for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
+            for name in unused_profiles(self._options.cache, (one for group in groups for one in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
-        judged = self._all_judged(zip(keys, found, strict=True))
+        judged = self._all_judged(zip(keys, groups, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
         return SchemaSnapshot(number, judged, main, types, built.left_out, looked_at)
 
     async def _exactly(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]
     ) -> tuple[Catalog, Sequence[Endpoint]]:
-        """With what is proven about values."""
+        """Return catalogue and endpoints with the constraints of values."""
         async with await self._connector(key).open_plain() as connection:
             constraints = await read_constraints(connection, catalog, endpoints)
         return (
             replace(catalog, types=exact_types(catalog.types, constraints)),
-            [exact_endpoint(one, catalog.types, constraints) for one in endpoints],
+            [exact_endpoint(endpoint, catalog.types, constraints) for endpoint in endpoints],
         )
 
     def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
-        """What a user has to know who wonders why there is no endpoint."""
+        """Yield descriptions of where endpoints were searched, for users who miss an endpoint."""
         target = self._options.target.parameters
         where = f"database {target.get('dbname', '')}" if len(self._plan.sources) == 1 else "these databases"
-        wanted = self._exposure.wanted
-        if wanted.routines is None:
+        filters = self._exposure.wanted
+        if filters.routines is None:
             yield "no functions and procedures (Service:RoutineOptions:Enabled is false)"
         else:
             schemas = sorted({routine.schema for catalog in catalogs for routine in catalog.routines})
             count = sum(len(catalog.routines) for catalog in catalogs)
             within = f" in the schemas {', '.join(schemas[:10])}{' …' * (len(schemas) > 10)}" if schemas else ""
             yield f"{count} functions and procedures that the role may execute{within} of {where}"
-        if wanted.tables is None:
+        if filters.tables is None:
             yield "no tables (Service:CrudSource:Enabled is false)"
         else:
             yield f"{sum(len(catalog.tables) for catalog in catalogs)} tables and views"
@@ -287,7 +292,7 @@ class SnapshotReader:
             yield f"files that fit {self._files.options.pattern}"
 
     def _at_its_place(self, key: str, endpoint: Endpoint) -> Endpoint:
-        """Where it is found on one database and runs on another one, the types of users have other oids there."""
+        """Return the endpoint for the database where it runs: there, types of users have other oids."""
         if self._place(endpoint) == key:
             return endpoint
         table = endpoint.table_shape
@@ -320,7 +325,7 @@ class SnapshotReader:
         schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
         await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
         async with connection.transaction():
-            # If a statement changes the catalogue later than this, the next look finds it.
+            # A change of the catalogue by a later statement is found by the next poll.
             fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
             found = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
             if found is None:
@@ -337,8 +342,9 @@ class SnapshotReader:
     async def _at_once(
         self, key: str, connection: psycopg.AsyncConnection[Any], schema: str | None
     ) -> tuple[Discovered, DependencyGraph]:
-        """Both readings of a start, when there are no other connections yet: one processor of the server reads while
-        another one does, or while what has come is made into something. Both read the same snapshot.
+        """Read catalogue and dependency graph at the start over two connections, in the same exported snapshot.
+
+        So two processors of the server work at once, and this process parses one result while the other is computed.
         """
         exported = await (await connection.execute("select pg_catalog.pg_export_snapshot()")).fetchone()
         assert exported is not None  # noqa: S101 (a function call returns one row)
@@ -348,7 +354,7 @@ class SnapshotReader:
                 return await discover_all(connection, self._exposure.wanted, schema), await dependency_graph
             finally:
                 dependency_graph.cancel()
-                # Where the server goes, both fail, and one of the two errors is enough.
+                # If the server is lost, both fail; one of the two errors suffices.
                 await asyncio.gather(dependency_graph, return_exceptions=True)
 
     async def _changes(
@@ -359,9 +365,9 @@ class SnapshotReader:
         known: _Database,
         fingerprint: Fingerprint,
     ) -> _Database | None:
-        """By what has changed alone. None: everything has to be read."""
+        """Return the database after reading only the changes. None: everything has to be read."""
         groups = fingerprint.changed_groups(known.fingerprint)
-        # Names are sorted here as the server would.
+        # Names are sorted here as on the server, which requires the encoding.
         if groups is None or len(groups) > MOST_GROUPS or connection.info.encoding != "utf-8":
             return None
         if not groups:
@@ -375,7 +381,7 @@ class SnapshotReader:
         return _Database(fingerprint, found, changed.dependency_graph)
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
-        """By the places where they are described."""
+        """Return the catalogues of files by the connections on which they are described."""
 
         async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
             connection = await self._connector(place).open_plain()
@@ -386,22 +392,23 @@ class SnapshotReader:
         return await files.read(self._home_of_files, self._usable, open_at, only_files=only_files)
 
     def _usable(self, name: str) -> str | None:
-        """Where an endpoint runs that names this connection; None where it cannot."""
+        """Return the key of the connection with this name for endpoints; None if endpoints cannot run on it."""
         key = self._key(name)
         return key if key == MAIN or (self._plan.routable and key in self._options.others) else None
 
     @property
     def _home_of_files(self) -> str:
-        """Where they are described: on the connection for metadata, or on the main one where routines have several."""
+        """The key of the connection on which files are described: the connection for metadata, or the main one if
+        routines have several sources."""
         return MAIN if self._plan.runs_at_home else self._key(self._plan.sources[0])
 
     def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
-        """What may become an endpoint, with the place where it runs unless its comment says otherwise."""
+        """Return the candidates for endpoints, with the connection on which they run by default."""
         objects = self._exposure.objects(catalog)
         if key == MAIN or not self._plan.runs_at_home:
             return objects
         name = self._options.others[key].name
-        # One object for all that have the same: what is worked out for it is found again.
+        # Equal defaults are one object, so that caches keyed by it are effective.
         placed: dict[int, EndpointDefaults] = {}
         return (
             (routine, placed.get(id(defaults)) or placed.setdefault(id(defaults), replace(defaults, connection=name)))
@@ -409,9 +416,11 @@ class SnapshotReader:
         )
 
     def _all_judged(self, groups: Iterable[tuple[str, Iterable[Endpoint]]]) -> tuple[Endpoint, ...]:
-        """With what they may leave in their sessions, where they run; each group comes with the key of the connection
-        that it was found on. Whoever is judged as before stays the same object: what is sent to workers is told by
-        that.
+        """Return all endpoints with their session effects.
+
+        groups: the key of the connection on which endpoints were found, and the endpoints. An endpoint with unchanged
+        effects
+        is the same object as before, by which the change for the workers is computed.
         """
         before, self._judgements = self._judgements, {}
         judged: list[Endpoint] = []
@@ -419,11 +428,11 @@ class SnapshotReader:
             affected = self._affected.get(key)
             touched = frozenset(oid for _, oid in affected or ())
             for endpoint in endpoints:
-                known = before.get(id(endpoint))
-                if known is None or not known.lasts or affected is None or endpoint.routine.oid in touched:
-                    known = self._judged(key, endpoint, known)
-                self._judgements[id(endpoint)] = known
-                judged.append(known.judged)
+                judgement = before.get(id(endpoint))
+                if judgement is None or not judgement.lasts or affected is None or endpoint.routine.oid in touched:
+                    judgement = self._judged(key, endpoint, judgement)
+                self._judgements[id(endpoint)] = judgement
+                judged.append(judgement.judged)
         return tuple(judged)
 
     def _judged(self, key: str, endpoint: Endpoint, former: _Judged | None) -> _Judged:
@@ -447,16 +456,16 @@ class SnapshotReader:
         return MAIN if folded in self._plan.main_names else folded
 
     def _place(self, endpoint: Endpoint) -> str:
-        """Where it runs."""
+        """Return the key of the connection on which the endpoint runs."""
         return self._place_of(endpoint.options.connection)
 
     def _place_of(self, connection: str | None) -> str:
         return MAIN if connection is None else self._key(connection)
 
     def _by_place(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
-        names = {one.options.connection for one in endpoints}
+        names = {endpoint.options.connection for endpoint in endpoints}
         if len(names) == 1:
-            # As nearly always.
+            # The usual case.
             return {self._place_of(*names): endpoints}
         places: dict[str, list[Endpoint]] = {}
         for endpoint in endpoints:
@@ -467,21 +476,21 @@ class SnapshotReader:
         return Connector(self._options.target if key == MAIN else self._options.others[key].target)
 
     async def _look_at_targets(self, routed: Mapping[str, _Routed], types: dict[str, dict[int, TypeInfo]]) -> None:
-        """Reads the types that routed endpoints meet where they run, and looks whether their routines are there."""
+        """Read the types that routed endpoints use where they run, and check that their routines exist there."""
         missing: list[str] = []
         checked = 0
-        for place, one in routed.items():
+        for place, here in routed.items():
             if place != MAIN and place not in self._options.others:
-                continue  # reported with the endpoint
+                continue  # The endpoint has a diagnostic.
             try:
                 async with await self._connector(place).open_plain() as connection:
-                    found = await types_of_the_same_names(connection, one.types.values())
+                    found = await types_of_the_same_names(connection, here.types.values())
                     types.setdefault(place, {}).update(found)
                     if place not in self._worlds:
                         self._worlds[place] = await read_dependency_graph(connection)
                     if self._verify != "None":
-                        checked += len(one.endpoints)
-                        missing += _missing(place, one, await missing_routines(connection, _called(one.endpoints)))
+                        checked += len(here.endpoints)
+                        missing += _missing(place, here, await missing_routines(connection, _called(here.endpoints)))
             except psycopg.Error as error:
                 if place == MAIN or self._verify == "Fail":
                     raise
@@ -498,7 +507,7 @@ class SnapshotReader:
 
 
 async def _read_world_in(connection: psycopg.AsyncConnection[Any], snapshot: str) -> DependencyGraph:
-    """`read_world` in a snapshot that another session has exported."""
+    """Run `read_dependency_graph` in a snapshot that another session has exported."""
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
         await connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))
@@ -506,7 +515,7 @@ async def _read_world_in(connection: psycopg.AsyncConnection[Any], snapshot: str
 
 
 def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
-    """Routines and relations, each once. A file brings its SQL along."""
+    """Return the distinct routines and relations of endpoints, without files, which contain their SQL."""
     routines = {
         endpoint.routine.identity: endpoint.routine
         for endpoint in endpoints
@@ -517,6 +526,6 @@ def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
 
 def _missing(place: str, routed: _Routed, routines: Iterable[Routine]) -> Iterator[str]:
     for routine in routines:
-        names = [one.name for one in routed.endpoints if one.routine.identity == routine.identity]
+        names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
         where = "the main connection" if place == MAIN else f"connection {place}"
         yield f"{routine.identity} is not there on {where}, needed by {', '.join(names)}"

@@ -1,6 +1,6 @@
-"""A whole edition in parts, each written while the one before it is being read by somebody else.
+"""Transfer of a whole schema snapshot in parts, so that a part is written while the previous one is read.
 
-Parts are not for themselves: what several endpoints share is written once, in the first part that has it.
+Parts are not independent: values that several endpoints share are written once, in the first part that contains them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowcall.service.snapshot.garbage_collection import paused
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 ENDPOINTS = 256
-"""In a part: about as much as a socket takes at once."""
+"""Endpoints in a part: about as much as a socket takes at once."""
 
 
 def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
-    """The endpoints, and the rest at last."""
+    """Yield the parts with endpoints, and finally the rest."""
     written = io.BytesIO()
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
     for begin in range(0, len(snapshot.endpoints), ENDPOINTS):
@@ -38,7 +38,7 @@ def _part(pickler: pickle.Pickler, written: io.BytesIO, value: object) -> bytes:
 
 
 class SnapshotParts:
-    """The other end: `take` each of them, in their order."""
+    """Reader of parts: call `take` with each part, in order."""
 
     def __init__(self) -> None:
         self._endpoints: list[Endpoint] = []
@@ -46,7 +46,7 @@ class SnapshotParts:
         self._unpickler = pickle.Unpickler(self._read)  # noqa: S301 (from our own process over our own socket pair)
 
     def take(self, part: bytes) -> SchemaSnapshot | None:
-        """The edition, with its last part."""
+        """Return the schema snapshot with the last part, None before."""
         self._read.now = io.BytesIO(part)
         value: Any = self._unpickler.load()
         if isinstance(value, SchemaSnapshot):
@@ -56,7 +56,7 @@ class SnapshotParts:
 
 
 class _Changing:
-    """A file that goes on in another one."""
+    """A file object whose content is replaced for each part."""
 
     def __init__(self) -> None:
         self.now = io.BytesIO()

@@ -1,4 +1,4 @@
-"""What endpoints ask for in vain: a proxy without a host, and a path of this service at which no endpoint is."""
+"""Unresolved references: a proxy without a host, and requests to this service without a matching endpoint."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class UnresolvedReferences:
         self._host = settings.text_or_none(_HOST) or None
 
     def found(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """endpoints: all of them, internal ones too."""
+        """Yield the diagnostics. endpoints: all, including internal ones."""
         if not (self._proxies or self._calls):
             return
         router: Router | None = None
         for endpoint in endpoints:
-            for what, method, url in self._targets(endpoint):
+            for origin, method, url in self._targets(endpoint):
                 message = None
                 if url is None:
-                    message = f"{what} has no host, so every request is answered with 500: name one, or set {_HOST}"
+                    message = f"{origin} has no host, so every request is answered with 500: name one, or set {_HOST}"
                 elif url.startswith("/") and "{" not in url:
                     router = router or build_router(endpoints, internal=True)[0]
                     if not _answers(router, method, url.partition("#")[0].partition("?")[0]):
-                        message = f"{what} asks for {method} {url}, and this service has no such endpoint"
+                        message = f"{origin} asks for {method} {url}, and this service has no such endpoint"
                 if message is not None:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
 
     def _targets(self, endpoint: Endpoint) -> Iterator[tuple[str, str, str | None]]:
-        """What asks, by which method, for what."""
+        """Yield the origin of each request, its method and its URL."""
         options = endpoint.options
-        for word, wish in (("proxy", options.proxy), ("proxy_out", options.proxy_out)) if self._proxies else ():
-            if wish is not None:
-                yield word, wish.method or endpoint.method, wish.url or self._host
+        for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)) if self._proxies else ():
+            if forwarding is not None:
+                yield word, forwarding.method or endpoint.method, forwarding.url or self._host
         for call in endpoint.outgoing.calls if self._calls else ():
             yield f"the type {call.name}", call.definition.method, call.definition.url
 
