@@ -1,1 +1,1 @@
-"""What the command `rowcall` can do: one module for each kind of thing, imported only when it is asked for."""
+"""The command `rowcall`: one module for each switch or group of switches, imported only when it is used."""

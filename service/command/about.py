@@ -1,4 +1,4 @@
-"""What rowcall says about itself: its usage, its versions, its annotations."""
+"""`--help`, `--version` and `--annotations`; and output that other switches share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def version() -> str:
 
 
 def banner() -> None:
-    """Before texts for people, never before what programs read (command-3)."""
+    """Print the banner; it precedes text for users, never output for programs (command-3)."""
     print(f"\nrowcall: {_TAGLINE}\n")
 
 
@@ -83,17 +83,17 @@ def show_versions(arguments: Arguments) -> int:
 
 
 def _versions() -> dict[str, str]:
-    found = {"rowcall": version()}
+    versions = {"rowcall": version()}
     for name in _PARTS:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return {**found, "libpq": _libpq()}
+    return {**versions, "libpq": _libpq()}
 
 
 def _libpq() -> str:
-    """Of the library that serves: the one the hot path was built against."""
+    """Return the version of the libpq that serves requests, which the Cython modules were built against."""
     from rowcall.ext.base import libpq
 
     return f"{libpq.version // 10000}.{libpq.version % 10000}"
@@ -105,7 +105,7 @@ def _platform() -> str:
 
 
 def show_annotations(_arguments: Arguments) -> int:
-    """Nothing but JSON, for other programs to read."""
+    """Print all annotations as JSON, without any other output."""
     from rowcall.core.annotations.listing import listing
 
     print_json(listing())
@@ -117,7 +117,7 @@ def print_json(value: object) -> None:
 
 
 def print_rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Two columns in a terminal, tab-separated otherwise (command-4)."""
+    """Print rows as two columns in a terminal, tab-separated otherwise (command-4)."""
     if not sys.stdout.isatty():
         for left, right in rows:
             print(f"{left}\t{right}".strip())

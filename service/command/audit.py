@@ -1,4 +1,4 @@
-"""`--audit`: what is exposed and to whom, for people, and with `--json` for CI."""
+"""`--audit`: report what the service exposes and to whom, as text, or as JSON for CI (`--json`)."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ from rowcall.service.startup_error import StartupError
 
 
 def audit(arguments: Arguments) -> int:
-    """1 for a finding that is high, with `--strict` for one that is medium. Raises ConfigError, StartupError."""
+    """Print the findings.
+
+    Return 1 if a finding is high, or with `--strict` medium. Raises ConfigError, StartupError.
+    """
     settings = load(arguments).settings
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    found: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...]]] = []
+    results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...]]] = []
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
@@ -54,12 +57,12 @@ def audit(arguments: Arguments) -> int:
         async def read() -> None:
             snapshot = await reader.first()
             connector = Connector(options.target)
-            wanted = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
-            documents = await Describer(wanted, connector).texts(snapshot.endpoints, snapshot.types_of)
-            found.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents))
+            requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
+            documents = await Describer(requested, connector).texts(snapshot.endpoints, snapshot.types_of)
+            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents))
 
         asyncio.run(read())
-    ((endpoints, facts, documents),) = found
+    ((endpoints, facts, documents),) = results
     basic = options.auth.basic.enabled
     findings = (
         *settings_findings(settings, options),
@@ -67,23 +70,23 @@ def audit(arguments: Arguments) -> int:
         *database_findings(facts, endpoints),
         *published_secrets(documents, _secrets(settings, endpoints)),
     )
-    findings = tuple(sorted(findings, key=lambda one: list(Severity).index(one.severity)))
-    opened_to_all = openness(endpoints, basic=basic)
-    counts = {severity.value: sum(one.severity is severity for one in findings) for severity in Severity}
+    findings = tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
+    exposed = openness(endpoints, basic=basic)
+    counts = {severity.value: sum(finding.severity is severity for finding in findings) for severity in Severity}
     failed = bool(counts["high"] or (arguments.has("--strict") and counts["medium"]))
     if arguments.has("--json"):
         print_json(
             {
                 "passed": not failed,
                 "role": facts.role.name,
-                "endpoints": opened_to_all.count,
-                "open": list(opened_to_all.endpoints),
+                "endpoints": exposed.count,
+                "open": list(exposed.endpoints),
                 "counts": counts,
-                "findings": [_as_json(one) for one in findings],
+                "findings": [_as_json(finding) for finding in findings],
             }
         )
     else:
-        _print(findings, opened_to_all.endpoints, opened_to_all.count, facts)
+        _print(findings, exposed.endpoints, exposed.count, facts)
     return int(failed)
 
 
@@ -94,8 +97,12 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
 
 
 async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
-    """Of the main connection. Raises `StartupError`."""
-    sources = (one.routine.source for one in endpoints if one.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW))
+    """Read roles, rights and policies from the main database. Raises `StartupError`."""
+    sources = (
+        endpoint.routine.source
+        for endpoint in endpoints
+        if endpoint.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW)
+    )
     served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
     try:
         async with await connector.open_plain() as connection:
@@ -122,5 +129,5 @@ def _print(findings: Sequence[Finding], opened: Sequence[str], count: int, facts
         print(f"\n{finding.severity.value.upper()} {finding.code}: {finding.about}")
         print(f"  {finding.message}")
         print(f"  → {finding.remedy}")
-    counts = ", ".join(f"{sum(one.severity is level for one in findings)} {level.value}" for level in Severity)
+    counts = ", ".join(f"{sum(finding.severity is level for finding in findings)} {level.value}" for level in Severity)
     print(f"\n{counts}" if findings else "\nNothing found")

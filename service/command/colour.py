@@ -1,4 +1,4 @@
-"""Colours for commented JSON in a terminal. What is piped elsewhere never passes through here."""
+"""Colour commented JSON for a terminal. Output to a pipe or file is not coloured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLOURS = {
 
 
 def coloured(text: str, word: str = "") -> str:
-    """The text with each token in its colour; `word` stands out wherever it occurs in one."""
+    """Return the text with coloured tokens; occurrences of `word` in tokens are highlighted."""
 
     def paint(match: re.Match[str]) -> str:
         return f"{_COLOURS[match.lastgroup or 'mark']}{_marked(match[0], word)}{_RESET}"

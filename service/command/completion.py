@@ -1,6 +1,6 @@
-"""`--completion SHELL`: a script that lets a shell complete the switches, configuration keys and files of `rowcall`.
+"""`--completion SHELL`: print a script that completes switches, configuration keys and files of `rowcall` in a shell.
 
-The words come from the tables of switches and of keys, so a script is as old as the rowcall that wrote it.
+The words are those of this version of rowcall; after an upgrade the script has to be generated again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NOT_GIVEN_ALONE = {KeyType.SECTION, KeyType.OBJECT_MAP, KeyType.OBJECTS, KeyTyp
 
 
 def show(arguments: Arguments) -> int:
-    """The exit code is 1 for a shell that is not known."""
+    """Print the script. Return 1 for an unknown shell."""
     (shell,) = arguments.given["--completion"]
     write = _SCRIPTS.get(shell.casefold())
     if write is None:
@@ -30,7 +30,7 @@ def _words() -> list[str]:
 
 
 def _keys() -> list[str]:
-    """Keys that a command line can set, without those below names of the user's own."""
+    """Return keys that the command line can set, except those below user-defined names."""
     return [f"--{key.path}=" for key in KEYS if key.type not in _NOT_GIVEN_ALONE and not {"<", "["} & set(key.path)]
 
 
@@ -74,7 +74,7 @@ complete -F _rowcall rowcall
 
 
 def _tops() -> list[str]:
-    """Sections to go on from, and keys that stand in none."""
+    """Return the top-level sections, and the keys without a section."""
     tops = dict.fromkeys(f"{key.split(':')[0]}:" if ":" in key else key for key in _keys())
     return list(tops)
 
@@ -132,7 +132,7 @@ def _single_quoted(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what zsh reads as its own marks."""
+    """Replace characters that are special in zsh descriptions."""
     return text.replace("[", "(").replace("]", ")").replace(":", ",")
 
 

@@ -1,4 +1,4 @@
-"""`--config` and `--config-schema`: the configuration in force, and what it may hold."""
+"""`--config` and `--config-schema`: print the effective configuration, or its JSON Schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from rowcall.service.command.switches import Arguments
 
 
 def show(arguments: Arguments) -> int:
-    """Unknown keys are told on stderr and make the exit code 1; as errors they leave nothing to print (command-5)."""
+    """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
+
+    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output.
+    """
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)
     if unknown:

@@ -1,4 +1,4 @@
-"""Reads what `core.config` needs: configuration files, the `.env` file and the environment."""
+"""Read the sources of the configuration: files, the `.env` file and the environment."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-"""Byte order marks; those of UTF-32 begin like those of UTF-16."""
+"""Byte order marks. UTF-32 precedes UTF-16, whose little-endian mark is a prefix of that of UTF-32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to log as soon as there is a logger."""
+    """A message to log when the logger is configured."""
 
     level: int
     message: str
@@ -49,16 +49,18 @@ class Configuration:
 
     @property
     def validation_mode(self) -> str:
-        """`Warning`, `Error` or `Ignore`; another word is returned as is and works like Warning (configuration-14)."""
+        """`Warning`, `Error` or `Ignore`; another word is returned unchanged and works like Warning
+        (configuration-14).
+        """
         try:
             return self.settings.choice(_MODE)
         except ConfigError:
-            given = find(self.settings.root, _MODE)
-            return given.text or "Warning" if isinstance(given, Scalar) else "Warning"
+            node = find(self.settings.root, _MODE)
+            return node.text or "Warning" if isinstance(node, Scalar) else "Warning"
 
 
 def load(arguments: Arguments) -> Configuration:
-    """What the command line, this process's environment and the files in the working directory make together."""
+    """Load the configuration from the command line, the environment and the files in the working directory."""
     overrides = arguments.overrides
     if arguments.has("--demo"):
         from rowcall.service.embedded.demo import SETTINGS
@@ -70,12 +72,12 @@ def load(arguments: Arguments) -> Configuration:
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
-    """Where `load` looks, whether there is something or not."""
+    """Return the paths that `load` tries to read; the files may be missing."""
     return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
 
 
 def _readable(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Bytes that are no UTF-8 become �: nothing that text is sent to takes them as Python keeps them."""
+    """Replace bytes that are not UTF-8 by �: Python represents them as surrogates, which cannot be encoded again."""
     return {name: os.fsencode(text).decode(errors="replace") for name, text in environment.items()}
 
 
@@ -85,9 +87,9 @@ def load_configuration(
     environment: Mapping[str, str],
     directory: Path,
 ) -> Configuration:
-    """Load `files` in order, or the default files when there are none, then environment and `overrides`.
+    """Load `files` in order (without any, the default files), then the environment, then `overrides`.
 
-    Raises ConfigError for a missing file and for whatever `core.config` finds wrong.
+    Raises ConfigError for a missing file and for invalid content.
     """
     chosen = files or _DEFAULT
     sources, notes = [], []
@@ -98,16 +100,17 @@ def load_configuration(
     notes += _second_names(sources)
     merged = load_files(sources)
     variables, env_notes = _with_env_file(Settings(merged, environment), environment, directory)
-    given = tuple(overrides)
-    loaded = assemble(merged, given, variables)
-    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(given)))
+    override_pairs = tuple(overrides)
+    loaded = assemble(merged, override_pairs, variables)
+    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(override_pairs)))
 
 
 _BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvironmentVariables", "Config:EnvFile")
 
 
 def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
-    """What the files alone say, because it is needed to read what else there is (configuration-2)."""
+    """Yield warnings for overrides of keys that are read from files only, before the command line applies
+    (configuration-2)."""
     for path, _ in overrides:
         for key in _BEFORE_THE_COMMAND_LINE:
             if path.casefold() == key.casefold():
@@ -115,12 +118,13 @@ def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
 
 
 def _second_names(sources: Sequence[SourceText]) -> list[Note]:
-    """Sections that are called as the established system calls them: told once, as both names are good."""
-    found = {match.casefold() for source in sources for match in _SECOND_NAME.findall(source.text)}
+    """Return notes about sections with the names of the established system; both names are valid, so this is only
+    logged once."""
+    names_in_use = {match.casefold() for source in sources for match in _SECOND_NAME.findall(source.text)}
     return [
-        Note(logging.INFO, f"The section {shown} is read as {ALIASES[name]}")
-        for name, shown in (("npgsqlrest", "NpgsqlRest"), ("kestrel", "Kestrel"))
-        if name in found
+        Note(logging.INFO, f"The section {spelling} is read as {ALIASES[name]}")
+        for name, spelling in (("npgsqlrest", "NpgsqlRest"), ("kestrel", "Kestrel"))
+        if name in names_in_use
     ]
 
 
@@ -141,7 +145,8 @@ def _read(file: ConfigFile, directory: Path) -> SourceText | None:
 
 
 def _decoded(data: bytes) -> str:
-    """UTF-8, or what a byte order mark says: editors of Windows write UTF-16. Raises UnicodeDecodeError."""
+    """Decode UTF-8, or the encoding of a byte order mark, since Windows editors write UTF-16. Raises
+    UnicodeDecodeError."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding)
@@ -151,23 +156,25 @@ def _decoded(data: bytes) -> str:
 def _with_env_file(
     settings: Settings, environment: Mapping[str, str], directory: Path
 ) -> tuple[Mapping[str, str], list[Note]]:
-    """Fill gaps of `environment` from `Config:EnvFile`; variables that exist are kept (configuration-9)."""
+    """Add missing variables to `environment` from `Config:EnvFile`; existing ones keep their values
+    (configuration-9).
+    """
     name = settings.text_or_none("Config:EnvFile")
     used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")
     if not name or not used:
         return environment, []
     try:
-        found = parse_env_file(_decoded((directory / name).read_bytes()))
+        file_variables = parse_env_file(_decoded((directory / name).read_bytes()))
     except FileNotFoundError:
         return environment, [_missing_env_file(name)]
     except OSError as error:
         return environment, [Note(logging.WARNING, f"The environment file {name} can't be read: {error.strerror}")]
     except UnicodeDecodeError:
         raise ConfigError(f"Config:EnvFile: the environment file {name} is not UTF-8 text") from None
-    kept = len(found.keys() & environment.keys())
-    remark = f", {kept} kept from the environment" if kept else ""
-    note = Note(logging.INFO, f"Loaded {len(found) - kept} environment variables from {name}{remark}")
-    return {**found, **environment}, [note]
+    overridden = len(file_variables.keys() & environment.keys())
+    remark = f", {overridden} kept from the environment" if overridden else ""
+    note = Note(logging.INFO, f"Loaded {len(file_variables) - overridden} environment variables from {name}{remark}")
+    return {**file_variables, **environment}, [note]
 
 
 def _missing_env_file(name: str) -> Note:

@@ -1,6 +1,6 @@
-"""While watching, a saved configuration file starts the service again with what it says (testing-14).
+"""Watch configuration files, so that a saved change restarts the service (testing-14).
 
-What cannot be used is told in the log, and the service goes on with what it has.
+An invalid configuration is logged, and the service continues with the previous one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from rowcall.core.config import ConfigError
 log = logging.getLogger("rowcall.client")
 
 _QUIET = 50
-"""Milliseconds without an event after which a save is complete."""
+"""Milliseconds without a file event after which a save counts as complete."""
 
 
 class ConfigurationWatch:
-    """files: those that were read, and those that were looked for. check: raises ConfigError for what cannot be used.
+    """Waits for a valid change of configuration files. The contents are compared, so touching a file has no effect.
 
-    What is compared is what the files hold: touching one changes nothing.
+    files: all files that may be read, also missing ones. check: raises ConfigError for an invalid configuration.
     """
 
     def __init__(self, files: Sequence[Path], check: Callable[[], None]) -> None:
@@ -29,8 +29,8 @@ class ConfigurationWatch:
         self._known = self._contents()
 
     async def changed(self) -> None:
-        """Comes back when the files say something else that can be used."""
-        # Loads what only watching needs.
+        """Return when the contents of the files have changed to a valid configuration."""
+        # Imported here because only watching needs it.
         from watchfiles import awatch
 
         names = {file.name for file in self._files}
@@ -46,10 +46,10 @@ class ConfigurationWatch:
                 return
 
     def _is_new(self) -> bool:
-        seen = self._contents()
-        if seen == self._known:
+        contents = self._contents()
+        if contents == self._known:
             return False
-        self._known = seen
+        self._known = contents
         try:
             self._check()
         except ConfigError as error:
@@ -62,7 +62,7 @@ class ConfigurationWatch:
 
 
 def _content(file: Path) -> bytes | None:
-    """None for what is not there, and for a pipe, which can be read but once."""
+    """Return the content of a file; None if it is missing or a pipe, which can be read only once."""
     try:
         return file.read_bytes() if file.is_file() else None
     except OSError:

@@ -1,6 +1,6 @@
-"""`--hash` and `--basic_auth`: what passwords are stored as, and the header that carries one (command-4).
+"""`--hash` and `--basic_auth`: print the hash of a password, or a header of HTTP Basic (command-4).
 
-Programs take the last line of the output.
+Programs use the last line of the output, so nothing may follow it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The start without serving: everything that is read, checked and said before the first request, for `--validate`."""
+"""A start without serving, for `--validate`: everything that a start reads and checks before the first request."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ from rowcall.service.startup_error import StartupError
 
 @dataclass(slots=True)
 class DryRun:
-    """What a start would have said."""
+    """The messages of a start without serving."""
 
     errors: list[str] = field(default_factory=list)
-    """What would have stopped it."""
+    """Errors that would prevent the start."""
     warnings: list[str] = field(default_factory=list)
     endpoints: int | None = None
-    """None: the database was not read."""
+    """Number of endpoints; None: the database was not read."""
     left_out: tuple[Diagnostic, ...] = ()
-    """What asks to be served and would not be, with the reason."""
+    """Objects that are annotated and would not be served, with the reason."""
     looked_at: tuple[str, ...] = ()
+    """Where endpoints were searched, in words."""
 
     def run(self, part: Callable[[], object]) -> None:
+        """Run one part of the start, and record its error once."""
         try:
             part()
         except (ConfigError, StartupError, psycopg.Error, OSError) as error:
@@ -58,7 +60,10 @@ class DryRun:
 
 
 def dry_run(settings: Settings, *, reads_database: bool) -> DryRun:
-    """reads_database: it answers. Private servers are started where they have been before."""
+    """Run a start without serving, and return its messages.
+
+    reads_database: the database is available and is read. Embedded servers are started only if they exist already.
+    """
     rehearsal = DryRun()
     with _listening_to("rowcall", rehearsal.warnings):
         rehearsal.run(lambda: _open_log(settings))
@@ -73,7 +78,7 @@ def _open_log(settings: Settings) -> None:
 
 
 def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
-    """Certificates are read; no port is taken, as the service may be running."""
+    """Check the listeners and their certificates. No port is bound, because the service may be running."""
     plans = listener_plans(settings)
     secure = [plan.address.port for plan in plans if plan.address.secure]
     warnings += configuration_warnings(settings, secure[0] if secure else None)
@@ -93,16 +98,16 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
         options = worker_options(settings, opened)
         for part in _parts(settings, options):
             rehearsal.run(part)
-        described: list[Descriptions] = []
-        rehearsal.run(lambda: described.append(_descriptions(settings, options)))
-        for one in described:
-            options = replace(options, openapi=one.openapi, mcp=one.mcp, tool_schemas=one.tool_schemas)
+        documents: list[Descriptions] = []
+        rehearsal.run(lambda: documents.append(_descriptions(settings, options)))
+        for document in documents:
+            options = replace(options, openapi=document.openapi, mcp=document.mcp, tool_schemas=document.tool_schemas)
         if reads_database:
             asyncio.run(_read_once(settings, options, opened, rehearsal))
 
 
 def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
-    """What the supervisor makes besides of the configuration. Nothing is written anywhere."""
+    """Yield further parts that the supervisor builds from the configuration. None of them writes anything."""
     connector = Connector(options.target)
     yield lambda: transport_for(options.events, connector, pooler=options.target.pooler)
     yield lambda: key_rotation_for(settings, connector, lambda _ring: None)
@@ -135,7 +140,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 
 @contextmanager
 def _listening_to(channel: str, heard: list[str]) -> Iterator[None]:
-    """Warnings and errors of the log go to `heard`, and nowhere else."""
+    """Redirect warnings and errors of a logger to the list `heard`."""
     logger = logging.getLogger(channel)
     handler = _Hearer(heard)
     before = (logger.level, logger.propagate, logger.handlers)

@@ -1,4 +1,4 @@
-"""Serving: from the configuration to the running service; what `rowcall` does unless a switch asks otherwise."""
+"""Serve: load the configuration and run the service. This is what `rowcall` does without a switch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from rowcall.service.supervisor.processes.prefork import Template, forked_templa
 
 
 def serve(arguments: Arguments) -> int:
-    """Serves until a signal ends it. Raises ConfigError or StartupError."""
+    """Serve until a signal ends the process; start again if a watched configuration changes. Raises ConfigError or
+    StartupError."""
     code = _start(arguments)
     while code == START_AGAIN:
         logging.getLogger("rowcall.client").info("the configuration has changed")
@@ -35,7 +36,7 @@ def serve(arguments: Arguments) -> int:
 
 
 def _start_again(arguments: Arguments) -> int:
-    """A configuration that can be read may still be impossible; then the next change is waited for."""
+    """Start with a changed configuration; if the start fails, report the error and wait for the next change."""
     watch = _watch(arguments)
     try:
         return _start(arguments)
@@ -74,9 +75,9 @@ _NO_CONFIGURATION = (
 
 
 def _has_no_configuration(arguments: Arguments) -> bool:
-    """Nothing but defaults and the environment."""
-    given = arguments.files or arguments.overrides or arguments.has("--demo")
-    return not given and not any(file.is_file() for file in configuration_files(arguments))
+    """Return whether only defaults and the environment configure the service."""
+    explicit = arguments.files or arguments.overrides or arguments.has("--demo")
+    return not explicit and not any(file.is_file() for file in configuration_files(arguments))
 
 
 _SHARED = (
@@ -86,8 +87,9 @@ _SHARED = (
     "rowcall.service.pipeline.services",
     "rowcall.service.sockets.listeners",
 )
-"""What the supervisor and the workers both need is imported before there are copies of this process, and shared. What
-reads the database and makes endpoints of it is not: as large again, it would be resident in each worker.
+"""Modules that supervisor and workers both need. They are imported before the process is forked, so that all processes
+share their memory. Modules that read the database and build endpoints are excluded: they are as large again, and would
+be resident in each worker.
 """
 
 _REDIS = "rowcall.service.shared_state.redis_link"
@@ -102,8 +104,9 @@ _BY_KEY = {
 
 
 def libraries(settings: Settings) -> Iterator[str]:
-    """Modules that only some services need (Redis's client costs 0.25 s of a processor and 9 MB): imported once for all
-    workers of those, and for the ones that replace a killed worker. Nobody else loads them.
+    """Yield modules that only some configurations need (the client of Redis costs 0.25 s of processor time and 9 MB).
+
+    The template process imports them once, for all workers and their replacements.
     """
     if settings.flag("CacheOptions:Enabled"):
         place = settings.choice("CacheOptions:Type")
@@ -114,7 +117,7 @@ def libraries(settings: Settings) -> Iterator[str]:
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
     require_readable(configuration.settings)
-    # Copied while it has no thread yet, and neither connections nor files of the log that a copy would share.
+    # Fork before this process has threads, connections or log files, which the copy would share.
     for module in _SHARED:
         importlib.import_module(module)
     with contextlib.ExitStack() as until_stopped:
@@ -144,28 +147,28 @@ def _serve_with(
 
 
 def require_readable(settings: Settings) -> None:
-    """Raise ConfigError that lists every wrong value at once. What is switched off may be wrong."""
-    found = [str(mistake) for mistake in invalid_settings(settings) if mistake.in_use]
-    if found:
-        raise ConfigError("\n  ".join(found))
+    """Raise ConfigError with all invalid values at once. Values of disabled features may be invalid."""
+    mistakes = [str(mistake) for mistake in invalid_settings(settings) if mistake.in_use]
+    if mistakes:
+        raise ConfigError("\n  ".join(mistakes))
 
 
 def report_and_check(configuration: Configuration) -> bool:
-    """Log what there is to say of the configuration; False when the start must end here."""
+    """Log notes and warnings about the configuration; return False if the start must be aborted."""
     client = logging.getLogger("rowcall.client")
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
     if not _keys_are_acceptable(configuration, client):
         return False
-    for doubt in configuration_warnings(configuration.settings):
-        client.warning("%s", doubt)
-    if idle := without_effect(configuration.settings):
-        client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
+    for warning in configuration_warnings(configuration.settings):
+        client.warning("%s", warning)
+    if unused_keys := without_effect(configuration.settings):
+        client.warning("These configuration keys have no effect yet: %s", ", ".join(unused_keys))
     return True
 
 
 def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -> bool:
-    """Report unknown keys as `Config:ValidateConfigKeys` asks; False when the start must end here."""
+    """Report unknown keys as `Config:ValidateConfigKeys` demands; return False if the start must be aborted."""
     mode = configuration.validation_mode
     if mode == "Ignore":
         return True
@@ -177,7 +180,7 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 @contextlib.contextmanager
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
-    """The databases to serve; private servers are started for them and stopped after them."""
+    """Return a context with the database connections to serve; embedded servers run while it is open."""
     plan = connection_plan(settings)
     application = settings.text_or_none("ApplicationName") or Path.cwd().name
     with contextlib.ExitStack() as stack:
@@ -223,7 +226,7 @@ def _listening(*, demo: bool) -> Callable[[list[str]], None] | None:
 
 @contextlib.contextmanager
 def _termination_as_exit() -> Iterator[None]:
-    """Until the server installs its own handlers, SIGTERM ends the start in order, so that cleanup runs."""
+    """Convert SIGTERM to SystemExit until the server installs its own handlers, so that cleanup runs."""
 
     def leave(_signal: int, _frame: object) -> None:
         raise SystemExit(0)

@@ -1,4 +1,4 @@
-"""`--init`: a configuration file to start from."""
+"""`--init`: write a starter configuration file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.service.command.switches import Arguments
 
 
 def write(arguments: Arguments) -> int:
-    """A file that exists stays as it is, whatever it holds; the exit code is then 1."""
+    """Write the file. An existing file is left unchanged; then, and if writing fails, return 1."""
     name = "".join(arguments.given["--init"]) or DEFAULT_FILES[0]
     try:
         with Path(name).open("x", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""The switches, each declared once: the parser, `--help`, the hints and the shell completion come from this table.
+"""The table of switches, from which the parser, `--help`, the hints and the shell completion derive.
 
-Nothing heavy is imported here: `rowcall --version` has to answer at once.
+This module must not import expensive modules: `rowcall --version` has to answer at once.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Switch:
+    """One switch of the command line."""
+
     words: tuple[str, ...]
-    """As written on the command line, in any case; the last one is the name."""
+    """Spellings on the command line (case is ignored); the last one is the name."""
     meaning: str
     operands: tuple[str, ...] = ()
-    """What follows; `[NAME]` may be left out."""
+    """Operands that follow; `[NAME]` is optional."""
     run: str = ""
-    """`module:function` below rowcall.service.command; empty: says how another switch works."""
+    """`module:function` in rowcall.service.command; empty: the switch modifies another one."""
     choices: tuple[str, ...] = ()
-    """Words that the operand can be."""
+    """Allowed values of the operand."""
     alone: bool = False
-    """No file of the configuration is read: a word behind the operands is a text with blanks that lacks its quotes."""
+    """The switch reads no configuration file, so a word after the operands is an error: probably a text with blanks and
+    without quotes."""
     goes_with: tuple[str, ...] = ()
-    """Other switches, without which it means nothing."""
+    """Switches of which one must be present; empty: none is required."""
 
     @property
     def name(self) -> str:
@@ -147,7 +150,7 @@ SWITCHES = (
         goes_with=("--validate", "--audit"),
     ),
 )
-"""The first of several that are given decides, in the order of this table."""
+"""All switches. If several with `run` are present, the first one in this order runs."""
 
 OPTIONAL = ("-o", "--optional")
 _BY_WORD = {word: switch for switch in SWITCHES for word in switch.words}
@@ -166,15 +169,15 @@ class Arguments:
     files: tuple[File, ...] = ()
     overrides: tuple[tuple[str, str], ...] = ()
     given: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Name of each switch that is given → its operands."""
+    """Operands of the present switches, by name of the switch."""
     unknown: str | None = None
-    """The first token that means nothing."""
+    """The first invalid token."""
     hint: str = ""
-    """What to say about it."""
+    """Hint for the message about `unknown`."""
 
     @property
     def switch(self) -> Switch | None:
-        """What is to be done instead of serving."""
+        """The switch to run instead of serving, or None."""
         return next((switch for switch in SWITCHES if switch.run and switch.name in self.given), None)
 
     def has(self, name: str) -> bool:
@@ -182,10 +185,10 @@ class Arguments:
 
 
 def parse_arguments(tokens: Sequence[str]) -> Arguments:
-    """Sort the tokens of the command line (command-1). Switches may stand anywhere, in any case."""
+    """Parse the command line (command-1). Switches may be at any position; their case is ignored."""
     files: list[File] = []
     overrides: list[tuple[str, str]] = []
-    given: dict[str, tuple[str, ...]] = {}
+    operands_by_switch: dict[str, tuple[str, ...]] = {}
     rest = list(tokens)
     optional = False
     while rest:
@@ -198,10 +201,12 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
             operands = (value,) if equals else tuple(_take(rest, switch))
             if len(operands) < switch.least:
                 return Arguments(unknown=token, hint=f"It needs {' and '.join(switch.operands)}.")
-            given[switch.name] = operands
+            operands_by_switch[switch.name] = operands
             if switch.alone and rest and not rest[0].startswith("-"):
-                taken = " and ".join(operand.strip("[]") for operand in switch.operands)
-                return Arguments(unknown=rest[0], hint=f"{switch.name} takes {taken}; a text with blanks needs quotes.")
+                expected = " and ".join(operand.strip("[]") for operand in switch.operands)
+                return Arguments(
+                    unknown=rest[0], hint=f"{switch.name} takes {expected}; a text with blanks needs quotes."
+                )
         elif token in OPTIONAL:
             optional = True
         elif len(word) > 2 and token.startswith("--") and equals:
@@ -214,13 +219,17 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
     if optional:
         return Arguments(unknown=OPTIONAL[1], hint="It needs FILE.")
     for switch in SWITCHES:
-        if switch.goes_with and switch.name in given and given.keys().isdisjoint(switch.goes_with):
+        if (
+            switch.goes_with
+            and switch.name in operands_by_switch
+            and operands_by_switch.keys().isdisjoint(switch.goes_with)
+        ):
             return Arguments(unknown=switch.name, hint=f"It goes with {' or '.join(switch.goes_with)}.")
-    return Arguments(tuple(files), tuple(overrides), given)
+    return Arguments(tuple(files), tuple(overrides), operands_by_switch)
 
 
 def _take(rest: list[str], switch: Switch) -> Iterator[str]:
-    """The operands that follow. One that may be left out never begins with a dash."""
+    """Take the operands of a switch from `rest`. An optional operand never begins with a dash."""
     for operand in switch.operands:
         if not rest or (operand.startswith("[") and rest[0].startswith("-")):
             return

@@ -1,4 +1,4 @@
-"""`--validate`: is the configuration right, and does its database answer? (command-6)"""
+"""`--validate`: check the configuration, the database and the start without serving (command-6)."""
 
 from __future__ import annotations
 
@@ -25,32 +25,34 @@ from rowcall.service.startup_error import StartupError
 _OK = "ok"
 _TESTED = "Default"
 _PATIENCE = "15"
-"""Seconds, where the connection string names none."""
+"""Timeout of connecting in seconds, if the connection string sets none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """The result of `--validate`."""
+
     mode: str
     unknown: tuple[str, ...]
     """Paths of unknown keys; empty in mode Ignore."""
     explained: tuple[str, ...]
-    """The same, with place and suggestion."""
+    """Unknown keys with place and suggestion."""
     without_effect: tuple[str, ...]
     errors: tuple[str, ...]
-    """Values that their keys can't take, or why there is no configuration."""
+    """Invalid values, or why the configuration cannot be loaded."""
     connection: str
-    """`ok`, or why the database can't be reached."""
+    """`ok`, or why the database cannot be reached."""
     start_errors: tuple[str, ...] = ()
-    """What would stop a start besides."""
+    """Other errors that would prevent a start."""
     start_warnings: tuple[str, ...] = ()
-    """What a start would warn of."""
+    """Warnings of a start."""
     endpoints: int | None = None
     left_out: tuple[Diagnostic, ...] = ()
-    """What asks to be served and would not be, with the reason."""
+    """Objects that are annotated and would not be served, with the reason."""
     looked_at: tuple[str, ...] = ()
-    """Where endpoints were looked for, in words."""
+    """Where endpoints were searched, in words."""
     has_default: bool = True
-    """There is a connection to test."""
+    """Whether there is a connection to test."""
     strict: bool = False
     """Warnings count as errors."""
 
@@ -64,8 +66,10 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings or self.left_out)
-        return self.config_valid and self.connection == _OK and not self.start_errors and not doubtful
+        has_strict_warnings = self.strict and (
+            self.unknown or self.without_effect or self.start_warnings or self.left_out
+        )
+        return self.config_valid and self.connection == _OK and not self.start_errors and not has_strict_warnings
 
 
 def validate(arguments: Arguments) -> int:
@@ -96,7 +100,7 @@ def _report(arguments: Arguments) -> Report:
         without_effect(configuration.settings),
         errors,
         connection,
-        # Each is told once: wrong values are found again on the way.
+        # Report each error once: the dry run also finds invalid values.
         tuple(error for error in rehearsal.errors if error not in (*errors, connection)),
         (*notes, *configuration_warnings(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
@@ -108,14 +112,17 @@ def _report(arguments: Arguments) -> Report:
 
 
 def _connection_test(configuration: Configuration) -> str:
-    """Opens `ConnectionStrings:Default` once. A configuration without one has nothing to test."""
+    """Connect to `ConnectionStrings:Default` once; return `ok` or the error.
+
+    Without this connection there is no test.
+    """
     settings = configuration.settings
     if not _has_default(configuration):
         return _OK
     try:
         target = connection_for(settings, _TESTED, Path.cwd().name)
         if isinstance(target, Embedded):
-            return _OK  # nothing runs there until rowcall starts it
+            return _OK  # the embedded server does not run before rowcall starts it
         psycopg.connect(_conninfo(target)).close()
     except (ConfigError, StartupError, psycopg.Error) as error:
         return str(error).strip()
@@ -144,7 +151,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "startErrors": report.start_errors,
         "startWarnings": report.start_warnings,
         "endpoints": report.endpoints,
-        "leftOut": [str(one) for one in report.left_out],
+        "leftOut": [str(diagnostic) for diagnostic in report.left_out],
     }
 
 
@@ -154,8 +161,8 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.start_errors:
         yield f"{bad}Start: FAILED{end}"
         yield from (f"  - {error}" for error in report.start_errors)
-    told = set(map(str, (*report.left_out, *gathered(report.left_out))))
-    if warnings := [warning for warning in report.start_warnings if warning not in told]:
+    left_out_messages = set(map(str, (*report.left_out, *gathered(report.left_out))))
+    if warnings := [warning for warning in report.start_warnings if warning not in left_out_messages]:
         yield f"{doubtful}Warnings of a start:{end}"
         yield from (f"  - {warning}" for warning in warnings)
     if report.endpoints is not None:

@@ -1,1 +1,1 @@
-"""Switches that read the database as a start does, and serve nothing."""
+"""Switches that read the database as a start does, without serving."""

@@ -1,4 +1,4 @@
-"""`--contract FILE`: keep what clients rely on beside the source, and find out what a change would break."""
+"""`--contract FILE`: write the contract that clients rely on to a file, or report the changes that break it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.startup_error import StartupError
 
 EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
-"""1 is for what could not be read, 2 for switches that nobody knows."""
+"""Exit codes of `--check`. 1 is used for read errors, 2 for unknown switches."""
 
 
 def contract(arguments: Arguments) -> int:
-    """Raises ConfigError, StartupError."""
+    """Write or check the contract; return the exit code. Raises ConfigError, StartupError."""
     settings = load(arguments).settings
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
@@ -46,11 +46,11 @@ def contract(arguments: Arguments) -> int:
 
 def _now(arguments: Arguments, settings: Settings) -> Contract:
     level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
-    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+    with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
         camel = settings.flag("Service:CamelCaseNames")
-        safe, resolve = found.options.safe_numbers, found.options.resolve_nested
+        safe, resolve = reading.options.safe_numbers, reading.options.resolve_nested
         endpoints, types_of = as_wire_types(
-            found.snapshot.endpoints, found.snapshot.types_of, safe_numbers=safe, resolve_nested=resolve
+            reading.snapshot.endpoints, reading.snapshot.types_of, safe_numbers=safe, resolve_nested=resolve
         )
         exact = settings.flag("Service:ExactTypes")
         functions = _functions(endpoints, settings)
@@ -58,8 +58,8 @@ def _now(arguments: Arguments, settings: Settings) -> Contract:
 
 
 def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
-    """Return the names that endpoints have in the generated clients that are switched on."""
-    found: Functions = {}
+    """Return the names of endpoints in the enabled generated clients."""
+    functions: Functions = {}
     options = client_code_options(settings, ()), dart_options(settings, ()), python_options(settings, ())
     for client in clients_of(*options):
         # JavaScript is the same client without types.
@@ -70,8 +70,8 @@ def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
             # The start reports it and writes nothing.
             continue
         for endpoint, name in names:
-            found.setdefault(id(endpoint), {})[language] = name
-    return found
+            functions.setdefault(id(endpoint), {})[language] = name
+    return functions
 
 
 def _read(path: Path) -> Contract:
@@ -96,14 +96,14 @@ def _write(now: Contract, path: Path) -> int:
 
 
 def _check(before: Contract, now: Contract, path: Path) -> int:
-    found = changes(before, now)
-    for change in found:
+    differences = changes(before, now)
+    for change in differences:
         print(change)
-    worst = max((change.severity for change in found), default=Severity.COMPATIBLE)
+    worst = max((change.severity for change in differences), default=Severity.COMPATIBLE)
     summary = ", ".join(
         f"{count} {severity.name.lower()}"
         for severity in reversed(Severity)
-        if (count := sum(change.severity is severity for change in found))
+        if (count := sum(change.severity is severity for change in differences))
     )
     print(f"{path}: {summary or 'nothing has changed'}")
     return EXIT_CODES[worst]

@@ -1,6 +1,6 @@
-"""`--encrypt`: what `encrypt` would keep of a text, for values that are written by hand (command-4).
+"""`--encrypt`: print a text as `encrypt` would store it, for values that are inserted by hand (command-4).
 
-Programs take the last line of the output.
+Programs use the last line of the output, so nothing may follow it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rowcall.service.startup_error import StartupError
 
 
 def show_encrypted(arguments: Arguments) -> int:
-    """Raises ConfigError, StartupError."""
+    """Print the encrypted text. Raises ConfigError, StartupError."""
     (text,) = arguments.given["--encrypt"]
     settings = load(arguments).settings
     require_readable(settings)

@@ -1,4 +1,4 @@
-"""`--endpoints`: what would be served, as JSON, without serving it (command-9)."""
+"""`--endpoints`: print the endpoints that would be served as JSON (command-9)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 
 def show(arguments: Arguments) -> int:
-    """Nothing but JSON on stdout; on stderr what is left out, with the reason. Raises ConfigError, StartupError."""
+    """Print JSON to stdout, and objects that are left out with the reason to stderr.
+
+    Raises ConfigError, StartupError.
+    """
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
-        _print(found.snapshot)
+    with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
+        _print(reading.snapshot)
     return 0
 
 

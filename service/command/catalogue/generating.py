@@ -1,4 +1,4 @@
-"""`--generate`: write clients and documents, as a start does, and serve nothing."""
+"""`--generate`: write client code and documents as a start does, without serving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rowcall.service.startup_error import StartupError
 
 
 def generate(arguments: Arguments) -> int:
-    """1 where something could not be written. Raises ConfigError, StartupError."""
+    """Write the files. Return 1 if a file could not be written. Raises ConfigError, StartupError."""
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)
@@ -29,20 +29,20 @@ def generate(arguments: Arguments) -> int:
     if not report_and_check(configuration):
         return 1
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
-    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
-        wanted = descriptions(settings, found.database, found.options.auth, urls)
-        if wanted == Descriptions(safe_numbers=wanted.safe_numbers, resolve_nested=wanted.resolve_nested):
+    with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
+        requested = descriptions(settings, reading.database, reading.options.auth, urls)
+        if requested == Descriptions(safe_numbers=requested.safe_numbers, resolve_nested=requested.resolve_nested):
             raise StartupError(
                 "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, PythonClientCodeGen, "
                 "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"
             )
         log = logging.getLogger("rowcall")
-        log.info("%d endpoints are described", len(found.snapshot.endpoints))
-        if wanted.mcp is not None:
-            announce_tools(found.snapshot.endpoints)
-        done = _write(wanted, found)
+        log.info("%d endpoints are described", len(reading.snapshot.endpoints))
+        if requested.mcp is not None:
+            announce_tools(reading.snapshot.endpoints)
+        succeeded = _write(requested, reading)
     current_log().flush()
-    return 0 if done else 1
+    return 0 if succeeded else 1
 
 
 def _write(wanted: Descriptions, found: Found) -> bool:

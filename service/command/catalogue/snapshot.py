@@ -1,4 +1,4 @@
-"""The endpoints as a start would find them, for switches that describe them and serve nothing."""
+"""Read the schema snapshot as a start does, for switches that describe endpoints without serving them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """The schema snapshot with the options that it was built with."""
+
     options: WorkerOptions
     snapshot: SchemaSnapshot
 
     @property
     def database(self) -> str:
-        """Its name."""
+        """Name of the database."""
         return self.options.target.parameters.get("dbname", "")
 
 
 @contextmanager
 def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[Found]:
-    """While the databases can be reached. Raises ConfigError, StartupError."""
+    """Read the schema snapshot; the databases are available while the context is open. Raises ConfigError,
+    StartupError."""
     with connections(settings, demo=demo) as opened:
         options = worker_options(settings, opened)
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
@@ -37,7 +40,11 @@ def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[Found]:
 
 
 class _Reading:
-    """`asyncio.run` writes what its task gives out as text, twice (CPython's signal module): it gives nothing."""
+    """Runs the reader in a task that returns None, and stores the snapshot.
+
+    `asyncio.run` formats the result of its task as text twice (signal handling of CPython), which is slow for a
+    snapshot.
+    """
 
     def __init__(self, reader: SnapshotReader) -> None:
         self._reader = reader

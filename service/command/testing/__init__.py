@@ -1,1 +1,1 @@
-"""`rowcall --test`: the whole service, without a socket, for tests written in SQL."""
+"""`rowcall --test`: run the whole service without a socket, for tests written in SQL."""

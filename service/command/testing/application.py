@@ -1,6 +1,6 @@
-"""The endpoints of one edition as tests call them: compiled as for a worker, on the connection of the test.
+"""The endpoints of one schema snapshot for tests: compiled as for a worker, on the connection of the test.
 
-One for each file that runs at the same time, because an endpoint is compiled for one database.
+Each file that runs at the same time needs its own application, because an endpoint is compiled for one database.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ SCHEME = "test"
 
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
-    """What a test must not meet: answers of another one, and what stands in front of endpoints."""
+    """Return the options without features that tests must not use.
+
+    These are cached responses of other tests, and features that precede endpoints or are not reachable in a test.
+    """
     return replace(
         options,
         store=store,
@@ -63,26 +66,28 @@ def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
 
 
 class _ClaimedSessions(Sessions):
-    """The test says who calls."""
+    """Sessions without authentication: the test states the claims of the caller."""
 
     told = True
 
     def authenticate(self, context: RequestContext) -> None:
-        """Nobody is looked for."""
+        """Do nothing; the user of the context is set by the test."""
 
 
 class _Client:
-    """The client of a test waits as long as it takes."""
+    """The client of a test, which never disconnects."""
 
     async def client_disconnect(self) -> None:
         await asyncio.Event().wait()
 
 
 class TestApplication(Application):
+    """The application of a worker, called by tests without a socket."""
+
     __test__ = False
 
     def __init__(self, options: WorkerOptions, calls: dict[str, Calls], opening: Opening) -> None:
-        """To be made in the running event loop. calls: what is called is noted there, by name of the endpoint."""
+        """Create the application within the running event loop. calls: receives the calls by name of the endpoint."""
         super().__init__(options)
         self.database = TestDatabase(options.target, options.database)
         self.sessions = SessionPool(opening)
@@ -102,10 +107,11 @@ class TestApplication(Application):
         await super().close()
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
+        """Compile the endpoints of a snapshot; it replaces the previous one."""
         names = {(endpoint.options.connection or "").casefold() for endpoint in snapshot.endpoints}
         others = {
             key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options))
-            for key in names & {key for key, one in self._options.others.items() if one.routable}
+            for key in names & {key for key, access in self._options.others.items() if access.routable}
         }
         services = self._services(snapshot.types, others)
         send_subrequest = Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure)
@@ -129,6 +135,10 @@ class TestApplication(Application):
         )
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
+        """Call an endpoint with the request of a test. Raises CallRefusedError if tests cannot call it.
+
+        stubs: responses of other services.
+        """
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:
             path = decode_path(raw_path)
@@ -181,7 +191,7 @@ class TestApplication(Application):
             await ended
             answer = await capture.begun
         except asyncio.CancelledError:
-            # What is left of it must not go on within the next test.
+            # Tasks of this call must not continue during the next test.
             for task in self._tasks:
                 task.cancel()
             raise
@@ -201,7 +211,7 @@ class TestApplication(Application):
 
 
 def _stubbed(client: Client) -> StubbedClient:
-    """Imported where it is used: most services call no others."""
+    """Return a client that answers from stubs; imported here because most services send no outgoing requests."""
     from rowcall.service.testing.stubs import StubbedClient
 
     return StubbedClient(client.options)
@@ -218,7 +228,7 @@ def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
 
 
 def _supplied(block: HttpBlock) -> frozenset[str]:
-    """Names of the values that a request has."""
+    """Return the names of the values in query string and body."""
     try:
         names = {name for name, _ in query_text.pairs(block.target.partition("?")[2])}
     except query_text.QueryTextError:

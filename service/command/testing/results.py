@@ -1,4 +1,4 @@
-"""What is told at the end of a run: the sum, the coverage, the reports for programs; and the exit code."""
+"""Output at the end of a test run: summary, coverage, report files, and the exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.service.options.capabilities.testing import TestOptions
 
 
 class Results:
-    """seconds: how long all of them took."""
+    """The results of a test run. seconds: duration of the whole run."""
 
     def __init__(self, options: TestOptions, results: Sequence[FileResult], seconds: float) -> None:
         self._options = options
@@ -25,7 +25,10 @@ class Results:
         self._seconds = seconds
 
     def tell(self, measure: Callable[[], Coverage] | None) -> ExitCode:
-        """measure: gives the coverage; None: not all files have run."""
+        """Print the summary and the coverage, write report files, and return the exit code.
+
+        measure: returns the coverage; None if not all files have run.
+        """
         print(f"\n{summary(self._results)}")
         code = exit_code(self._results)
         options = self._options
@@ -54,7 +57,7 @@ class Results:
         return ExitCode.ERRORS if code is ExitCode.PASSED else code
 
     def _write(self, coverage: Coverage | None) -> ExitCode | None:
-        """Reports for programs. None: written, or none are asked for."""
+        """Write the configured report files. Return an exit code if that fails, else None."""
         options = self._options
         texts: list[tuple[str | None, str, Callable[[Path], str]]] = [
             (options.junit, "JUnitOutput", lambda _: junit(self._results, "rowcall", self._seconds)),

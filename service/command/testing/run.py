@@ -1,4 +1,4 @@
-"""`rowcall --test`: from the configuration to the exit code (testing-1)."""
+"""`rowcall --test`: run the tests, from the configuration to the exit code (testing-1)."""
 
 from __future__ import annotations
 
@@ -62,24 +62,27 @@ _QUIET = (
     ("Log:MinimalLevels:rowcall.client", "Warning"),
     ("Log:MinimalLevels:rowcall.database", "Error"),
 )
-"""A test may provoke what the log of a service would warn of. Whoever sets these levels has them."""
+"""Default levels during tests, which may provoke what a service would warn of. Configured levels take precedence."""
 _DAY = 86_400.0
 
 
 def test(arguments: Arguments) -> int:
-    """Raises StartupError when the database cannot be read or what it has must not be served."""
+    """Run the tests and return the exit code.
+
+    Raises StartupError if the database cannot be read or must not be served.
+    """
     try:
         configuration = _load(arguments)
         options = test_options(configuration.settings)
     except (ConfigError, StartupError) as error:
         return _stop(str(error))
     settings = configuration.settings
-    # The report goes to stdout alone.
+    # The log goes to stderr, because stdout contains only the report.
     configure_logging(settings, sys.stderr)
     if not report_and_check(configuration):
         return ExitCode.SETUP
-    for doubt in options.warnings:
-        logging.getLogger(options.channel).warning("%s", doubt)
+    for warning in options.warnings:
+        logging.getLogger(options.channel).warning("%s", warning)
     with connections(settings, demo=arguments.has("--demo")) as opened:
         run = Run(settings, options, opened, update=arguments.has("--update"))
         return uvloop.run(run.until_interrupted())
@@ -89,21 +92,21 @@ test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for 
 
 
 def _load(arguments: Arguments) -> Configuration:
-    """With the connection of the tests in place of the main one. Raises ConfigError, StartupError."""
+    """Load the configuration, with the connection of the tests as the main one. Raises ConfigError, StartupError."""
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
     channel = f"Log:MinimalLevels:{configuration.settings.text('TestRunner:LoggerName')}"
-    wanted = (*_QUIET, (channel, "Warning"))
-    quiet = tuple((key, level) for key, level in wanted if find(configuration.settings.root, key) is None)
+    levels = (*_QUIET, (channel, "Warning"))
+    quiet = tuple((key, level) for key, level in levels if find(configuration.settings.root, key) is None)
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
     name = configuration.settings.text_or_none("TestRunner:ConnectionName")
     if not name:
         return configuration
-    known = configuration.settings.names("ConnectionStrings")
-    if name.casefold() not in {one.casefold() for one in known}:
-        raise StartupError(f"TestRunner:ConnectionName is {name!r}, but ConnectionStrings has {', '.join(known)}")
+    names = configuration.settings.names("ConnectionStrings")
+    if name.casefold() not in {known_name.casefold() for known_name in names}:
+        raise StartupError(f"TestRunner:ConnectionName is {name!r}, but ConnectionStrings has {', '.join(names)}")
     return load(replace(arguments, overrides=(*arguments.overrides, ("Service:ConnectionName", name))))
 
 
@@ -113,7 +116,7 @@ def _stop(message: str) -> int:
 
 
 class Run:
-    """One process: setup, discovery, the files, teardown."""
+    """A test run: setup, discovery, the files, teardown."""
 
     def __init__(self, settings: Settings, options: TestOptions, opened: Connections, *, update: bool) -> None:
         self._settings = settings
@@ -121,7 +124,7 @@ class Run:
         self._opened = opened
         self._update = update
         worker = worker_options(settings, opened)
-        # Tables and settings of a test live in its session, which no pooler would give it.
+        # Tables and settings of a test belong to its session, which a transaction pooler does not preserve.
         self._worker = replace(worker, target=replace(worker.target, pooler=False))
         self._preparation = Preparation(self._connect, options.channel)
         self._calls: dict[str, Calls] = {}
@@ -131,7 +134,7 @@ class Run:
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
-        """Teardown follows once, whatever happens; a second signal ends the process."""
+        """Run until a signal arrives; the teardown always runs once. A second signal ends the process."""
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())
 
@@ -209,7 +212,10 @@ class Run:
         partly: bool = False,
         behind: Callable[[], Awaitable[None]] | None = None,
     ) -> int:
-        """partly: not all that changes ask for. behind: done before anything is told of the results."""
+        """Run files and report the results; return the exit code.
+
+        partly: only some files run, so that coverage is not measured. behind: runs before the results are reported.
+        """
         print(head(len(files)), flush=True)
         began = time.monotonic()
         async with templates.prepared(self._copied(files)):
@@ -229,7 +235,7 @@ class Run:
         templates: Templates,
         applications: Sequence[TestApplication],
     ) -> None:
-        """Goes on until a signal ends it (testing-15)."""
+        """Run tests again after each change, until a signal ends the process (testing-15)."""
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
         look = partial(_fingerprint, next(iter(reader.sources())))
@@ -241,25 +247,25 @@ class Run:
             while True:
                 changes = await watch.next()
                 if changes is None:
-                    told, what = "the database has changed", Reaction(rebuild=True, everything=True)
+                    message, action = "the database has changed", Reaction(rebuild=True, everything=True)
                 else:
-                    told = f"{', '.join(change.path for change in changes)} changed"
-                    what = reaction(changes, self._options.pattern, pattern, skip)
-                if not what:
+                    message = f"{', '.join(change.path for change in changes)} changed"
+                    action = reaction(changes, self._options.pattern, pattern, skip)
+                if not action:
                     continue
-                print(f"\n— {time.strftime('%H:%M:%S')} {told}", flush=True)
-                if what.rebuild and not await self._rebuild(reader, applications):
+                print(f"\n— {time.strftime('%H:%M:%S')} {message}", flush=True)
+                if action.rebuild and not await self._rebuild(reader, applications):
                     continue
-                files = [file for file in self._files() if what.everything or file.path in what.files]
+                files = [file for file in self._files() if action.everything or file.path in action.files]
                 if files:
                     self._calls.clear()
                     await self._round(
-                        runner, templates, files, applications[0], partly=not what.everything, behind=watch.rebase
+                        runner, templates, files, applications[0], partly=not action.everything, behind=watch.rebase
                     )
                 sys.stdout.flush()
 
     async def _rebuild(self, reader: SnapshotReader, applications: Sequence[TestApplication]) -> bool:
-        """False: it was not possible, and the endpoints stay as they were."""
+        """Read the database again and replace the endpoints; return False if that fails and they stay unchanged."""
         before = [route.primary.name for route in applications[0].routes]
         self._snapshot_number += 1
         try:
@@ -277,17 +283,20 @@ class Run:
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
-        """The databases that files want copies of. A name that nobody knows is told where the file runs."""
-        wanted = {connection_key(file) for file in files if isolation_of(file, self._options) == "template"}
-        known = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
-        return [(key, self._connect(key or None)) for key in sorted(wanted & known)]
+        """Return the databases of which files need copies (isolation by template).
+
+        An unknown connection is skipped here, and reported when the file runs.
+        """
+        requested = {connection_key(file) for file in files if isolation_of(file, self._options) == "template"}
+        valid_keys = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
+        return [(key, self._connect(key or None)) for key in sorted(requested & valid_keys)]
 
     def _reader(self, options: WorkerOptions) -> SnapshotReader:
-        # Profiles of the cache are known, though nothing is cached.
-        known = replace(options, cache=self._worker.cache)
+        # Cache profiles must be valid names, although nothing is cached.
+        with_profiles = replace(options, cache=self._worker.cache)
         plan = self._opened.plan
-        exposed = exposure(self._settings, known, plan)
-        return SnapshotReader(self._settings, known, plan, exposed)
+        exposed = exposure(self._settings, with_profiles, plan)
+        return SnapshotReader(self._settings, with_profiles, plan, exposed)
 
     async def _applications(
         self, options: WorkerOptions, snapshot: SchemaSnapshot, count: int
@@ -297,7 +306,7 @@ class Run:
             TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
             for number in range(count)
         ]
-        # Keys of this run alone: nothing of it stays where the service keeps its own.
+        # A key ring in memory, so that the run does not change that of the service.
         rotation = KeyRotation(Memory(), Unencrypted(), Renewal(90 * _DAY), lambda ring: None)
         await rotation.start()
         for application in applications:
@@ -306,7 +315,7 @@ class Run:
         return applications
 
     async def _debug_table(self) -> DebugTable | None:
-        """Raises `psycopg.Error`."""
+        """Start the debug table, or return None if none is configured. Raises `psycopg.Error`."""
         table = self._options.table
         if table.debug is None:
             return None
@@ -327,12 +336,12 @@ class Run:
         return ExitCode.NOTHING
 
     def _connect(self, name: str | None) -> Connector:
-        """Raises StartupError. Any entry of ConnectionStrings can be named."""
+        """Return a connector to an entry of ConnectionStrings; None: the main one. Raises StartupError."""
         main = self._opened.plan.main
         if name is None or name.casefold() == main.casefold():
             return Connector(self._worker.target)
-        known = {one.casefold(): one for one in self._settings.names("ConnectionStrings")}
-        spelled = known.get(name.casefold())
+        names = {entry.casefold(): entry for entry in self._settings.names("ConnectionStrings")}
+        spelled = names.get(name.casefold())
         if spelled is None:
             raise StartupError(f"ConnectionStrings has no entry {name!r}")
         info = self._opened.others.get(spelled) or connection_for(self._settings, spelled, Path.cwd().name)
@@ -344,7 +353,7 @@ class Run:
 
 
 def _own_store(store: str, number: int) -> str:
-    """Create the store folder of one application. One process may open an LMDB environment only once."""
+    """Create the shared state folder of one application, since a process may open an LMDB environment only once."""
     folder = Path(store) / f"{Path(store).name}-{number}"
     folder.mkdir(mode=0o700)
     return str(folder)
