@@ -139,10 +139,10 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 
 
 @contextmanager
-def _listening_to(channel: str, heard: list[str]) -> Iterator[None]:
-    """Redirect warnings and errors of a logger to the list `heard`."""
+def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
+    """Redirect warnings and errors of a logger to the list `messages`."""
     logger = logging.getLogger(channel)
-    handler = _Hearer(heard)
+    handler = _Hearer(messages)
     before = (logger.level, logger.propagate, logger.handlers)
     logger.setLevel(logging.WARNING)
     logger.propagate = False
@@ -154,9 +154,9 @@ def _listening_to(channel: str, heard: list[str]) -> Iterator[None]:
 
 
 class _Hearer(logging.Handler):
-    def __init__(self, heard: list[str]) -> None:
+    def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
-        self._heard = heard
+        self._heard = messages
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()

@@ -45,6 +45,6 @@ def generate(arguments: Arguments) -> int:
     return 0 if succeeded else 1
 
 
-def _write(wanted: Descriptions, found: Found) -> bool:
-    describer = Describer(wanted, Connector(found.options.target))
-    return asyncio.run(describer.write(found.snapshot.endpoints, found.snapshot.types_of))
+def _write(requested: Descriptions, reading: Found) -> bool:
+    describer = Describer(requested, Connector(reading.options.target))
+    return asyncio.run(describer.write(reading.snapshot.endpoints, reading.snapshot.types_of))
