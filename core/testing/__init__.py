@@ -1,1 +1,1 @@
-"""Tests written in SQL, as data: what a file says, what came of it, and how that is told."""
+"""SQL tests as data: parsed test files, results of runs, and reports."""

@@ -1,4 +1,4 @@
-"""Which endpoints tests have called, and which of the ways through them nobody has gone (testing-12)."""
+"""Endpoint coverage: the endpoints that tests have called, and the untested cases of these (testing-12)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rowcall.core.http.router import Route
 
 @dataclass(slots=True)
 class Calls:
-    """What tests have done with one endpoint."""
+    """Calls of one endpoint by tests."""
 
     statuses: set[int] = field(default_factory=set)
     roles: set[str] = field(default_factory=set)
-    """Of callers that were let in."""
+    """Roles of callers that were admitted."""
     anonymous: bool = False
     supplied: list[frozenset[str]] = field(default_factory=list)
-    """Names of request values, one set for each choice of them."""
+    """Names of supplied request values, one set for each call."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointCalls:
-    """How often tests have called one endpoint."""
+    """The number of calls of one endpoint by tests."""
 
     name: str
     """`POST /api/prune`."""
@@ -40,13 +40,13 @@ class Coverage:
     untested: tuple[str, ...]
     """`POST /api/prune`."""
     gaps: tuple[str, ...] = ()
-    """What was never gone through in endpoints that were called."""
+    """Untested cases of called endpoints."""
     endpoints: tuple[EndpointCalls, ...] = ()
     """The testable endpoints, sorted by name."""
 
     @property
     def percent(self) -> int:
-        """Rounded down; nothing to test is everything."""
+        """Covered endpoints in percent, rounded down; 100 if there are none."""
         return self.covered * 100 // self.testable if self.testable else 100
 
     def lines(self) -> Iterator[str]:
@@ -57,7 +57,7 @@ class Coverage:
 
 
 def refusal(endpoint: Endpoint) -> str | None:
-    """Why a test cannot call it; None: it can."""
+    """Return the reason why a test cannot call the endpoint, or None."""
     options = endpoint.options
     if options.login or options.logout:
         return "it signs in or out"
@@ -69,15 +69,17 @@ def refusal(endpoint: Endpoint) -> str | None:
 
 
 def sends_away(endpoint: Endpoint, host: str | None) -> bool:
-    """It is a proxy for another service. host: `Service:ProxyOptions:Host`."""
-    wishes = (endpoint.options.proxy, endpoint.options.proxy_out)
-    return any(wish is not None and not (wish.url or host or "").startswith("/") for wish in wishes)
+    """Return whether the endpoint is a proxy to another service. host: `Service:ProxyOptions:Host`."""
+    forwardings = (endpoint.options.proxy, endpoint.options.proxy_out)
+    return any(
+        forwarding is not None and not (forwarding.url or host or "").startswith("/") for forwarding in forwardings
+    )
 
 
 def coverage_of(
     routes: Sequence[Route], called: Mapping[str, Calls], host: str | None, *, gaps: bool, stubbed: bool = False
 ) -> Coverage:
-    """called: by name of the endpoint. stubbed: proxies are answered in tests."""
+    """Return the coverage. called: by name of the endpoint. stubbed: proxies have stubs in tests."""
     shown = [route for route in routes if not route.primary.options.invalidates]
     testable = [
         route
@@ -87,9 +89,11 @@ def coverage_of(
     ]
     covered = [route for route in testable if route.primary.name in called]
     untested = tuple(sorted(route.primary.name for route in testable if route.primary.name not in called))
-    found = tuple(gap for route in covered for gap in _gaps(route.primary, called[route.primary.name])) if gaps else ()
-    endpoints = sorted((_calls_of(route.primary, called) for route in testable), key=lambda one: one.name)
-    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, found, tuple(endpoints))
+    all_gaps = (
+        tuple(gap for route in covered for gap in _gaps(route.primary, called[route.primary.name])) if gaps else ()
+    )
+    endpoints = sorted((_calls_of(route.primary, called) for route in testable), key=lambda item: item.name)
+    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, all_gaps, tuple(endpoints))
 
 
 def _calls_of(endpoint: Endpoint, called: Mapping[str, Calls]) -> EndpointCalls:
@@ -116,7 +120,7 @@ def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:
 
 
 def _may_fail(endpoint: Endpoint) -> bool:
-    """Values of a request can be wrong, or the comment speaks of errors."""
+    """Return whether calls can fail: values of a request may be wrong, or the comment has an error policy."""
     return bool(endpoint.parameters) or endpoint.options.error_policy is not None
 
 

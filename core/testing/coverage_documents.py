@@ -15,13 +15,13 @@ _DOCTYPE = '<!DOCTYPE coverage SYSTEM "http://cobertura.sourceforge.net/xml/cove
 
 
 def listing(coverage: Coverage) -> str:
-    """One line per testable endpoint: method and path, then the routine."""
+    """Return one line for each testable endpoint: method and path, then the routine."""
     width = max((len(one.name) for one in coverage.endpoints), default=0)
     return "".join(f"{one.name:<{width}}  {one.routine}\n" for one in coverage.endpoints)
 
 
 def lcov(coverage: Coverage, source: str) -> str:
-    """A tracefile as geninfo(1) describes it: each endpoint is a function and a line. source: path of the listing."""
+    """Return a tracefile as in geninfo(1): each endpoint is a function and a line. source: path of the listing."""
     numbered = list(enumerate(coverage.endpoints, 1))
     lines = ["TN:rowcall", f"SF:{source}"]
     lines += (f"FN:{number},{one.name}" for number, one in numbered)
@@ -33,7 +33,7 @@ def lcov(coverage: Coverage, source: str) -> str:
 
 
 def cobertura(coverage: Coverage, folder: str, source: str, milliseconds: int) -> str:
-    """A document of coverage-04.dtd: one class, each endpoint is a method and a line.
+    """Return a document of coverage-04.dtd: one class, in which each endpoint is a method and a line.
 
     folder: the folder of the listing. source: the name of the listing in it. milliseconds: Unix time of the report.
     """
@@ -62,6 +62,6 @@ def cobertura(coverage: Coverage, folder: str, source: str, milliseconds: int) -
 
 
 def _rate(endpoints: Sequence[EndpointCalls]) -> str:
-    """Between 0 and 1; nothing to cover is 1."""
+    """Return the share of called endpoints, between 0 and 1; 1 if there are none."""
     share = sum(one.calls > 0 for one in endpoints) / len(endpoints) if endpoints else 1.0
     return f"{share:.4g}"

@@ -1,4 +1,4 @@
-"""The outcome of a run for programs: JUnit's XML, and the Test Anything Protocol."""
+"""Reports of a run for programs: JUnit XML, and the Test Anything Protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_ASSERTIONS = "(no assertions)"
 
 
 def junit(results: Sequence[FileResult], name: str, seconds: float) -> str:
-    """One suite, a case for each assertion (testing-11)."""
+    """Return a suite with a case for each assertion (testing-11)."""
     cases = [case for result in results for case in _cases(result)]
     suite = ElementTree.Element(
         "testsuite",
@@ -38,8 +38,8 @@ def _cases(result: FileResult) -> Iterator[ElementTree.Element]:
         case = _case(assertion.name, result.path, each)
         if assertion.verdict is not Verdict.PASS:
             kind = "failure" if assertion.verdict is Verdict.FAIL else "error"
-            found = ElementTree.SubElement(case, kind, {"message": _text(assertion.message or assertion.name)})
-            found.text = assertion.place
+            element = ElementTree.SubElement(case, kind, {"message": _text(assertion.message or assertion.name)})
+            element.text = assertion.place
             if result.notices:
                 notices = (f"{notice.severity.lower()}: {notice.message}" for notice in result.notices)
                 ElementTree.SubElement(case, "system-out").text = _text("\n".join(notices))
@@ -55,12 +55,12 @@ def _case(name: str, path: str, seconds: float) -> ElementTree.Element:
 
 
 def _text(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Return the text with a replacement for characters that XML cannot contain."""
     return _NOT_XML.sub("\ufffd", text)
 
 
 def tap(results: Sequence[FileResult]) -> str:
-    """Version 14: a point for each assertion; of what is not ok, a YAML block."""
+    """Return a report of TAP version 14: a point for each assertion, with a YAML block for failures."""
     lines = ["TAP version 14"]
     number = 0
     for result in results:

@@ -1,4 +1,4 @@
-"""What the head of a test file asks for: `-- @setup`, `-- @tag` and so on (testing-5)."""
+"""The header of a test file: `-- @setup`, `-- @tag` and so on (testing-5)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Header:
     isolation: str | None = None
     """In lower case: `none`, `transaction` or `template`."""
     warnings: tuple[ScriptWarning, ...] = ()
-    """Lines that ask for nothing, though they look as if they did."""
+    """Warnings about lines that resemble directives and have no effect."""
 
 
 def read_header(steps: Iterable[Step]) -> Header:
-    """steps: of the file, with what it includes in its place."""
-    found: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
+    """Return the header. steps: of the file, with those of included files in place."""
+    values: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
     warnings: list[ScriptWarning] = []
     for step in steps:
         if not isinstance(step, Note):
@@ -37,22 +37,22 @@ def read_header(steps: Iterable[Step]) -> Header:
         match = _LINE.fullmatch(text)
         named = words(match[2]) if match else []
         if match:
-            found[match[1].lower()] += named
+            values[match[1].lower()] += named
         if not named and _LIKE_ONE.fullmatch(text):
-            known = ", ".join(f"@{word} <name>" for word in found)
+            directives = ", ".join(f"@{word} <name>" for word in values)
             warnings.append(
-                ScriptWarning(step.file, step.line, f"{text!r} has no effect; the head of a test has {known}")
+                ScriptWarning(step.file, step.line, f"{text!r} has no effect; the head of a test has {directives}")
             )
     return Header(
-        tuple(found["setup"]),
-        tuple(found["teardown"]),
-        found["connection"][-1] if found["connection"] else None,
-        frozenset(tag.lower() for tag in found["tag"]),
-        found["isolation"][-1].lower() if found["isolation"] else None,
+        tuple(values["setup"]),
+        tuple(values["teardown"]),
+        values["connection"][-1] if values["connection"] else None,
+        frozenset(tag.lower() for tag in values["tag"]),
+        values["isolation"][-1].lower() if values["isolation"] else None,
         tuple(warnings),
     )
 
 
 def words(text: str) -> list[str]:
-    """Separated by blanks or commas."""
+    """Return the words of a text, separated by blanks or commas."""
     return [word for word in _BETWEEN.split(text) if word]

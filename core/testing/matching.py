@@ -1,7 +1,7 @@
-"""Whether an answer is what was expected: JSON by its values, with placeholders; text as it stands.
+"""Comparison of actual and expected responses: JSON by values, with placeholders; text exactly.
 
-A placeholder stands for whatever fits it: `"{{integer}}"` for the number 7, `"x-{{any}}"` for the text `x-1`. An array
-that ends with `"{{more}}"` and an object with a member of that name may have more than is written.
+A placeholder matches values: `"{{integer}}"` the number 7, `"x-{{any}}"` the text `x-1`. An array that ends with
+`"{{more}}"`, and an object with a member of that name, may have further items or members.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]], body: str) -> list[str]:
-    """Lines that tell what is different; none where the answer is as expected."""
-    found = [] if status == expected.status else [f"status: expected {expected.status}, actual {status}"]
-    for name, wanted in expected.headers:
+    """Return lines that describe the differences; none if the response matches."""
+    lines = [] if status == expected.status else [f"status: expected {expected.status}, actual {status}"]
+    for name, expected_value in expected.headers:
         values = [value for key, value in headers if key.lower() == name.lower()]
-        if not any(fits_text(wanted, value) for value in values):
-            found.append(f"header {name}: expected {wanted!r}, actual {', '.join(map(repr, values)) or 'none'}")
+        if not any(fits_text(expected_value, value) for value in values):
+            lines.append(f"header {name}: expected {expected_value!r}, actual {', '.join(map(repr, values)) or 'none'}")
     if expected.body is not None:
-        found += body_differences(expected.body, body)
-    elif found:
-        # What it says is the first that anybody would ask.
-        found += [f"body: {line}" for line in body.splitlines()[:5]]
-    return found
+        lines += body_differences(expected.body, body)
+    elif lines:
+        # The beginning of the body usually contains the reason.
+        lines += [f"body: {text}" for text in body.splitlines()[:5]]
+    return lines
 
 
 def body_differences(expected: str, actual: str) -> list[str]:
     try:
-        wanted, given = orjson.loads(expected), orjson.loads(actual)
+        expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
     except orjson.JSONDecodeError:
         return [] if fits_text(expected, actual.strip()) else diff(expected.splitlines(), actual.strip().splitlines())
-    filled = fill(wanted, given)
-    return [] if _same(filled, given) else diff(_shown(filled), _shown(given))
+    filled = fill(expected_value, actual_value)
+    return [] if _same(filled, actual_value) else diff(_shown(filled), _shown(actual_value))
 
 
 def fill(expected: Any, actual: Any) -> Any:
-    """`expected` with its placeholders replaced by what fits them: what is left is what differs."""
+    """Return `expected` with matching placeholders replaced by the actual values, so that a diff shows only
+    differences."""
     if isinstance(expected, str):
         return actual if _fits(expected, actual) else expected
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -62,9 +63,9 @@ def fill(expected: Any, actual: Any) -> Any:
         return filled
     if isinstance(expected, list) and isinstance(actual, list):
         open_ended = bool(expected) and expected[-1] == MORE
-        wanted = expected[:-1] if open_ended else expected
-        filled_items = [fill(value, actual[at] if at < len(actual) else None) for at, value in enumerate(wanted)]
-        return filled_items + actual[len(wanted) :] if open_ended else filled_items
+        items = expected[:-1] if open_ended else expected
+        filled_items = [fill(value, actual[at] if at < len(actual) else None) for at, value in enumerate(items)]
+        return filled_items + actual[len(items) :] if open_ended else filled_items
     return expected
 
 
@@ -76,7 +77,7 @@ def _fits(expected: str, actual: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON has it: true is not 1."""
+    """Return whether two values are equal in JSON, where true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -96,19 +97,25 @@ def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
 
 
 def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[str]:
-    """expected: lines of cells; the first may be the names of the columns. NULL is an empty cell."""
-    wanted = [_cells(line.strip()) for line in expected]
-    wanted = [cells for cells in wanted if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
-    given = [["" if cell is None else cell for cell in row] for row in rows]
-    if wanted and wanted[0] == list(columns):
-        wanted = wanted[1:]
-    fitting = len(wanted) == len(given) and all(
-        len(one) == len(other) and all(map(fits_text, one, other)) for one, other in zip(wanted, given, strict=True)
+    """Return the differences of rows. expected: lines of cells; the first may contain the column names. NULL is an
+    empty cell."""
+    expected_rows = [_cells(line.strip()) for line in expected]
+    expected_rows = [cells for cells in expected_rows if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
+    actual_rows = [["" if cell is None else cell for cell in row] for row in rows]
+    if expected_rows and expected_rows[0] == list(columns):
+        expected_rows = expected_rows[1:]
+    fitting = len(expected_rows) == len(actual_rows) and all(
+        len(one) == len(other) and all(map(fits_text, one, other))
+        for one, other in zip(expected_rows, actual_rows, strict=True)
     )
-    return [] if fitting else diff((" | ".join(cells) for cells in wanted), (" | ".join(cells) for cells in given))
+    return (
+        []
+        if fitting
+        else diff((" | ".join(cells) for cells in expected_rows), (" | ".join(cells) for cells in actual_rows))
+    )
 
 
 def _cells(line: str) -> list[str]:
-    """As psql writes them, or as Markdown does, with a bar on both sides."""
+    """Return the cells of a line of psql output, or of a Markdown table, with a bar on both sides."""
     framed = len(line) > 1 and line.startswith("|") and line.endswith("|")
     return [cell.strip() for cell in (line[1:-1] if framed else line).split("|")]

@@ -1,4 +1,4 @@
-"""What came of a run, as data."""
+"""The results of a run, as data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Verdict(enum.Enum):
 
 
 class ExitCode(enum.IntEnum):
-    """Reference 03, 8.4."""
+    """Exit code of the command (reference 03, 8.4)."""
 
     PASSED = 0
     FAILED = 1
@@ -25,7 +25,7 @@ class ExitCode(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """Something that was reported: an assertion, or a step that could not run."""
+    """A reported result: an assertion, or a step that could not run."""
 
     name: str
     verdict: Verdict
@@ -33,7 +33,7 @@ class Assertion:
     line: int
     message: str = ""
     sql: str = ""
-    """Of what failed; empty where it is no statement."""
+    """The failed statement; empty if it was not a statement."""
 
     @property
     def place(self) -> str:
@@ -43,7 +43,7 @@ class Assertion:
 @dataclass(frozen=True, slots=True)
 class Notice:
     severity: str
-    """As the server has it in every language: `NOTICE`."""
+    """Not localized: `NOTICE`."""
     message: str
 
 
@@ -56,10 +56,10 @@ class FileResult:
 
     @property
     def verdict(self) -> Verdict:
-        found = {assertion.verdict for assertion in self.assertions}
-        if Verdict.ERROR in found:
+        verdicts = {assertion.verdict for assertion in self.assertions}
+        if Verdict.ERROR in verdicts:
             return Verdict.ERROR
-        return Verdict.FAIL if Verdict.FAIL in found else Verdict.PASS
+        return Verdict.FAIL if Verdict.FAIL in verdicts else Verdict.PASS
 
     @property
     def passed(self) -> bool:
@@ -71,7 +71,7 @@ class FileResult:
 
 
 def exit_code(results: Iterable[FileResult]) -> ExitCode:
-    found = {result.verdict for result in results}
-    if Verdict.ERROR in found:
+    verdicts = {result.verdict for result in results}
+    if Verdict.ERROR in verdicts:
         return ExitCode.ERRORS
-    return ExitCode.FAILED if Verdict.FAIL in found else ExitCode.PASSED
+    return ExitCode.FAILED if Verdict.FAIL in verdicts else ExitCode.PASSED

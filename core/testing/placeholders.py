@@ -1,4 +1,4 @@
-"""Places in an expected text that stand for whatever fits: `{{any}}`, `{{integer}}`, `{{/regular expression/}}`."""
+"""Placeholders in expected texts: `{{any}}`, `{{integer}}`, `{{/regular expression/}}`."""
 
 from __future__ import annotations
 

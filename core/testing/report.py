@@ -1,4 +1,4 @@
-"""The outcome of a run as lines for people (testing-11)."""
+"""Report of a run as lines for the terminal (testing-11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GREY = "\x1b[90m"
 @dataclass(frozen=True, slots=True)
 class Style:
     detailed: bool = False
-    """Passed assertions, whole statements, notices of files that pass."""
+    """Show passed assertions, whole statements, and notices of files that pass."""
     colour: bool = False
 
     def paint(self, text: str, colour: str) -> str:

@@ -1,4 +1,4 @@
-"""The blocks of a test file: a request, what is expected of an answer or of a statement, the answer of a stub.
+"""Blocks of a test file: a request, an expected response or result of a statement, the response of a stub.
 
 /*
 POST /api/beds
@@ -29,17 +29,17 @@ _EXPECT = re.compile(r"EXPECT[ \t]+(?P<kind>ROWS|NOTICE|ERROR)(?:[ \t]+(?P<rest>
 
 
 class BlockError(ValueError):
-    """A block says what cannot be; the message tells what."""
+    """A block is invalid; the message contains the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is expected of an answer, or what a stub answers."""
+    """An expected response, or the response of a stub."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
-    """None: nothing was said about it."""
+    """None: not specified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class HttpBlock:
     target: str
     """Path with query."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Of a name that is written twice only the last one (testing-7)."""
+    """Of a repeated name, only the last header counts (testing-7)."""
     claims: tuple[tuple[str, str], ...] = ()
     table: str | None = None
-    """Name for the response table."""
+    """Name of the response table."""
     body: str = ""
     expected: Answer | None = None
     snapshot: bool = False
-    """The answer is compared with the one of an earlier run."""
+    """Compare the response with that of an earlier run."""
     ignored: tuple[str, ...] = ()
-    """Lines such as `# @clam user_id=1`, which nobody knows."""
+    """Unknown directives such as `# @clam user_id=1`."""
 
     @property
     def title(self) -> str:
@@ -73,14 +73,14 @@ class Stub:
     method: str
     """`*`: any."""
     url: str
-    """Without a query it answers whatever query there is. May hold placeholders: `{{any}}`."""
+    """A URL without a query matches any query. May contain placeholders: `{{any}}`."""
     answer: Answer = field(default_factory=lambda: Answer(200))
 
     def fits(self, method: str, url: str) -> bool:
         if self.method not in ("*", method):
             return False
-        wanted = url if "?" in self.url else url.partition("?")[0]
-        return fits_text(self.url, wanted)
+        compared_url = url if "?" in self.url else url.partition("?")[0]
+        return fits_text(self.url, compared_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class Expected:
     kind: str
     """In upper case."""
     text: str = ""
-    """Of a notice or an error; empty: any."""
+    """Text of a notice or an error; empty: any."""
     code: str | None = None
     rows: tuple[str, ...] = ()
-    """Cells separated by `|`."""
+    """Rows with cells separated by `|`."""
 
 
 def read_request(inner: str) -> HttpBlock:
-    """Raises BlockError. inner: the text of a comment that is known to begin with a request line."""
+    """Return the request of a block. inner: text of a comment that begins with a request line. Raises BlockError."""
     request: re.Match[str] | None = None
     headers: dict[str, tuple[str, str]] = {}
     claims: list[tuple[str, str]] = []
@@ -144,7 +144,7 @@ def read_request(inner: str) -> HttpBlock:
 
 
 def read_stub(inner: str) -> Stub:
-    """Raises BlockError. A stub without an answer answers 200 with nothing."""
+    """Return the stub of a block. Without a response it gives 200 without a body. Raises BlockError."""
     lines = inner.splitlines()
     for number, line in enumerate(lines):
         if match := _STUB.fullmatch(line.strip()):
@@ -156,7 +156,7 @@ def read_stub(inner: str) -> Stub:
 
 
 def read_expected(inner: str) -> Expected:
-    """Raises BlockError."""
+    """Return the expectation of a block. Raises BlockError."""
     lines = [line.strip() for line in inner.splitlines()]
     for number, line in enumerate(lines):
         match = _EXPECT.fullmatch(line)
@@ -175,7 +175,7 @@ def read_expected(inner: str) -> Expected:
 
 
 def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
-    """The body of a request, and what stands behind it as an answer."""
+    """Return the body of a request, and the expected response after it, or None."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
             return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])

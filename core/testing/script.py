@@ -1,6 +1,6 @@
-"""A test file → its steps (testing-4, testing-6): statements, requests, includes, in the order of the file.
+"""Parses a test file into steps (testing-4, testing-6): statements, requests, includes, in the order of the file.
 
-Never fails: what is broken in a block becomes a step of its own that says so, with its line.
+Parsing raises no errors: an invalid block becomes a step `Broken` with the message and its line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _END_OF_LINE = re.compile(r"[^\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A `--` line in front of everything else in its file."""
+    """A `--` line before all other content of its file."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A block comment that means nothing but the end of the header."""
+    """A block comment whose only effect is to end the header."""
 
     file: str
     line: int
@@ -47,11 +47,11 @@ class SqlStep:
     do_block: bool = False
     """`DO` with a dollar-quoted body: an assertion."""
     expected: Expected | None = None
-    """What an `EXPECT` block behind it says."""
+    """The `EXPECT` block after it."""
 
     @property
     def title(self) -> str:
-        """The first 80 characters of its first line; of a block its place."""
+        """The first 80 characters of the first line; for a DO block its place."""
         if self.do_block:
             return f"assert block (line {self.line})"
         return self.text.lstrip().splitlines()[0].rstrip()[:80]
@@ -66,7 +66,7 @@ class HttpStep:
 
 @dataclass(frozen=True, slots=True)
 class StubStep:
-    """The answer of another service to requests that follow."""
+    """The response of another service to the requests that follow."""
 
     file: str
     line: int
@@ -79,12 +79,12 @@ class Include:
     line: int
     path: str
     relative: bool
-    """To the file that it stands in; else to the working directory."""
+    """Relative to the including file; else to the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What nobody can run."""
+    """An invalid block, which cannot run."""
 
     file: str
     line: int
@@ -93,7 +93,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class ScriptWarning:
-    """What means nothing, and hardly was meant to."""
+    """A line without effect that was probably meant to have one."""
 
     file: str
     line: int
@@ -104,7 +104,7 @@ Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | Include |
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
-    """file: how its path is shown."""
+    """Return the steps of a file. file: its path for display."""
     return tuple(_Reader(text, file).steps())
 
 
@@ -113,7 +113,7 @@ class _Reader:
         self._text = text
         self._file = file
         self._last: SqlStep | None = None
-        """What an `EXPECT` block would be about; not handed out yet."""
+        """The statement to which an `EXPECT` block would apply; not yielded yet."""
         self._counted = (0, 1)
 
     def steps(self) -> Iterator[Step]:
@@ -202,7 +202,7 @@ class _Reader:
         yield from self._held()
 
     def _include(self, position: int) -> tuple[Include, int] | None:
-        """With where the line ends. Only at the beginning of a line."""
+        """Return the include at the beginning of a line, and the position after its line; or None."""
         before = self._text[
             max(self._text.rfind("\n", 0, position), self._text.rfind("\r", 0, position)) + 1 : position
         ]
@@ -214,11 +214,12 @@ class _Reader:
         return Include(self._file, self._line(position), path, match[1].lower() == "ir"), whole.end()
 
     def _line(self, position: int) -> int:
-        """Places come in the order of the file, nearly."""
-        known, line = self._counted
-        if position < known:
-            known, line = 0, 1
-        line += self._text.count("\n", known, position)
+        """Return the line of a position. Counting continues at the previous position, because positions mostly
+        ascend."""
+        start, line = self._counted
+        if position < start:
+            start, line = 0, 1
+        line += self._text.count("\n", start, position)
         self._counted = position, line
         return line
 
@@ -234,11 +235,12 @@ _LIKE = (
     (re.compile(r"STUB\b.*"), "a stub begins with STUB, a method and an address"),
     (re.compile(r"EXPECT\b.*"), "EXPECT is followed by ROWS, NOTICE or ERROR"),
 )
-"""First lines of comments that were to be blocks, and what these have."""
+"""First lines of comments that resemble blocks, with the correct form of these."""
 
 
 def kind_of_block(inner: str) -> str | None:
-    """`HTTP`, `STUB` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary comment."""
+    """Return `HTTP`, `STUB` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary
+    comment."""
     text = _first_line(inner)
     if text is None:
         return None
@@ -250,6 +252,6 @@ def kind_of_block(inner: str) -> str | None:
 
 
 def _first_line(inner: str) -> str | None:
-    """That is neither blank nor a remark."""
+    """Return the first line that is neither blank nor a remark."""
     lines = (line.strip() for line in inner.splitlines())
     return next((text for text in lines if text and not text.startswith(("#", "//"))), None)

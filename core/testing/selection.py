@@ -1,4 +1,4 @@
-"""Which test files run: by name and by tag (testing-2, testing-3)."""
+"""Selection of test files by name and by tag (testing-2, testing-3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from rowcall.core.text.globs import has_wildcard, matches
 
 
 def fits_name(path: str, wanted: str) -> bool:
-    """path: as shown, from the working directory. wanted: a part of it in any case, or a pattern."""
+    """Return whether a path matches. path: relative to the working directory. wanted: a part of it in any case, or a
+    pattern."""
     if not wanted:
         return True
     if has_wildcard(wanted):
@@ -17,7 +18,7 @@ def fits_name(path: str, wanted: str) -> bool:
 
 
 def fits_tags(tags: Collection[str], wanted: Collection[str], unwanted: Collection[str]) -> bool:
-    """All in lower case; what is unwanted wins."""
+    """Return whether tags match, all in lower case. Unwanted tags take precedence."""
     if any(tag in unwanted for tag in tags):
         return False
     return not wanted or any(tag in wanted for tag in tags)

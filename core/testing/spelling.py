@@ -1,4 +1,4 @@
-"""Names of headers as people write them: on the way they have no case, in the jsonb of a test they do."""
+"""Spelling of header names: HTTP ignores their case, but the jsonb of a test does not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _ODD = {name.lower(): name for name in ("ETag", "WWW-Authenticate", "X-XSS-Prote
 
 
 def spelled(headers: Iterable[tuple[str, str]], declared: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
-    """declared: as a comment spells those that it sets; others have a capital letter in each part."""
-    known = _ODD | {name.lower(): name for name in declared}
-    return tuple((known.get(name.lower()) or _capital(name), text) for name, text in headers)
+    """Return headers with spelled names. declared: names as spelled in a comment; other names get capital initials."""
+    spellings = _ODD | {name.lower(): name for name in declared}
+    return tuple((spellings.get(name.lower()) or _capital(name), text) for name, text in headers)
 
 
 def _capital(name: str) -> str:

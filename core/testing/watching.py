@@ -1,4 +1,4 @@
-"""What follows from files that have changed while tests are watched (testing-14, testing-15)."""
+"""Reactions to changed files in watch mode of tests (testing-14, testing-15)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class Reaction:
     rebuild: bool = False
-    """The endpoints are read again."""
+    """Read the endpoints again."""
     everything: bool = False
-    """All tests run."""
+    """Run all tests."""
     files: frozenset[str] = frozenset()
-    """Otherwise those that run."""
+    """Otherwise, the test files to run."""
 
     def __bool__(self) -> bool:
         return self.rebuild or self.everything or bool(self.files)
 
 
 def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip: str) -> Reaction:
-    """tests, endpoints: patterns of files; skip: of those that are no endpoints."""
+    """Return the reaction. tests, endpoints: patterns of files; skip: pattern of files that are not endpoints."""
     rebuild = everything = False
     files: set[str] = set()
     for change in changes:
@@ -43,7 +43,7 @@ def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip:
 
 
 def delta(before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
-    """Lines about endpoints that have come and gone. Both are names such as `GET /beds`."""
+    """Yield lines about added and removed endpoints. Both arguments are names such as `GET /beds`."""
     old, new = set(before), set(after)
     yield f"{len(new)} endpoint(s), before {len(old)}"
     yield from (f"  + {name}" for name in sorted(new - old))

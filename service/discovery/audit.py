@@ -1,4 +1,5 @@
-"""What the catalogue says about the rights behind a service: its role, definers, policies (`core.operations.audit`)."""
+"""Reads facts about the privileges of a service: its role, SECURITY DEFINER routines, policies
+(`core.operations.audit`)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from psycopg.rows import tuple_row
 
 from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts
 
-# A superuser is told to be a member of every role, so what it is a member of says nothing more.
+# PostgreSQL reports a superuser as a member of every role, so the memberships of a superuser are not read.
 ROLE = """
 select r.rolname, r.rolsuper, r.rolbypassrls, r.rolcreaterole, r.rolcreatedb,
        (select d.datdba = r.oid from pg_catalog.pg_database d where d.datname = current_database()),
@@ -64,7 +65,7 @@ order by 2
 
 
 async def read_facts(connection: AsyncConnection[Any], served: Sequence[int]) -> DatabaseFacts:
-    """served: oids of the tables and views that endpoints stand for."""
+    """Read the facts. served: oids of the tables and views behind endpoints."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")
         await cursor.execute(ROLE, {"reaching": list(REACHING)})
@@ -75,7 +76,7 @@ async def read_facts(connection: AsyncConnection[Any], served: Sequence[int]) ->
         schemas = await cursor.fetchall()
         await cursor.execute(TABLES, {"served": list(served)})
         tables = await cursor.fetchall()
-    assert role is not None  # noqa: S101 (whoever has connected is a role)
+    assert role is not None  # noqa: S101 (a connection always has a role)
     return DatabaseFacts(
         _role(*role),
         tuple(Definer(*row) for row in definers),
@@ -93,5 +94,5 @@ def _role(
 def _table(
     oid: int, name: str, is_view: bool, secured: bool, holds: bool, owned: bool, privileges: list[str], invoker: bool
 ) -> TableFacts:
-    """A view that reads with the rights of its caller is as good as policies of its own."""
+    """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies."""
     return TableFacts(oid, name, is_view, secured or invoker, holds or invoker, owned, frozenset(privileges))

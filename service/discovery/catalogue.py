@@ -1,6 +1,7 @@
 """Reads the catalogue once: connection in, frozen `Catalog` out (discovery-14).
 
-A handful of statements, whatever the number of routines. What is found follows the privileges of the connected role.
+It takes a handful of statements, whatever the number of routines. The result depends on the privileges of the connected
+role.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ _TYPE_KINDS = {kind.value: kind for kind in TypeKind}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to look for; None: nothing of that kind."""
+    """Filters of the objects to read; None: no objects of that kind."""
 
     routines: RoutineFilter | None = field(default_factory=RoutineFilter)
     tables: TableFilter | None = None
     unserved_routines: RoutineFilter | None = None
-    """Where routines are switched off: those that ask to be served are named."""
+    """Filter for diagnostics if routines are switched off: annotated routines are reported."""
     unserved_tables: TableFilter | None = None
 
     @property
     def trust(self) -> Trust:
-        """For types."""
+        """The trust for comments of types."""
         names = self.routines or self.tables
         return Trust() if names is None else Trust.of(names)
 
@@ -63,18 +64,20 @@ class Wanted:
 async def discover(
     connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
 ) -> Catalog:
-    """Everything the connected role may call, read or write, sorted by schema and name, with the types it needs.
+    """Return everything that the connected role may call, read or write, sorted by schema and name, with its types.
 
-    The search path decides how type names are displayed and is gone again afterwards.
+    The search path determines the display of type names. It is reset afterwards.
     """
     return (await discover_all(connection, wanted or Wanted(), search_path)).catalog
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A catalogue, with what has to be known to read some of its routines anew.
+    """A catalogue, with the data that is needed to read some of its routines again.
 
-    untrusted: schemas and owners of what is left out for its owner. By oid: of functions and procedures.
+    routines, untrusted, ignored_objects: by oid. untrusted: schema and owner of functions and procedures that are left
+    out
+    because of their owner.
     """
 
     catalog: Catalog
@@ -87,7 +90,7 @@ class Discovered:
 
 
 async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_path: str | None = None) -> Discovered:
-    """What `discover` does."""
+    """Return the result of `discover` with the data for `discover_changes`."""
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -119,9 +122,10 @@ async def discover_changes(
     known: Discovered,
     groups: frozenset[int],
 ) -> Discovered | None:
-    """What `discover_all` would find, where nothing but functions and procedures of these groups has changed since
-    `known` was found (`service.discovery.fingerprint`). None: it has to be asked, as one has another name, which the
-    text of others may mention.
+    """Return the result of `discover_all` after a change of functions and procedures in these groups only.
+
+    known: the previous result (`service.discovery.fingerprint`). None: everything has to be read, because a routine was
+    renamed and the text of others may contain its name.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -135,20 +139,20 @@ async def discover_changes(
             return None
         types, roots = known.catalog.types, _roots(rows)
         if not types.keys() >= roots:
-            # What is known is the same still, and whoever has it goes on with it.
+            # Types that are known are unchanged, and stay the same objects.
             types = {**await _load_types(cursor, [*roots], owners, wanted.trust), **types}
         ignored_objects = await ignored_routines(
             cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
         )
-    # What has only met the others of its group stays the same object: whoever has it knows what was made of it.
-    read = {oid: _same(known.routines.get(oid), one) for oid, one in _Routines(types, owners).of(rows).items()}
+    # An unchanged routine in a changed group stays the same object, by which callers recognize it.
+    read = {oid: _same(known.routines.get(oid), routine) for oid, routine in _Routines(types, owners).of(rows).items()}
     routines = _others(known.routines, groups) | read
     before = [routine for oid, routine in known.routines.items() if oid % GROUPS in groups]
     if not set().union(*map(_types_of, before)) <= roots:
         types = types_below({*known.table_types}.union(*map(_types_of, routines.values())), types)
-    ordered = [one for one in known.catalog.routines if one.oid % GROUPS not in groups]
-    for one in read.values():
-        bisect.insort(ordered, one, key=_order)
+    ordered = [routine for routine in known.catalog.routines if routine.oid % GROUPS not in groups]
+    for routine in read.values():
+        bisect.insort(ordered, routine, key=_order)
     return _put_together(
         replace(
             known,
@@ -179,14 +183,16 @@ def _same(before: Routine | None, now: Routine) -> Routine:
 
 
 def _order(routine: Routine) -> tuple[str, str, int]:
-    """That of the server, which is that of UTF-8."""
+    """Return the sort key of the server, which is that of UTF-8."""
     return routine.schema, routine.name, routine.oid
 
 
 def _put_together(found: Discovered, routines: Iterable[Routine]) -> Discovered:
-    """With the catalogue that follows from the parts. routines: all of them in their order."""
+    """Return the result with its catalogue composed of the parts. routines: all of them in order."""
     untrusted = (*found.untrusted.values(), *found.tables_untrusted)
-    ignored_objects = sorted(found.ignored_objects.values(), key=lambda one: (one.object, one.message))
+    ignored_objects = sorted(
+        found.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)
+    )
     catalog = replace(
         found.catalog,
         routines=tuple(routines),
@@ -196,12 +202,12 @@ def _put_together(found: Discovered, routines: Iterable[Routine]) -> Discovered:
 
 
 def _types_of(routine: Routine) -> set[int]:
-    """Those that it refers to itself."""
+    """Return the oids of the types that a routine refers to directly."""
     return {
         routine.return_type_oid,
-        *(one.type_oid for one in routine.parameters),
-        *(one.type_oid for one in routine.out_parameters),
-        *(one.type_oid for one in routine.columns),
+        *(item.type_oid for item in routine.parameters),
+        *(item.type_oid for item in routine.out_parameters),
+        *(item.type_oid for item in routine.columns),
     }
 
 
@@ -209,7 +215,7 @@ _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
 
 
 def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
-    """The filter, and whether what passes it is served."""
+    """Return the filter, and whether the objects that pass it are served."""
     if served is not None:
         return served, True
     return None if unserved is None else (unserved, False)
@@ -218,14 +224,14 @@ def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter
 async def load_types(
     connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NOBODY
 ) -> Mapping[int, TypeInfo]:
-    """These types and all that their elements, bases and attributes refer to."""
+    """Read these types and all types of their elements, bases and attributes."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, DEFAULT_SEARCH_PATH)
         return await _load_types(cursor, roots, await read_owners(cursor), trust)
 
 
 class _Places(NamedTuple):
-    """Where rows of a query have what trust is about."""
+    """Indexes of the columns of a query that trust depends on."""
 
     schema: int
     comment: int
@@ -243,16 +249,17 @@ def _trusted(
     owners: Owners,
     untrusted: dict[int, tuple[str, str]],
 ) -> list[TupleRow]:
-    """Those whose owner may publish. Of the others, what would be published is added to `untrusted`, by its oid."""
+    """Return the rows whose owner is trusted. Objects of other owners that would be published are added to
+    `untrusted`."""
     trust = Trust() if names is None else Trust.of(names)
-    found: list[TupleRow] = []
+    trusted: list[TupleRow] = []
     for row in rows:
         schema, owner = row[places.schema], row[places.owner]
         if owners.trusts(trust, schema, owner):
-            found.append(row)
+            trusted.append(row)
         elif (names is not None and names.everything) or _PUBLISHED.search(row[places.comment] or ""):
             untrusted[row[0]] = schema, owners.name(owner)
-    return found
+    return trusted
 
 
 _PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILINE)
@@ -265,7 +272,7 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
 async def _read_routines(
     cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, oids: Sequence[int] | None = None
 ) -> list[TupleRow]:
-    """oids: only these."""
+    """oids: read only these routines."""
     if routines is None:
         return []
     if oids is None:
@@ -297,7 +304,8 @@ async def _load_types(
 
 
 def _type(row: TupleRow, attributes: tuple[Attribute, ...], owners: Owners, trust: Trust) -> TypeInfo:
-    """The comment of a type may say where requests are sent, so it counts like that of a routine."""
+    """Return the type of a row. Its comment may be an HTTP request, so it is subject to trust like that of a
+    routine."""
     oid, schema, name, display, kind, element, delimiter, base, comment, owner = row
     type_kind = _TYPE_KINDS[kind]
     return TypeInfo(
@@ -323,7 +331,7 @@ class _Argument:
 
 
 def _argument_types(row: TupleRow) -> Iterator[int]:
-    """Oids of all arguments: `{25,23}` where there are OUT arguments, else the input vector `25 23`."""
+    """Return the oids of all arguments: of `{25,23}` if there are OUT arguments, else of the input vector `25 23`."""
     inputs, everything = row[11], row[12]
     return map(int, everything.strip("{}").split(",") if everything else inputs.split())
 
@@ -337,9 +345,8 @@ class _Signature:
 
 
 class _Routines:
-    """Makes routines of rows. Those with the same signature, be it in other schemas, share its parts, and different
-    signatures share columns and single parameters.
-    """
+    """Creates routines from rows. Routines with the same signature, also in other schemas, share its parts; different
+    signatures share columns and single parameters."""
 
     def __init__(self, types: Mapping[int, TypeInfo], owners: Owners) -> None:
         self._types = types
@@ -349,7 +356,7 @@ class _Routines:
         self._owned: dict[int, Owner] = {}
 
     def of(self, rows: Iterable[TupleRow]) -> dict[int, Routine]:
-        """By their oids."""
+        """Return the routines by their oids."""
         return {row[0]: self._routine(row) for row in rows}
 
     def _routine(self, row: TupleRow) -> Routine:
@@ -378,24 +385,24 @@ class _Routines:
         )
 
     def _owner(self, oid: int) -> Owner:
-        found = self._owned.get(oid)
-        if found is None:
-            found = self._owned[oid] = Owner(self._owners.name(oid), oid in self._owners.powerful)
-        return found
+        owner = self._owned.get(oid)
+        if owner is None:
+            owner = self._owned[oid] = Owner(self._owners.name(oid), oid in self._owners.powerful)
+        return owner
 
     def _signature(self, row: TupleRow) -> _Signature:
         names: list[str] = row[14] or []
         key = (row[1], row[9], row[11], row[12], row[13], row[15], *names)
-        found = self._signatures.get(key)
-        if found is None:
-            made = _signature(row, names, self._types)
-            parameters = tuple(map(self._shared, made.parameters))
-            found = replace(made, parameters=parameters, columns=self._shared(made.columns))
-            self._signatures[key] = found
-        return found
+        shared = self._signatures.get(key)
+        if shared is None:
+            unshared = _signature(row, names, self._types)
+            parameters = tuple(map(self._shared, unshared.parameters))
+            shared = replace(unshared, parameters=parameters, columns=self._shared(unshared.columns))
+            self._signatures[key] = shared
+        return shared
 
     def _shared(self, part: Part) -> Part:
-        """The same object for what is equal."""
+        """Return one object for equal parts."""
         shared: Part = self._parts.setdefault(part, part)
         return shared
 
@@ -419,14 +426,14 @@ def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo
 
 
 def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
-    """FROM takes a domain over a composite apart like the composite itself."""
+    """Return the base type of a domain: FROM expands a domain over a composite like the composite itself."""
     while info.kind is TypeKind.DOMAIN:
         info = types[info.base]
     return info
 
 
 def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
-    """The last `defaults` of the input arguments have one; expressions are never looked at."""
+    """Yield the input parameters. The last `defaults` of them have a default; its expression is not read."""
     inputs = [(index, argument) for index, argument in enumerate(arguments) if argument.mode in _INPUTS]
     first_default = len(inputs) - defaults
     for number, (index, argument) in enumerate(inputs):
@@ -448,7 +455,7 @@ def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo])
 
 
 def _columns(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Column]:
-    """OUT, INOUT and TABLE arguments. PostgreSQL calls an unnamed one `columnN`, and a lone one has no name at all."""
+    """Yield the OUT, INOUT and TABLE arguments. PostgreSQL names an unnamed one `columnN`; a lone one stays unnamed."""
     outputs = [argument for argument in arguments if argument.mode in "obt"]
     if len(outputs) == 1 and outputs[0].name is None:
         return

@@ -1,8 +1,7 @@
-"""Which files there are, and their texts. Every oddity of a folder has its answer here.
+"""Finds SQL files and reads their texts, with rules for all special cases of a folder.
 
-A file that is gone when it is about to be read was never there. What is no plain file (a folder, a pipe) is passed
-over. A link is followed as long as it stays in the folder; one that leads out of it is refused, because a pattern says
-which folder is served.
+A file that is deleted before it is read is ignored. Anything but a plain file (a folder, a pipe) is skipped. A link is
+followed if it stays in the folder; otherwise it is refused, because the pattern defines the served folder.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """error: why the text cannot be used; `text` then is what can be made out of it."""
+    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded."""
 
     path: str
-    """With forward slashes, spelled as found."""
+    """With forward slashes, in the spelling of the folder."""
     text: str
     error: str | None = None
     line: int | None = None
 
 
 def find_files(pattern: str, skip: str) -> list[str]:
-    """The files that fit `pattern`, sorted, without those that fit `skip`."""
+    """Return the files that match `pattern`, sorted, without those that match `skip`."""
     if not has_wildcard(pattern):
         return [pattern] if os.path.isfile(pattern) else []
     return sorted(path for path in _walk(pattern) if matches(path, pattern) and not matches(path, skip))
@@ -40,16 +39,16 @@ def find_files(pattern: str, skip: str) -> list[str]:
 
 def _walk(pattern: str) -> Iterator[str]:
     for folder, folders, names in os.walk(base_folder(pattern)):
-        # Those with a dot in front hold what tools keep for themselves.
+        # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
-        # As the pattern spells it: `sql/*.sql` has no `./` in front, `./sql/*.sql` has.
+        # As the pattern spells it: paths begin with `./` for `./sql/*.sql`, and not for `sql/*.sql`.
         shown = folder.replace(os.sep, "/")
         bare = shown == "." and not pattern.startswith("./")
         yield from names if bare else (f"{shown.rstrip('/')}/{name}" for name in names)
 
 
 def read_text(path: str, folder: str) -> FileText | None:
-    """None: there is no such file, or not any more."""
+    """Return the text of a file, or None if the file does not exist or is not a plain file."""
     try:
         if _leads_out(path, folder):
             return FileText(path, "", f"a link that leads out of the folder {folder} is not followed")
@@ -78,7 +77,7 @@ def _read(path: str) -> FileText | None:
 
 
 def decode(path: str, data: bytes) -> FileText:
-    """UTF-8, with or without its mark; anything else is named."""
+    """Decode UTF-8, with or without byte order mark; report any other encoding."""
     if data.startswith(_UTF_16_MARKS):
         return FileText(path, data.decode("utf-16", "replace"), "it is UTF-16; save it as UTF-8")
     data = data.removeprefix(_UTF_8_MARK)

@@ -1,4 +1,4 @@
-"""Which objects of a database discovery lists; all conditions together (discovery-4, discovery-6 to discovery-9)."""
+"""Filters of discovery; all conditions must match (discovery-4, discovery-6 to discovery-9)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Parameters = dict[str, str | list[str] | bool | None]
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """By schema and name. None, empty or blank: no condition."""
+    """Filter by schema and name. None, empty or blank: no condition."""
 
     schema_similar_to: str | None = None
     schema_not_similar_to: str | None = None
@@ -21,12 +21,12 @@ class NameFilter:
     include_names: tuple[str, ...] | None = None
     exclude_names: tuple[str, ...] | None = None
     trusted_owners: tuple[str, ...] = ()
-    """Roles whose objects are published wherever they are; `*` is all of them (`service.discovery.trust`)."""
+    """Roles whose objects are published in any schema; `*` means all roles (`service.discovery.trust`)."""
     everything: bool = False
     """Objects without an annotation become endpoints too."""
 
     def parameters(self) -> Parameters:
-        """Values for the query, conditions that are off as NULL."""
+        """Return the values for the query; conditions that are off are NULL."""
         return {
             "schema_similar_to": _pattern(self.schema_similar_to),
             "schema_not_similar_to": _pattern(self.schema_not_similar_to),
@@ -41,7 +41,7 @@ class NameFilter:
 
 @dataclass(frozen=True, slots=True)
 class RoutineFilter(NameFilter):
-    """Functions and procedures, by their language too."""
+    """Filter of functions and procedures, also by language."""
 
     include_languages: tuple[str, ...] | None = None
     exclude_languages: tuple[str, ...] | None = None
@@ -58,10 +58,10 @@ class RoutineFilter(NameFilter):
 
 @dataclass(frozen=True, slots=True)
 class TableFilter(NameFilter):
-    """Tables, views and what else is read like them."""
+    """Filter of tables, views and other relations that are read like tables."""
 
     commented: bool = True
-    """Only those with a comment: the others become no endpoints, so their columns need not be read."""
+    """Only relations with a comment: others do not become endpoints, so their columns need not be read."""
 
     def parameters(self) -> Parameters:
         return {**NameFilter.parameters(self), "commented": self.commented}

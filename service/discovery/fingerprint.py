@@ -1,8 +1,9 @@
-"""What changes whenever discovery could find something else: worked out by the server, in some milliseconds.
+"""The fingerprint of the catalogue: changes if discovery could have another result. Computed by the server in
+milliseconds.
 
-Sums of hashes, so that the order of rows does not matter. Temporary objects, statistics and data are no part of it.
-Functions and procedures have a sum for each of many groups of them, so that a change of one tells where it is: the
-others need not be read again (`service.discovery.catalogue.discover_changes`).
+It consists of sums of hashes, so the order of rows does not matter. Temporary objects, statistics and data are not part
+of it. Functions and procedures are divided into many groups with a sum each, so that only the routines of changed
+groups have to be read again (`service.discovery.catalogue.discover_changes`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rowcall.service.discovery.trust import ROLES
 
 _HASH = "coalesce(sum(hashtextextended({row}::text, 0)), 0)::text"
 
-# xmin changes with every CREATE OR REPLACE, ALTER, GRANT and COMMENT, whatever the columns show.
+# xmin changes with every CREATE OR REPLACE, ALTER, GRANT and COMMENT, even if no column changes.
 _ROUTINES = f"""
 select part::int, sum(hash)::text from (
   select p.oid::bigint % {GROUPS}, hashtextextended(row(p.oid, p.xmin)::text, 0) from pg_catalog.pg_proc p
@@ -78,19 +79,19 @@ _ROLES = f"select {_HASH.format(row='r')} from ({ROLES}) as r"
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     routines: Mapping[int, str]
-    """Of functions and procedures with their comments, by group: oid modulo `GROUPS`."""
+    """Sums of functions and procedures with their comments, by group: oid modulo `GROUPS`."""
     others: str
-    """Of everything else."""
+    """Sums of everything else."""
 
     def changed_groups(self, before: Fingerprint) -> frozenset[int] | None:
-        """Groups of routines that are not what they were; None: something else has changed, too."""
+        """Return the groups of routines that have changed; None: something else has changed too."""
         if self.others != before.others:
             return None
         return frozenset(group for group, _ in self.routines.items() ^ before.routines.items())
 
 
 async def catalogue_fingerprint(connection: AsyncConnection[Any]) -> Fingerprint:
-    """The whole of it is equal to another one where a reading would find the same."""
+    """Compute the fingerprint. Two fingerprints are equal if discovery would have the same result."""
     texts = [str(connection.info.server_version)]
     for query in (_OTHERS, _ROLES):
         row = await (await connection.execute(query.encode())).fetchone()

@@ -1,6 +1,6 @@
-"""What asks for an endpoint in its comment and is not found by discovery: for want of a privilege, or of a switch.
+"""Ignored objects: annotated objects that discovery leaves out because of a privilege, a switch or their kind.
 
-It would be missed in silence otherwise, and looked for in the comment, which is right.
+Without a diagnostic, users would search for a mistake in the comment, which is correct.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFi
 from rowcall.service.discovery.queries import SOME_OF_THEM
 from rowcall.service.discovery.trust import Owners, Trust
 
-# What PostgreSQL brings along is told apart by its ids, before thousands of its descriptions are searched.
+# Built-in objects are excluded by their oids, before thousands of their descriptions are searched.
 _ASKS = r"d.objoid >= 16384 and d.description ~ '(?in)^[ \t]*@?http([ \t\r]|$)'"
 _NAMES = """
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
@@ -51,7 +51,7 @@ where d.classoid = 'pg_catalog.pg_proc'::regclass and d.objsubid = 0
        or not (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE')))
   and {_ASKS}{_NAMES.format(name="p.proname")}
 """
-"""Of those that are served for certain, which are nearly all, none is sent."""
+"""The condition excludes objects that are certainly served, which are nearly all, so that few rows are sent."""
 _ROUTINES = _QUERY.replace("{source}", "pg_catalog.pg_proc")
 _SOME_ROUTINES = f"{_QUERY.replace('{source}', SOME_OF_THEM)} and d.objoid = any(%(oids)s::oid[])"
 _TABLES = f"""
@@ -77,36 +77,38 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """By oid. The filter comes with whether routines are served at all. oids: only these.
+    """Return diagnostics of ignored routines by oid.
 
-    Objects whose owner may not publish are told of elsewhere.
+    routines: the filter, and whether routines are served at all. oids: only these. Objects of untrusted owners are
+    reported
+    elsewhere.
     """
     if routines is None:
         return {}
     names, served = routines
     query = _ROUTINES if oids is None else _SOME_ROUTINES
     rows = await _rows(cursor, query, names, {"served": served} | ({} if oids is None else {"oids": list(oids)}))
-    found: dict[int, Diagnostic] = {}
+    diagnostics: dict[int, Diagnostic] = {}
     for row in rows:
         reason = _why_no_routine(row, names, served=served)
         if reason is not None and owners.trusts(Trust.of(names), row[0], row[1]):
-            found[row[-1]] = Diagnostic(row[2], None, reason, left_out=1)
-    return found
+            diagnostics[row[-1]] = Diagnostic(row[2], None, reason, left_out=1)
+    return diagnostics
 
 
 async def ignored_tables_of(
     cursor: AsyncCursor[TupleRow], owners: Owners, tables: tuple[TableFilter, bool] | None
 ) -> tuple[Diagnostic, ...]:
-    """The same for tables and views."""
+    """Return diagnostics of ignored tables and views."""
     if tables is None:
         return ()
     names, served = tables
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for row in await _rows(cursor, _TABLES, names, {}):
         reason = _why_no_table(row, served=served)
         if reason is not None and owners.trusts(Trust.of(names), row[0], row[1]):
-            found.append(Diagnostic(row[2], None, reason, left_out=1))
-    return tuple(found)
+            diagnostics.append(Diagnostic(row[2], None, reason, left_out=1))
+    return tuple(diagnostics)
 
 
 async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, more: Mapping[str, Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GROUPS = 1024
-"""Of functions and procedures, by their oids, to tell which ones have changed."""
+"""Number of groups of functions and procedures, by oid, for the fingerprint."""
 
 OF_GROUPS = f"""
 select found.oid from pg_catalog.pg_proc found
@@ -12,9 +12,8 @@ where found.oid >= 16384 and found.oid::bigint %% {GROUPS} = any(%(groups)s::big
 SOME_OF_THEM = """
 (select found.*, found.xmin as mark from pg_catalog.pg_proc found where found.oid = any(%(oids)s::oid[]))
 """
-"""For the place of `pg_proc` in a query: a few of its rows. They are named, so that they are looked up by index even
-where the catalogue has no statistics yet, as right after a migration.
-"""
+"""Replaces `pg_proc` in a query by some of its rows. The oids are explicit, so that the rows are found by index
+even if the catalogue has no statistics yet, as right after a migration."""
 
 _ROUTINES = r"""
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
@@ -52,7 +51,7 @@ order by n.nspname, p.proname, p.oid
 """
 ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc").replace("{mark}", "xmin")
 SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM).replace("{mark}", "mark")
-"""One row for each routine. Descriptions are looked up by catalogue and oid: an oid alone is not unique."""
+"""One row for each routine. Descriptions are found by catalogue and oid, because an oid alone is not unique."""
 
 TYPES = """
 with recursive needed(oid) as (
@@ -80,7 +79,8 @@ left join pg_catalog.pg_type e on e.oid = t.typelem
 left join pg_catalog.pg_description d
   on d.classoid = 'pg_catalog.pg_type'::regclass and d.objoid = t.oid and d.objsubid = 0
 """
-"""The roots and every type below them. `int2vector` has elements but is no array: only `typarray` tells them apart."""
+"""The roots and all types that they refer to. `int2vector` has elements but is not an array; only `typarray` shows
+that."""
 
 ATTRIBUTES = """
 select t.oid, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod)
@@ -90,4 +90,4 @@ where t.oid = any(%(composites)s::oid[])
   and has_schema_privilege(t.typnamespace, 'USAGE')
 order by t.oid, a.attnum
 """
-"""Attributes of composites and tables in schemas that the role may use; the others stay opaque."""
+"""Attributes of composites and tables in schemas that the role may use; other types have no attributes."""

@@ -1,6 +1,6 @@
-"""Endpoints that run on another database than the one they were found on: what has to be known about it.
+"""Types and routines of endpoints that run on another database than the one where they were found.
 
-Names are the same there, object ids are not; the types of results are told by their ids.
+Names are the same there, but oids are not, and types of results are identified by oid.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ order by wanted.number
 async def types_of_the_same_names(
     connection: AsyncConnection[Any], types: Iterable[TypeInfo]
 ) -> Mapping[int, TypeInfo]:
-    """The types of this database that are called like `types`, by their ids here. PostgreSQL's own are left out: their
-    ids are the same everywhere."""
-    wanted = [info for info in types if info.oid >= FIRST_USER_OID]
-    if not wanted:
+    """Return the types of this database with the names of `types`, by their oids here. Built-in types are omitted,
+    because their oids are the same everywhere."""
+    user_types = [info for info in types if info.oid >= FIRST_USER_OID]
+    if not user_types:
         return {}
-    names = ([info.schema for info in wanted], [info.name for info in wanted])
+    names = ([info.schema for info in user_types], [info.name for info in user_types])
     rows = await (await connection.execute(_SAME_NAMES, names)).fetchall()
     return await load_types(connection, [row[0] for row in rows]) if rows else {}
 
 
 async def missing_routines(connection: AsyncConnection[Any], routines: Sequence[Routine]) -> list[Routine]:
-    """Those that this database lacks, or has for other types. One query, whatever their number."""
+    """Return the routines that this database lacks, or has with other parameter types, with a single query."""
     async with connection.transaction():
-        # The names of types were read under this search path.
+        # The search path under which the names of types were read.
         await connection.execute("select pg_catalog.set_config('search_path', 'public', true)")
         signatures = [_signature(routine) if routine.source is None else None for routine in routines]
         relations = [quote_qualified(routine.schema, routine.name) for routine in routines]

@@ -1,7 +1,7 @@
-"""Reads what `core.sqlfile.session_effects` judges by: sources of functions and all that hangs on relations.
+"""Reads the dependency graph for `core.sqlfile.session_effects`: sources of functions and definitions of relations.
 
-A handful of statements, whatever the number of objects. The marks in it are read again, in the same words, by whoever
-wants to know whether a verdict still holds (`service.database.session.marks`).
+It takes a handful of statements, whatever the number of objects. `service.database.session.marks` reads the marks again
+with the same expressions, to check that an analysis is still valid.
 """
 
 from __future__ import annotations
@@ -118,15 +118,15 @@ _POLYMORPHIC = {
     **dict.fromkeys(("anyrange", "anycompatiblerange"), "int4range"),
     **dict.fromkeys(("anymultirange", "anycompatiblemultirange"), "int4multirange"),
 }
-"""What is as good as any other type where only the function is to be named."""
+"""Concrete types for polymorphic ones, for a call that only has to identify the function."""
 _RULE_HEAD = re.compile(r"\Acreate\s+(unique\s+)?(rule|index|trigger)\b", re.IGNORECASE)
 _TRIGGER_TAIL = re.compile(r"\bEXECUTE\s+(FUNCTION|PROCEDURE)\b[^']*\Z", re.IGNORECASE)
 
 
 async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyGraph:
-    """Everything that a statement may reach."""
+    """Read the dependency graph: all objects that a statement may use."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-        # Names of types in mentions must mean the same wherever they are read.
+        # So that names of types in mentions have the same meaning in every session.
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
         functions = await _rows(
             cursor, _FUNCTIONS.format(body=_body(connection), source="pg_catalog.pg_proc", mark="xmin")
@@ -143,16 +143,16 @@ async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyG
         checks = [row[0] for row in await _rows(cursor, _DOMAIN_CHECKS)]
         conforming = "pg_catalog.current_setting('standard_conforming_strings')"
         mark, strings = (await _rows(cursor, f"select {EVERYWHERE_MARK}, {conforming}"))[0]
-    known = {row[0] for row in functions}
+    functions_by_oid = {row[0] for row in functions}
     if strings != "on":
-        checks.append("execute")  # a backslash may end a string elsewhere than it seems
+        checks.append("execute")  # A backslash may be an escape, so strings may end elsewhere than the lexer assumes.
     return DependencyGraph(
         (_function(row) for row in functions),
         (
             _relation(
                 row,
                 texts[row[0]],
-                leads["trigger", row[0]] & known,
+                leads["trigger", row[0]] & functions_by_oid,
                 leads["part", row[0]],
                 leads["referenced", row[0]] - {row[0]},
             )
@@ -167,20 +167,21 @@ async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyG
 async def read_changed_functions(
     connection: AsyncConnection[Any], known: DependencyGraph, groups: frozenset[int]
 ) -> DependencyGraphChange | None:
-    """The world, where nothing but functions of these groups has changed (`service.discovery.fingerprint`). None: all
-    of it has to be read, as one has another name, which the text of others may mention.
+    """Return the dependency graph after a change of functions in these groups only (`service.discovery.fingerprint`).
+
+    None: everything has to be read, because a function was renamed and the text of others may contain its name.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
         oids = [row[0] for row in await _rows(cursor, OF_GROUPS, {"groups": sorted(groups)})]
         sql = _FUNCTIONS.format(body=_body(connection), source=SOME_OF_THEM, mark="mark")
         rows = await _rows(cursor, sql, {"oids": oids})
-    found = {thing.oid: thing for thing in map(_function, rows)}
-    before = {oid: thing for oid, thing in known.functions.items() if oid % GROUPS in groups}
-    changed = {oid: thing for oid, thing in found.items() if before.get(oid) != thing}
-    if any(oid in before and before[oid].shown != thing.shown for oid, thing in changed.items()):
+    functions = {function.oid: function for function in map(_function, rows)}
+    before = {oid: function for oid, function in known.functions.items() if oid % GROUPS in groups}
+    changed = {oid: function for oid, function in functions.items() if before.get(oid) != function}
+    if any(oid in before and before[oid].shown != function.shown for oid, function in changed.items()):
         return None
-    return known.with_functions(changed, before.keys() - found.keys())
+    return known.with_functions(changed, before.keys() - functions.keys())
 
 
 def _body(connection: AsyncConnection[Any]) -> str:
@@ -197,7 +198,7 @@ def _function(row: TupleRow) -> CatalogueObject:
     written = language in ("sql", "plpgsql")
     aggregate = kind == "a"
     readable = written or aggregate or (language == "c" and extension in HARMLESS_EXTENSIONS)
-    arguments = [f"null::{_POLYMORPHIC.get(one, one)}" for one in types]
+    arguments = [f"null::{_POLYMORPHIC.get(type_name, type_name)}" for type_name in types]
     if variadic and arguments:
         arguments[-1] = f"variadic {arguments[-1]}"
     return CatalogueObject(
@@ -207,7 +208,7 @@ def _function(row: TupleRow) -> CatalogueObject:
         texts=tuple(text for text in (body, defaults) if text),
         mark=mark,
         mention=f"select {quote_qualified(schema, name)}({', '.join(arguments)})",
-        functions=tuple(one for one in parts or () if one >= FIRST_USER_OID),
+        functions=tuple(oid_of_part for oid_of_part in parts or () if oid_of_part >= FIRST_USER_OID),
         readable=readable,
         why="" if readable else f"its language is {language}",
     )

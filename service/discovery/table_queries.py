@@ -81,11 +81,17 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and (%(exclude_names)s::text[] is null or c.relname <> all(%(exclude_names)s))
 order by n.nspname, c.relname
 """
-"""One row for each relation. Temporary ones belong to a session and are seen by no other. Asking about a foreign
-table whose wrapper has no handler would fail, and the whole discovery with it. Where a rule with INSTEAD, also a
-conditional one, is about a command, PostgreSQL refuses RETURNING unless an unconditional rule has it. This reaches
-views over such a relation, and rules that lead to it. A view whose only INSTEAD rules for a command are conditional
-cannot be written by it, although pg_relation_is_updatable says so. Rules on INSERT and UPDATE forbid ON CONFLICT."""
+"""One row for each relation.
+
+- Temporary relations are excluded, because only their own session sees them.
+- `pg_relation_is_updatable` fails for a foreign table whose wrapper has no handler, so it is not called for these.
+- If a command has a rule with INSTEAD, also a conditional one, PostgreSQL refuses RETURNING unless an unconditional
+  rule
+  has it. This also holds for views over such a relation, and for rules that use it.
+- A view whose only INSTEAD rules for a command are conditional is not writable by it, although
+  `pg_relation_is_updatable` reports that it is.
+- Rules on INSERT and UPDATE prevent ON CONFLICT.
+"""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),
@@ -108,8 +114,8 @@ cross join lateral (
 ) as written(allowed)
 order by a.attrelid, a.attnum
 """
-"""The bits are those of the kinds of command: 4 UPDATE, 8 INSERT, 16 DELETE. A view that only a trigger makes
-insertable takes any column."""
+"""Bits of the commands: 4 UPDATE, 8 INSERT, 16 DELETE. For a view that is insertable only by a trigger, all columns are
+insertable."""
 
 OPERATORS = """
 select distinct on (t.oid) t.oid, n.nspname, o.oprname
@@ -127,4 +133,4 @@ join pg_catalog.pg_operator o on o.oid = e.amopopr
 join pg_catalog.pg_namespace n on n.oid = o.oprnamespace
 order by t.oid, c.opcintype <> t.oid, m.amname
 """
-"""The equality of each type's default operator class: its own, or that of the type it is binary compatible with."""
+"""The equality of each type's default operator class: its own, or that of the type to which it is binary coercible."""

@@ -1,6 +1,6 @@
-"""Reads tables and views, with what the connected role may do to them: rows of the catalogue in, `Table`s out.
+"""Reads tables and views with the privileges of the connected role: rows of the catalogue in, `Table`s out.
 
-Part of `service.discovery.catalogue`, which calls it in its transaction.
+Part of `service.discovery.catalogue`, in whose transaction it runs.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from rowcall.service.discovery.trust import Owners
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """What the catalogue has, before the types are known."""
+    """The rows of the catalogue, before the types are known."""
 
     tables: Sequence[TupleRow] = ()
     columns: Sequence[TupleRow] = ()
 
     def of(self, tables: Sequence[TupleRow]) -> TableRows:
-        """Those of these tables."""
+        """Return the rows of these tables."""
         oids = {row[0] for row in tables}
         return TableRows(tables, [row for row in self.columns if row[0] in oids])
 
     @property
     def types(self) -> Iterator[int]:
-        """The row types and those of the columns; a relation has no row type where it is not meant to be a type."""
+        """The row types and the types of columns. A relation may have no row type (0)."""
         yield from (row[5] for row in self.tables if row[5])
         yield from (row[3] for row in self.columns)
 

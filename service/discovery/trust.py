@@ -1,9 +1,9 @@
-"""Whose objects may become endpoints: a routine runs with the rights of whoever calls it, and that is the service.
+"""Trust in owners: whose objects may become endpoints. A routine runs with the rights of its caller, the service.
 
-Whoever owns a schema could publish a function that reads for him what he may not read himself, or take over the path
-of a sign-in. So objects count whose owner could do so anyway (a superuser, the owner of the database, the role of the
-service and those it is a member of), or is named by the configuration; and all of a schema that the configuration
-names, as whoever may create there has been given that right.
+The owner of any schema could otherwise publish a function that reads data for them that they may not read, or take over
+the path of a sign-in. Objects are trusted if their owner could do so without an endpoint (a superuser, the owner of the
+database, the role of the service and roles of which it is a member), or if the configuration names the owner. All
+objects of a schema that the configuration names are trusted too: the right to create there is the right to publish.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EVERYBODY = "*"
 
-# A superuser is told to be a member of every role; only the catalogue knows which it has been made a member of.
+# PostgreSQL reports a superuser as a member of every role; only the catalogue contains the granted memberships.
 ROLES = """
 with recursive member(oid) as (
     select oid from pg_catalog.pg_roles where rolname = current_user
@@ -40,7 +40,7 @@ order by r.oid
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the configuration says: schemas that it names (`IncludeSchemas`), and owners (`Service:TrustedOwners`)."""
+    """The trust of the configuration: its schemas (`IncludeSchemas`) and owners (`Service:TrustedOwners`)."""
 
     schemas: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
@@ -51,16 +51,16 @@ class Trust:
 
 
 NOBODY = Trust()
-"""Besides those who could do it anyway."""
+"""Trust in no owners besides the powerful ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The roles of the server, as far as trust goes. names: by oid."""
+    """The roles of the server. names: by oid."""
 
     names: Mapping[int, str] = field(default_factory=dict)
     powerful: frozenset[int] = frozenset()
-    """Could do anyway what an endpoint would let them do."""
+    """Roles to which an endpoint gives no further power."""
 
     def trusts(self, trust: Trust, schema: str, owner: int) -> bool:
         if schema in trust.schemas or owner in self.powerful or EVERYBODY in trust.owners:
@@ -78,7 +78,8 @@ async def read_owners(cursor: AsyncCursor[TupleRow]) -> Owners:
 
 
 def left_out(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
-    """One for each schema and owner. objects: schema and owner of each object that would be published but for this."""
+    """Return a diagnostic for each schema and owner. objects: schema and owner of each object that is left out for its
+    owner."""
     return tuple(
         Diagnostic(
             f"schema {schema}",
