@@ -1,4 +1,4 @@
-"""What the runner asks of whoever runs endpoints: a request of a test, and its answer."""
+"""Interface between the test runner and the execution of endpoints: a request of a test, and its response."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class CallRefusedError(Exception):
 class Reply:
     status: int
     headers: tuple[tuple[str, str], ...] = ()
-    """With names as people write them: on the way these have no case, in jsonb they do."""
+    """Names spelled for jsonb: HTTP ignores their case, but jsonb does not."""
     body: str | None = None
     found: bool = True
-    """An endpoint has answered."""
+    """An endpoint has responded."""
     unexpected: tuple[str, ...] = ()
-    """Requests to other services that no stub answers."""
+    """Requests to other services without a matching stub."""
 
     def header(self, wanted: str) -> str | None:
         return next((value for name, value in self.headers if name.lower() == wanted), None)
 
 
 class Caller(Protocol):
-    """One at a time: it has one connection to the database, that of the test which runs."""
+    """Executes one request at a time: it has one connection to the database, that of the running test."""
 
     @property
     def database(self) -> TestDatabase: ...

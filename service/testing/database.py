@@ -1,8 +1,8 @@
-"""The database as the endpoints of a test see it: one connection, and the transaction that the test has open on it.
+"""The database for the endpoints of a test: one connection, with the open transaction of the test.
 
-Within such a transaction every statement of a request gets the savepoint that stands in for a transaction of its own:
-one that fails takes back itself and nothing else. A file's own BEGIN and COMMIT become savepoints too, so that neither
-ends what the test has begun.
+In this transaction, every statement of a request has a savepoint instead of a transaction of its own: a failing
+statement undoes only itself. BEGIN and COMMIT of a file become savepoints too, so that neither ends the transaction of
+the test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_SUSPECTS = Suspects()
 
 
 class _Pool(DedicatedPool):
-    """Gives out the connection of the test, again and again."""
+    """A pool that always returns the connection of the test."""
 
     session: Session | None = None
 
@@ -43,10 +43,10 @@ class _Pool(DedicatedPool):
         return connection
 
     def release(self, connection: Connection) -> None:
-        """It stays the test's."""
+        """Do nothing: the connection belongs to the test."""
 
     def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
-        """It stays the test's, and is not reset."""
+        """Do nothing: the connection belongs to the test, and is not reset."""
 
     @property
     def busy(self) -> int:
@@ -54,14 +54,14 @@ class _Pool(DedicatedPool):
 
 
 class _Runs(DedicatedRuns):
-    """On the connection of the test, as its file has left it."""
+    """Runs on the connection of the test, in the state in which its file has left it."""
 
     @property
     def session(self) -> Session | None:
         return cast(_Pool, self._pool).session
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        # Its session is made ready for it first, which has to be waited for.
+        # Asynchronous, because the session has to be prepared first.
         return self.run(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
@@ -75,25 +75,25 @@ class _Runs(DedicatedRuns):
         raise unavailable("the connection of the test to the database was lost")
 
     def _set_by(self, call: Call, context: RequestContext) -> list[str]:
-        """Settings that stay changed: in a transaction of the test, and in front of a procedure."""
+        """Return the settings that would stay changed: in a transaction of the test, and before a procedure."""
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
         ahead = self._settings.ahead_alone(call, context, watched=False, seconds=self._settings.limit(call, context))
-        found = [
+        names = [
             name
             for statement, values in ahead
             if values and statement is settings_statement(len(values) // 2)
             for name in values[::2]
         ]
         if call.preamble is not None:
-            found += call.preamble.setting_values(context)[::2]
-            found += [b"role", b"search_path"] if call.preamble.commands else []
-        return [name.decode() for name in dict.fromkeys(found) if name is not None]
+            names += call.preamble.setting_values(context)[::2]
+            names += [b"role", b"search_path"] if call.preamble.commands else []
+        return [name.decode() for name in dict.fromkeys(names) if name is not None]
 
     def execution(
         self, call: Call, context: RequestContext, statement: Statement | None = None, *, waited: bool = True
     ) -> Execution:
-        # Answers are read whole.
+        # Responses are always read completely.
         call.small, call.large = True, False
         session = self.session
         statement = statement or call.statement(context.mask)
@@ -117,7 +117,7 @@ class _Runs(DedicatedRuns):
 
 
 class TestDatabase(Database):
-    """`session` is the one of the file that runs."""
+    """A database on one connection. `session` is that of the running file."""
 
     __test__ = False
     dedicated_pool = _Pool
@@ -143,14 +143,14 @@ class TestDatabase(Database):
 
 
 def nested(script: Script, mark: tuple[str, ...]) -> Script:
-    """The script within a transaction. mark: sets the savepoint that its first statement stands behind."""
+    """Return the script for use in a transaction. mark: commands that set the savepoint before its first statement."""
     parts = tuple(_nested_parts(script, mark))
     return Script(next(numbers), script.nparams, parts, script.tail, script.repeatable)
 
 
 def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
     def plain(sql: str, like: Part | None = None) -> Part:
-        """A command in the place of another one, or in front of what follows."""
+        """Return a part with another command, in place of part `like` or before the next part."""
         renderer = None if like is None else like.statement.renderer
         statement = Statement(next(numbers), sql.encode(), script.nparams, renderer, picks=())
         return Part(statement, like is not None and like.last, False)
@@ -159,15 +159,15 @@ def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
     in_block, marked = False, True
     for part in script.parts:
         words = split(part.statement.sql.decode()).statements
-        what = effect(words[0], _NO_SUSPECTS) if words else Effect.ALONE
-        if what is Effect.BEGIN or (what is Effect.CHAIN and in_block):
+        effect_of_part = effect(words[0], _NO_SUSPECTS) if words else Effect.ALONE
+        if effect_of_part is Effect.BEGIN or (effect_of_part is Effect.CHAIN and in_block):
             yield plain(RELEASE)
             yield plain(SET, part)
             in_block = marked = True
-        elif what in (Effect.END, Effect.CHAIN) and words[0].words[0] in ("rollback", "abort"):
+        elif effect_of_part in (Effect.END, Effect.CHAIN) and words[0].words[0] in ("rollback", "abort"):
             yield plain(BACK, part)
             in_block = False
-        elif what in (Effect.END, Effect.CHAIN):
+        elif effect_of_part in (Effect.END, Effect.CHAIN):
             yield plain(RELEASE)
             yield plain(SET, part)
             in_block = False

@@ -1,4 +1,4 @@
-"""One test file: setup, its steps in order on one connection to the first that fails, teardown (testing-7,
+"""Runs a test file: setup, its steps in order on one connection until the first failure, teardown (testing-7,
 testing-8)."""
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
 BOOLEAN = 16
-"""Oid of the type."""
+"""Oid of the type boolean."""
 ASSERT_FAILURE = "P0004"
 _LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "NOTICE": logging.INFO}
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What all files of a run share."""
+    """The objects that all files of a run share."""
 
     options: TestOptions
     connect: Connect
     templates: Templates
     preparation: Preparation
     debug: Callable[[str, str, HttpBlock, Reply], object] | None = None
-    """Told of every answer, for the table that mirrors them."""
+    """Called with every response, for the debug table."""
     update: bool = False
-    """Snapshots are written."""
+    """Write snapshots."""
 
 
 class _Stop(Exception):
-    """Nothing behind this step runs."""
+    """Ends the file: no further step runs."""
 
 
 @dataclass(slots=True)
@@ -61,12 +61,12 @@ class _Report:
     assertions: list[Assertion] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     raised: list[Notice] = field(default_factory=list)
-    """Since the last statement or request has begun."""
+    """Notices since the beginning of the last statement or request."""
     step: Step | None = None
 
 
 class FileRunner:
-    """Runs one file with the caller that it is given, which nobody else uses meanwhile."""
+    """Runs one file with a caller that no other file uses at the same time."""
 
     def __init__(self, means: RunContext, caller: Caller, file: TestFile) -> None:
         self._means = means
@@ -108,8 +108,8 @@ class FileRunner:
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
 
     async def _run(self) -> None:
-        for doubt in warnings(self._file):
-            self._log.warning("%s:%d: %s", doubt.file, doubt.line, doubt.message)
+        for warning in warnings(self._file):
+            self._log.warning("%s:%d: %s", warning.file, warning.line, warning.message)
         broken = next((step for step in self._steps if isinstance(step, Broken)), None)
         if broken is not None:
             self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))
@@ -164,9 +164,9 @@ class FileRunner:
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
         self._report.raised.clear()
-        wanted = step.expected
-        if wanted is not None and wanted.kind == "ERROR":
-            await self._expect_error(step, wanted, session)
+        expected = step.expected
+        if expected is not None and expected.kind == "ERROR":
+            await self._expect_error(step, expected, session)
             return
         try:
             cursor = await session.run(step.text)
@@ -177,15 +177,15 @@ class FileRunner:
                 self._fail_step(step, Verdict.FAIL, error.diag.message_primary or "")
             self._fail_step(step, Verdict.ERROR, said(error))
         result = cursor.pgresult
-        if wanted is not None:
-            self._judge_expected(step, wanted, result)
+        if expected is not None:
+            self._judge_expected(step, expected, result)
         elif step.do_block:
             self._pass(step.title, step)
         elif result is not None and result.nfields and result.ftype(0) == BOOLEAN:
             self._judge_boolean(step, result)
 
     def _judge_boolean(self, step: SqlStep, result: PGresult) -> None:
-        """No row is a success, NULL is none."""
+        """Judge a boolean result: true and an empty result are successes, NULL is a failure."""
         value = result.get_value(0, 0) if result.ntuples else b"t"
         named = result.get_value(0, 1) if result.ntuples and result.nfields > 1 else None
         name = step.title if named is None else bytes(named).decode("utf-8", "replace")
@@ -196,17 +196,17 @@ class FileRunner:
 
     def _judge_expected(self, step: SqlStep, wanted: Expected, result: PGresult | None) -> None:
         if wanted.kind == "NOTICE":
-            heard = [notice.message for notice in self._report.raised]
-            if not any(wanted.text.lower() in message.lower() for message in heard):
-                message = f"expected the notice {wanted.text!r}, raised: {'; '.join(heard) or 'none'}"
+            messages = [notice.message for notice in self._report.raised]
+            if not any(wanted.text.lower() in message.lower() for message in messages):
+                message = f"expected the notice {wanted.text!r}, raised: {'; '.join(messages) or 'none'}"
                 self._fail_step(step, Verdict.FAIL, message)
             self._pass(step.title, step)
             return
         rows = _texts(result)
         columns = [] if result is None else [_name(result, index) for index in range(result.nfields)]
-        found = row_differences(wanted.rows, columns, rows)
-        if found:
-            self._fail_step(step, Verdict.FAIL, "\n".join(found))
+        lines = row_differences(wanted.rows, columns, rows)
+        if lines:
+            self._fail_step(step, Verdict.FAIL, "\n".join(lines))
         self._pass(step.title, step)
 
     async def _expect_error(self, step: SqlStep, wanted: Expected, session: Session) -> None:
@@ -266,8 +266,8 @@ class FileRunner:
     def _settle_reply(self, step: HttpStep, found: Sequence[str]) -> None:
         block = step.block
         if found:
-            asked = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
-            message = "\n".join((*asked, *block.body.splitlines()[:5], *found))
+            request = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
+            message = "\n".join((*request, *block.body.splitlines()[:5], *found))
             self._fail(Assertion(block.title, Verdict.FAIL, step.file, step.line, message))
         self._report.assertions.append(Assertion(block.title, Verdict.PASS, step.file, step.line))
 
@@ -285,7 +285,7 @@ class FileRunner:
         raise _Stop
 
     def _error(self, message: str) -> None:
-        """At the step that was under way, or at the beginning of the file."""
+        """Report an error at the running step, or at the beginning of the file."""
         step = self._report.step
         name = message.partition("\n")[0]
         if isinstance(step, SqlStep):
@@ -299,7 +299,7 @@ class FileRunner:
     # --- setup and teardown ----------------------------------------------------------------------------------------
 
     def _named(self, names: Sequence[str]) -> list[PreparationStep]:
-        """Raises PreparationError for a name that no step has."""
+        """Return the steps with these names. Raises PreparationError for an unknown name."""
         steps = self._means.options.steps
         unknown = [name for name in names if name.casefold() not in steps]
         if unknown:

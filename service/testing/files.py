@@ -1,4 +1,4 @@
-"""Test files as they lie in folders: found, read, with what they include put in its place (testing-4)."""
+"""Finds and reads test files; included files are inserted (testing-4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestFile:
 
     path: str
     steps: tuple[Step, ...]
-    """Without includes and without what is only read in the head."""
+    """The steps, with those of included files in place."""
 
     @cached_property
     def header(self) -> Header:
@@ -34,12 +34,13 @@ class TestFile:
 
 
 def find_tests(options: TestOptions) -> list[str]:
-    """Sorted, without those that `Filter` leaves out."""
+    """Return the paths of test files, sorted and filtered by `Filter`."""
     return [path for path in find_files(options.pattern, "") if fits_name(path, options.filter)]
 
 
 def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
-    """By tags. A file whose head cannot be read stays, so that the run tells what is wrong with it."""
+    """Return the files that match by tags. A file with an invalid header stays in the list, so that the run reports
+    its error."""
     return [
         file for file in files if not file.readable or fits_tags(file.header.tags, options.tags, options.unwanted_tags)
     ]
@@ -52,14 +53,14 @@ def read_test(path: str) -> TestFile:
 def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
     try:
         with open(path, "rb") as file:
-            found = decode(path, file.read())
+            content = decode(path, file.read())
     except OSError as error:
         yield Broken(path, 1, f"it cannot be read: {error.strerror or error}")
         return
-    if found.error is not None:
-        yield Broken(path, found.line or 1, found.error)
+    if content.error is not None:
+        yield Broken(path, content.line or 1, content.error)
         return
-    for step in read_script(found.text, path):
+    for step in read_script(content.text, path):
         if isinstance(step, Include):
             yield from _included(step, (*above, os.path.realpath(path)))
         else:
@@ -75,8 +76,8 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
     elif len(above) > DEEPEST:
         yield Broken(include.file, include.line, f"files include files more than {DEEPEST} deep")
     elif not os.path.isfile(path):
-        what = "is no file" if os.path.exists(path) else "does not exist"
-        yield Broken(include.file, include.line, f"the included file {path} {what}")
+        problem = "is no file" if os.path.exists(path) else "does not exist"
+        yield Broken(include.file, include.line, f"the included file {path} {problem}")
     else:
         yield from _spliced(path, above)
 
@@ -91,10 +92,10 @@ def warnings(file: TestFile) -> Iterator[ScriptWarning]:
 
 
 def isolation_of(file: TestFile, options: TestOptions) -> str:
-    """In lower case; what the file says may be anything."""
+    """Return the isolation in lower case. It is not validated."""
     return file.header.isolation or options.isolation
 
 
 def connection_key(file: TestFile) -> str:
-    """Equal for files that run on the same database."""
+    """Return a key that is equal for files that run on the same database."""
     return (file.header.connection or "").casefold()

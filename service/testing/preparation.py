@@ -1,4 +1,4 @@
-"""Steps before and behind tests: statements on a connection of their own, or a command of the shell."""
+"""Steps before and after tests: statements on a connection of their own, or a shell command."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rowcall.service.options.capabilities.testing import PreparationStep
 from rowcall.service.startup_error import StartupError
 
 Connect = Callable[[str | None], Connector]
-"""Name of a connection, None for the main one, to what opens it. Raises StartupError."""
+"""Name of a connection, None for the main connection → its connector. Raises StartupError."""
 
 MOST_SHOWN = 2000
-"""Characters of what a failed command has said."""
+"""Most characters that are shown of the output of a failed command."""
 
 
 class PreparationError(Exception):
@@ -34,12 +34,12 @@ class Preparation:
         self._log = logging.getLogger(channel)
 
     async def run_all(self, steps: Iterable[PreparationStep]) -> None:
-        """In order, to the first that fails. Raises PreparationError."""
+        """Run the steps in order until the first failure. Raises PreparationError."""
         for step in steps:
             await self.run(step)
 
     async def try_all(self, steps: Iterable[PreparationStep]) -> None:
-        """Each of them, whatever the others do."""
+        """Run all steps, and only log failures."""
         for step in steps:
             try:
                 await self.run(step)
@@ -47,7 +47,7 @@ class Preparation:
                 self._log.warning("teardown: %s", error)
 
     async def run(self, step: PreparationStep) -> None:
-        """Raises PreparationError."""
+        """Run a step. Raises PreparationError."""
         self._log.debug("step %s", step.name)
         try:
             if step.command is not None:
@@ -65,7 +65,7 @@ class Preparation:
             await connection.execute(text.encode())
 
     async def _command(self, step: PreparationStep, command: str) -> None:
-        # A file and no pipe: what the command leaves running would keep a pipe open.
+        # A file instead of a pipe, because background processes of the command would keep a pipe open.
         with tempfile.TemporaryFile() as output:
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh",
@@ -94,7 +94,7 @@ class Preparation:
 
 
 def _existing(folder: str | None) -> str | None:
-    """Raises PreparationError."""
+    """Return the folder if it exists. Raises PreparationError."""
     if folder is not None and not Path(folder).is_dir():
         raise PreparationError(f"its WorkingDirectory {folder!r} is no folder")
     return folder
@@ -110,7 +110,8 @@ def _read(path: str) -> str:
 
 
 def said(error: Exception) -> str:
-    """One line where PostgreSQL has a code."""
+    """Return an error as text: for an error of PostgreSQL its code and message, with detail and hint on further
+    lines."""
     if isinstance(error, psycopg.Error) and error.sqlstate:
         return "\n".join((f"{error.sqlstate}: {error.diag.message_primary or error}", *_more(error)))
     text = str(error).strip() or type(error).__name__

@@ -1,4 +1,4 @@
-"""Where answers go: a temporary table for each request of a file, and the permanent one that mirrors them."""
+"""Tables of responses: a temporary table for each request of a file, and the permanent debug table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.service.testing.session import Session
 
 
 class ResponseTables:
-    """Of one file. blocks: how many requests it has."""
+    """The response tables of one file. blocks: number of its requests."""
 
     def __init__(self, table: ResponseTable, blocks: int) -> None:
         self._table = table
@@ -25,18 +25,18 @@ class ResponseTables:
         self._number = 0
 
     async def store(self, session: Session, block: HttpBlock, reply: Reply) -> str:
-        """The name of the table. Raises `psycopg.Error`, where there is one of that name."""
+        """Store a response and return the name of its table. Raises `psycopg.Error` if the table exists already."""
         self._number += 1
         name = block.table or self._name()
         columns = self._table.columns
-        made = sql.SQL(", ").join(
+        definitions = sql.SQL(", ").join(
             sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(type_name)) for _, column, type_name in columns
         )
         values = sql.SQL(", ").join(sql.Literal(_value(reply, kind)) for kind, _, _ in columns)
-        # In one go: each table of a test costs a few rows of the catalogue as it is.
+        # In one round trip, because creating a table already costs some rows of the catalogue.
         await session.command(
             sql.SQL("create temp table {table} ({made}); insert into pg_temp.{table} values ({values})").format(
-                table=sql.Identifier(name), made=made, values=values
+                table=sql.Identifier(name), made=definitions, values=values
             )
         )
         return name
@@ -58,14 +58,14 @@ def _value(reply: Reply, kind: str) -> str | int | bool | None:
         return None if reply.body is None else reply.body.replace("\0", "\ufffd")
     if kind == "ContentType":
         return reply.header("content-type")
-    together: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, text in reply.headers:
-        together.setdefault(name, []).append(text)
-    return orjson.dumps({name: ", ".join(texts) for name, texts in together.items()}).decode()
+        values.setdefault(name, []).append(text)
+    return orjson.dumps({name: ", ".join(texts) for name, texts in values.items()}).decode()
 
 
 class DebugTable:
-    """`ResponseTempTable:DebugTable`: outlives the run, so that answers can be looked at."""
+    """`ResponseTempTable:DebugTable`: stays after the run for inspection of responses."""
 
     def __init__(self, table: ResponseTable, connector: Connector, channel: str) -> None:
         self._columns = table.columns
@@ -76,12 +76,14 @@ class DebugTable:
         self._writing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Drops what an earlier run has left. Raises `psycopg.Error`."""
+        """Replace the table of an earlier run. Raises `psycopg.Error`."""
         connection = await self._connector.open_plain()
-        made = [sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns]
+        definitions = [
+            sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns
+        ]
         own = "captured_at timestamptz default now(), test_file text not null, block text not null, "
         own += "method text not null, path text not null, "
-        columns = sql.SQL(own) + sql.SQL(", ").join(made)
+        columns = sql.SQL(own) + sql.SQL(", ").join(definitions)
         try:
             await connection.execute(sql.SQL("drop table if exists {}").format(self._name))
             await connection.execute(sql.SQL("create table {} ({})").format(self._name, columns))
@@ -100,8 +102,8 @@ class DebugTable:
 
     async def _write(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
         async with connection:
-            while (one := await self._waiting.get()) is not None:
-                file, table, block, reply = one
+            while (entry := await self._waiting.get()) is not None:
+                file, table, block, reply = entry
                 names = ("test_file", "block", "method", "path", *(column for _, column, _ in self._columns))
                 texts = (file, table, block.method, block.target)
                 values = [*texts, *(_value(reply, kind) for kind, _, _ in self._columns)]

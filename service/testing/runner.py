@@ -1,4 +1,4 @@
-"""Many test files: as many at a time as there are callers, reported in the order of their paths."""
+"""Runs test files in parallel, one for each caller, and reports them in the order of their paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Results as they can be told, and in a terminal how far the run is."""
+    """Prints results in the order of their paths, and in a terminal the progress."""
 
     def __init__(self, paths: Sequence[str], style: Style, out: TextIO | None = None) -> None:
         self._waiting = deque(paths)
@@ -44,7 +44,7 @@ class Progress:
             self._out.flush()
 
     def finish(self) -> None:
-        """What came behind a file that did not run."""
+        """Print results that follow a file that did not run."""
         self._clear()
         for path in self._waiting:
             if path in self._done:
@@ -66,10 +66,10 @@ class Runner:
         self._means = means
         self._callers = callers
         self._failed: set[str] = set()
-        """Files that did not pass when they ran last."""
+        """Files that did not pass in their last run."""
 
     async def run(self, files: Sequence[TestFile], progress: Progress) -> list[FileResult]:
-        """Sorted by path."""
+        """Run the files and return the results sorted by path."""
         failed = self._failed | _remembered(self._means.options.failed_first)
         waiting = deque(sorted(files, key=lambda file: (file.path not in failed, file.path)))
         results: list[FileResult] = []
@@ -105,7 +105,7 @@ def _remembered(place: str | None) -> set[str]:
     if place is None:
         return set()
     try:
-        found = json.loads(Path(place).read_text(encoding="utf-8"))
+        paths = json.loads(Path(place).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return set()
-    return {str(path) for path in found} if isinstance(found, list) else set()
+    return {str(path) for path in paths} if isinstance(paths, list) else set()

@@ -1,7 +1,7 @@
-"""The connection of one test file: its statements run on it as psycopg runs them, its requests as the driver does.
+"""The connection of a test file: its statements run with psycopg, its requests with the driver.
 
-Both share one `PGconn`. Between requests it is psycopg's; within one it is in pipeline mode and read by the driver,
-without statements prepared by name, so that nothing a test does to its session can confuse them.
+Both share one `PGconn`. Between requests psycopg uses it; during a request it is in pipeline mode and read by the
+driver, without named prepared statements, so that the session may be changed in any way by the test.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rowcall.service.database.first_connection import Opening
 from rowcall.service.startup_error import StartupError
 
 SET, RELEASE, BACK = (f"{what} rowcall_request" for what in ("savepoint", "release savepoint", "rollback to savepoint"))
-"""Of the savepoint in front of what a request does in the transaction of a test."""
+"""Commands for the savepoint before each statement of a request in the transaction of a test."""
 RENEW = (
     b"close all; set session authorization default; reset all; deallocate all; unlisten *; "
     b"select pg_advisory_unlock_all(); discard plans; discard temp; discard sequences"
 )
-"""DISCARD ALL in its parts: it alone cannot be sent along with the end of a transaction."""
+"""The parts of DISCARD ALL, which itself cannot be sent together with the end of a transaction."""
 CANCEL_SECONDS = 2.0
 
 
@@ -35,31 +35,31 @@ Hear = Callable[[Notice], None]
 
 
 class Session:
-    """What is open at its end is rolled back. hear: told of notices."""
+    """A session of a test. An open transaction is rolled back at its end. hear: called with notices."""
 
     def __init__(self, connector: Connector, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Hear) -> None:
         self.plain = opened
         self.hear = hear
         self._connector = connector
-        # A test may deallocate what it likes.
+        # Because a test may deallocate any statement.
         opened.prepare_threshold = None
         self._socket = opened.pgconn.socket
         self._marked = False
         """The savepoint of this request is set."""
         self._pending = ""
-        """Statements that go along with the next one."""
+        """Statements that are sent with the next one."""
         self._kept: dict[str, str] = {}
-        """Settings that requests have changed, with what they were."""
+        """Settings that requests have changed, with their previous values."""
         self.driver = Connection(opened.pgconn, asyncio.get_running_loop(), named=False)
         self.driver.owner = opened
         self.driver.on_notice = self._notice
-        # Whatever a request leaves is the test's business.
+        # The session state after a request is part of the test, so it is not reset.
         self.driver.owned = True
         self._leave()
 
     @classmethod
     async def open(cls, connector: Connector, hear: Hear) -> Session:
-        """Raises `psycopg.Error`."""
+        """Open a session. Raises `psycopg.Error`."""
         return cls(connector, await connector.open_plain(), hear)
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Session:
 
     @property
     def in_transaction(self) -> bool:
-        """A transaction of the test is open."""
+        """Whether the test has an open transaction."""
         return self._status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
     @property
@@ -89,17 +89,17 @@ class Session:
     # --- statements ------------------------------------------------------------------------------------------------
 
     async def run(self, text: str) -> psycopg.AsyncCursor[tuple[object, ...]]:
-        """One statement as it stands. Raises `psycopg.Error`."""
+        """Run one statement as written. Raises `psycopg.Error`."""
         if self._pending:
             await self.plain.execute(self._taken().as_bytes(None))
         return await self.plain.execute(text.encode())
 
     async def command(self, composed: sql.Composed) -> None:
-        """One or several statements of the runner's own. Raises `psycopg.Error`."""
+        """Run one or several statements of the runner itself. Raises `psycopg.Error`."""
         await self.plain.execute(self._taken() + composed)
 
     def _taken(self) -> sql.Composed:
-        """What has to come first, so that it need not go alone."""
+        """Return the pending statements and clear them, to send them together with the next ones."""
         pending, self._pending = self._pending, ""
         return sql.Composed([sql.SQL(pending)])
 
@@ -107,10 +107,11 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def request(self) -> AsyncIterator[None]:
-        """Within the block the driver has the connection. In a transaction of the test a request that fails takes back
-        what it has done, and what it sets ends with it, as if it had a transaction of its own.
+        """Lend the connection to the driver while the block runs.
 
-        Raises `psycopg.Error` when the connection is lost.
+        In a transaction of the test, a failing request undoes only its own changes, and settings of a request end with
+        it, as
+        if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
         """
         in_transaction = self.in_transaction
         self._kept.clear()
@@ -125,12 +126,13 @@ class Session:
         if in_transaction and self._marked:
             self._pending = f"{BACK}; {RELEASE}; " if self.aborted else f"{RELEASE}; "
         elif self.in_transaction and not in_transaction:
-            # The service would not keep it either.
+            # The service would not commit it either.
             await self.run("rollback")
         await self._put_back(local=in_transaction)
 
     def mark(self) -> tuple[str, ...]:
-        """What goes in front of a statement in the transaction of a test: a savepoint that it alone stands behind."""
+        """Return the commands before a statement in the transaction of a test: they set a savepoint for this
+        statement."""
         if self.aborted:
             return (BACK,)
         commands = (RELEASE, SET) if self._marked else (SET,)
@@ -138,15 +140,15 @@ class Session:
         return commands
 
     async def keep(self, names: Iterable[str]) -> None:
-        """Within a request: remembers what these settings are. They are put back behind it."""
+        """During a request: record the values of these settings, to restore them afterwards."""
         unknown = [name for name in names if name not in self._kept]
         if not unknown or self.aborted or self.lost:
             return
         async with self._paused():
-            asked = sql.SQL(", ").join(
+            calls = sql.SQL(", ").join(
                 sql.SQL("current_setting({}, true)").format(sql.Literal(name)) for name in unknown
             )
-            cursor = await self.plain.execute(sql.SQL("select {}").format(asked))
+            cursor = await self.plain.execute(sql.SQL("select {}").format(calls))
             row = await cursor.fetchone()
         self._kept |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
@@ -182,7 +184,8 @@ class Session:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     async def renew(self) -> bool:
-        """Makes it what it was when it was opened, which costs a tenth of a new one. False: that cannot be."""
+        """Reset the session to its initial state, which costs a tenth of a new one. Return whether this was
+        possible."""
         self.hear = _nobody
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
@@ -193,7 +196,7 @@ class Session:
         return True
 
     async def close(self) -> None:
-        """What still runs is cancelled, what is open rolled back. Never raises, never waits for long."""
+        """Cancel a running statement, roll back and close. Never raises, and takes a few seconds at most."""
         if self.lost:
             return
         with contextlib.suppress(psycopg.Error, OSError, TimeoutError):
@@ -207,17 +210,18 @@ class Session:
 
 
 class SessionPool:
-    """Those of files that run one after another. One is used again when its file has passed."""
+    """Sessions for successive files. A session is used again if its file has passed."""
 
     def __init__(self, opening: Opening) -> None:
-        """opening: knows how often a server is asked that does not answer, such as one that has crashed."""
+        """opening: has the number of attempts for an unavailable server, such as one that has crashed."""
         self._opening = opening
         self._idle: dict[str, Session] = {}
         self._hopeless = False
 
     @contextlib.asynccontextmanager
     async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
-        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error` or StartupError."""
+        """Provide a session. key: equal for the same database; None: not used again. Raises `psycopg.Error` or
+        StartupError."""
         session = None if key is None else self._idle.pop(key, None)
         if session is None or session.lost:
             session = await self._open(connector, hear)
@@ -238,7 +242,7 @@ class SessionPool:
         try:
             return await self._opening.attempt("open the connection of a test", partial(Session.open, connector, hear))
         except StartupError:
-            # Once is enough: the next file is told at once.
+            # Only wait for the server once: for the next file, the error is immediate.
             self._hopeless = True
             raise
 
@@ -249,4 +253,4 @@ class SessionPool:
 
 
 def _nobody(_notice: Notice) -> None:
-    """Between two files."""
+    """Ignore notices between two files."""

@@ -1,6 +1,6 @@
-"""Answers of an earlier run, which those of this one are compared with: a file beside each test file.
+"""Response snapshots of an earlier run, with which responses are compared: a file beside each test file.
 
-`# @snapshot` in a request asks for it, `rowcall --test --update` writes it.
+`# @snapshot` in a request enables it, `rowcall --test --update` writes the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowcall.service.testing.calls import Reply
 
 
 class Snapshots:
-    """Of one test file."""
+    """The response snapshots of one test file."""
 
     def __init__(self, test: str, *, update: bool) -> None:
         self._path = Path(f"{test}.snapshots")
@@ -25,21 +25,21 @@ class Snapshots:
         self._known: dict[str, str] | None = None
 
     def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
-        """None when the answer is the known one, or has just become so."""
+        """Return the differences; none if the response is equal to the snapshot, or has just been written."""
         name = f"{block.method} {block.target}"
         self._counted[name] = self._counted.get(name, 0) + 1
         if self._counted[name] > 1:
             name = f"{name} ({self._counted[name]})"
         answer = _shown(reply)
-        known = self._read()
+        snapshots = self._read()
         if self._update:
-            if known.get(name) != answer:
-                known[name] = answer
-                self._write(known)
+            if snapshots.get(name) != answer:
+                snapshots[name] = answer
+                self._write(snapshots)
             return []
-        if name not in known:
+        if name not in snapshots:
             return ["there is no snapshot yet; rowcall --test --update writes one"]
-        return diff(known[name].splitlines(), answer.splitlines())
+        return diff(snapshots[name].splitlines(), answer.splitlines())
 
     def _read(self) -> dict[str, str]:
         if self._known is None:
@@ -56,10 +56,10 @@ class Snapshots:
 
 
 def _shown(reply: Reply) -> str:
-    """JSON is laid out, so that a difference shows where it is."""
+    """Return a response as text, with indented JSON, so that a difference shows its place."""
     body = reply.body or ""
     with contextlib.suppress(orjson.JSONDecodeError):
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
-    # A line of the answer must not look like the head of the next one.
+    # A line of the body must not look like the heading of the next snapshot.
     body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
     return "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))

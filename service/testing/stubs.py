@@ -1,6 +1,7 @@
-"""Stands where the client for other services stands: answers what a test file has declared.
+"""A client for other services that returns the responses of stubs.
 
-A file without stubs calls the real services. One with stubs calls none: what no stub answers is the test's error.
+A file without stubs calls the real services. A file with stubs calls none: a request without a stub is an error of the
+test.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ class StubbedClient(Client):
         super().__init__(options)
         self.stubs: Sequence[Stub] = ()
         self.unexpected: list[str] = []
-        """What was asked of nobody since this was emptied."""
+        """Requests without a matching stub since the list was cleared."""
 
     async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
         if not self.stubs:
             return await super().send(request, named=named)
-        # What was declared last is about what comes next.
-        stub = next((one for one in reversed(self.stubs) if one.fits(request.method, request.address.url)), None)
+        # The latest declaration takes precedence.
+        stub = next(
+            (candidate for candidate in reversed(self.stubs) if candidate.fits(request.method, request.address.url)),
+            None,
+        )
         if stub is None:
             self.unexpected.append(f"{request.method} {request.address.shown}")
             raise OutboundError("no stub of the test answers this request")
@@ -35,10 +39,10 @@ class StubbedClient(Client):
 
 class _Silent:
     def resume_reading(self) -> None:
-        """Everything is there."""
+        """Do nothing: the response is complete."""
 
     def abort(self) -> None:
-        """Nothing more would come."""
+        """Do nothing: no more data would follow."""
 
 
 def _answer(stub: Stub, request: OutgoingRequest) -> HttpResponse:

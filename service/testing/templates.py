@@ -1,7 +1,7 @@
-"""Databases of their own for test files: copies of the one that is tested, gone when the file is through.
+"""Databases for single test files: copies of the tested database, dropped after the file.
 
-PostgreSQL copies a database only while nobody is connected to it. So one copy is made before the first test, to which
-nobody ever connects, and the others are made of that.
+PostgreSQL can only copy a database without connections. So one copy, to which no client connects, is made before the
+first test, and all other copies are made from it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.startup_error import StartupError
 
 _ADMINISTRATION = ("postgres", "template1")
-"""Where a database can be made from another one."""
+"""Databases from which others can be created."""
 
 PATIENCE = 10
-"""Seconds for which a server that has crashed may take to come back."""
+"""Attempts to drop a copy, one each second: time for a crashed server to recover."""
 
 
 class Templates:
@@ -33,11 +33,12 @@ class Templates:
         self._numbers = itertools.count()
         self._copying = asyncio.Lock()
         self._made: dict[str, tuple[ConnectionTarget, str]] = {}
-        """What copies are made of, by key of the connection."""
+        """The first copies, by key of the connection."""
 
     @contextlib.asynccontextmanager
     async def prepared(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
-        """Within the block databases of these connections can be copied. Raises StartupError where one cannot."""
+        """Provide copies of the databases of these connections while the block runs. Raises StartupError if one cannot
+        be copied."""
         try:
             for key, connector in connectors:
                 try:
@@ -53,7 +54,7 @@ class Templates:
 
     @contextlib.asynccontextmanager
     async def copy(self, key: str) -> AsyncIterator[Connector]:
-        """Of a connection that has been prepared. Raises `psycopg.Error`."""
+        """Provide a connector to a new copy of a prepared database. Raises `psycopg.Error`."""
         target, source = self._made[key]
         name = await self._copied(target, source)
         try:
@@ -69,7 +70,7 @@ class Templates:
         return name
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:
-        """Again and again for a while: the server may just have crashed."""
+        """Drop a copy, with repeated attempts, because the server may just have crashed."""
         for _ in range(PATIENCE):
             try:
                 async with await _administer(target, name) as connection:

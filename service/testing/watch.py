@@ -1,4 +1,4 @@
-"""What changes while tests are watched: files of SQL, and the catalogue of the database."""
+"""Watches SQL files and the catalogue for changes while tests are watched."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from rowcall.core.testing.watching import Change
 from rowcall.service.discovery.fingerprint import Fingerprint
 
 QUIET = 300
-"""Milliseconds without another event, after which those before are one change."""
+"""Milliseconds without an event that end a change."""
 LONGEST = 2_000
 
 Look = Callable[[], Awaitable[Fingerprint]]
-"""The fingerprint of the catalogue."""
+"""Returns the fingerprint of the catalogue."""
 
 
 class Watch:
-    """`async with watch: changes = await watch.next()`; None stands for a change of the catalogue. From the beginning
-    of the block on nothing is missed.
+    """Source of changes: `async with watch: changes = await watch.next()`; None is a change of the catalogue.
+
+    No change is missed from the beginning of the block on.
     """
 
     def __init__(self, folders: Sequence[str], look: Look, every: float, channel: str) -> None:
-        """folders: as patterns spell them; what is none is left out. every: seconds between two looks at the catalogue;
-        0: none.
-        """
+        """folders: in the spelling of patterns; those that do not exist are left out. every: polling interval of the
+        catalogue in seconds; 0: no polling."""
         self._folders = {str(Path(folder).absolute()): folder for folder in folders if is_folder(folder)}
         self._look = look
         self._every = every
@@ -58,7 +58,7 @@ class Watch:
         return await self._found.get()
 
     async def rebase(self) -> None:
-        """What the tests themselves have changed is no reason to run them again."""
+        """Accept the current catalogue, because changes by the tests themselves must not start them again."""
         if self._every:
             self._known = await self._seen()
 
@@ -66,11 +66,11 @@ class Watch:
         while True:
             await asyncio.sleep(self._every)
             before = self._known
-            seen = await self._seen()
-            if seen is not None and before is not None and before == self._known and seen != before:
-                self._known = seen
+            current = await self._seen()
+            if current is not None and before is not None and before == self._known and current != before:
+                self._known = current
                 self._found.put_nowait(None)
-            self._known = self._known or seen
+            self._known = self._known or current
 
     async def _seen(self) -> Fingerprint | None:
         try:
@@ -80,27 +80,27 @@ class Watch:
             return None
 
     async def _watch_files(self) -> None:
-        # Loads what only watching needs.
+        # Imported here, because only watch mode needs it.
         from watchfiles import Change as Kind
         from watchfiles import awatch
 
         spelled = self._folders
         events = awatch(
             *spelled,
-            # Of a folder that is moved here nothing but itself is told.
+            # For a folder that is moved here, only the folder itself is reported.
             watch_filter=lambda kind, path: _is_sql(path) or (kind is Kind.added and is_folder(path)),
             debounce=LONGEST,
             step=QUIET,
         )
         while True:
             coming = asyncio.ensure_future(anext(events))
-            # Its first step, in which the kernel is asked to tell.
+            # The first step of the iteration, in which the kernel begins to report changes.
             await asyncio.sleep(0)
             self._looking.set()
-            found = {(kind, file) for kind, path in await coming for file in _files_at(path)}
-            if found:
+            events_of_files = {(kind, file) for kind, path in await coming for file in _files_at(path)}
+            if events_of_files:
                 self._found.put_nowait(
-                    [Change(_spelled(path, spelled), kind is Kind.deleted) for kind, path in sorted(found)]
+                    [Change(_spelled(path, spelled), kind is Kind.deleted) for kind, path in sorted(events_of_files)]
                 )
 
 
@@ -109,7 +109,7 @@ def _is_sql(path: str) -> bool:
 
 
 def _files_at(path: str) -> Iterable[str]:
-    """Itself, or those in the folder that it is."""
+    """Return the path itself, or the SQL files in a folder."""
     if not is_folder(path):
         return (path,) if _is_sql(path) else ()
     return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and file.is_file())
@@ -120,7 +120,7 @@ def is_folder(path: str) -> bool:
 
 
 def _spelled(path: str, folders: dict[str, str]) -> str:
-    """The path as the pattern of its folder spells it: `tests/a.sql`."""
+    """Return the path in the spelling of the pattern of its folder: `tests/a.sql`."""
     for absolute, folder in folders.items():
         if path.startswith(absolute + os.sep):
             below = path[len(absolute) + 1 :].replace(os.sep, "/")
