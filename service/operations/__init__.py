@@ -1,1 +1,1 @@
-"""What people and machines ask about the service itself: is it well, and what does its database do?"""
+"""Operations: health checks, database statistics, the log of slow requests, and the audit trail."""

@@ -1,7 +1,7 @@
-"""Who called what: noted when an answer begins, and handed to a command of the operator's in batches.
+"""Audit trail: record each call when its response begins, and pass the records to a configured command in batches.
 
-Never in a request's way: calls wait in a bounded queue of each worker. While the database is away the oldest are
-dropped, and the log says how many. Values of requests are no part of it.
+Recording never delays a request: records wait in a bounded queue of each worker. If the database is unavailable, the
+oldest records are dropped, and their number is logged. Records contain no values of requests.
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ log = logging.getLogger("rowcall")
 
 CLIENT_GONE = 499
 LAST_WRITING = 5.0
-"""Seconds for what is left when the service stops."""
+"""Seconds for writing the remaining records when the service stops."""
 
 
 def note_call(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of everything that may refuse: who tried and was not let in is noted, too."""
+    """Return the step that records calls of an endpoint, or None if they are not recorded.
+
+    The step precedes all steps that may refuse a request, so that refused calls are recorded too.
+    """
     options = services.options.audit_trail
-    wanted = endpoint.options.audit
-    if options is None or not (options.everything if wanted is None else wanted):
+    requested = endpoint.options.audit
+    if options is None or not (options.everything if requested is None else requested):
         return None
     return _noting(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
 
 
 def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
-    """For what signs in, renews a session or ends one, and is no endpoint with a routine."""
+    """Return steps that record calls of reserved paths that start, renew or end a session; empty if not recorded."""
     options = services.options.audit_trail
     if options is None or not options.signing or method == "GET":
         return ()
@@ -67,12 +70,12 @@ def _noting(options: AuditTrailOptions, services: Services, name: str, routine: 
 
 
 def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
-    """One for each worker, whichever edition it serves."""
+    """Return the audit trail of this worker, which all schema snapshots share."""
     return services.host.once("audit trail", lambda: AuditTrail(options, services.main_database))
 
 
 class _Call:
-    """One call, until it has been noted."""
+    """One call until it is recorded."""
 
     __slots__ = ("_began", "_context", "_name", "_routine", "_services", "_trail")
 
@@ -115,7 +118,7 @@ class _Call:
 
 
 class AuditedProtocol(ObservedProtocol):
-    """Tells with which status an answer begins."""
+    """Protocol that passes the status to the audit trail when a response begins."""
 
     __slots__ = ("_call",)
 
@@ -146,7 +149,7 @@ class AuditedProtocol(ObservedProtocol):
 
 
 class AuditTrail:
-    """The calls of one worker that have not been written down yet."""
+    """The queue of records of one worker, and the task that writes them."""
 
     def __init__(self, options: AuditTrailOptions, database: Database) -> None:
         self._options = options
@@ -166,7 +169,7 @@ class AuditTrail:
             self._writing = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
-        """Until nothing is left; the next call begins anew."""
+        """Write batches until the queue is empty; the next call starts a new task."""
         attempt = 0
         await asyncio.sleep(self._options.seconds)
         try:
@@ -178,7 +181,7 @@ class AuditTrail:
             self._writing = None
 
     async def _write_batch(self) -> bool:
-        """Whether the calls at the head of the queue are done with."""
+        """Write the calls at the head of the queue; return False if they must be tried again."""
         count = min(len(self._calls), self._options.batch)
         batch = [self._calls[number] for number in range(count)]
         dropped = self._dropped
@@ -190,9 +193,9 @@ class AuditTrail:
             log.error("the audit trail cannot be written, %d calls wait: %s", len(self._calls), str(error).strip())
             return False
         except psycopg.Error as error:
-            # It will not take them at another time either.
+            # The command would refuse these records at each attempt.
             log.error("Service:AuditTrail:Command refuses %d calls, which are lost: %s", count, str(error).strip())
-        # Meanwhile the oldest of them may have been dropped.
+        # `add` may have dropped the oldest records of the batch during the write.
         for _ in range(max(0, count - (self._dropped - dropped))):
             self._calls.popleft()
         if self._dropped:
@@ -201,7 +204,7 @@ class AuditTrail:
         return True
 
     async def finish(self) -> None:
-        """The service stops: what waits is written now."""
+        """Write the remaining records when the service stops."""
         if self._writing is not None:
             self._writing.cancel()
         try:

@@ -1,4 +1,4 @@
-"""What health is made of: each check asks one server that the service needs, within a time of its own."""
+"""Health checks: each one queries one server that the service needs, with its own timeout."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from rowcall.service.database.connector import Connector
 log = logging.getLogger("rowcall")
 
 Ask = Callable[[], Awaitable[None]]
-"""Raises one of the `failures` of its check."""
+"""Function that queries a server; it raises one of the `failures` of its probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """name: as it is called in logs and reports. failing: what a failure makes of the whole."""
+    """A query of one server. name: its name in logs and reports. failing: status of the service if the query fails."""
 
     name: str
     failing: Status
     ask: Ask
     failures: tuple[type[Exception], ...]
-    """OSError and TimeoutError are such anyway."""
+    """Exceptions that count as failures, in addition to OSError and TimeoutError."""
 
 
 class Check:
-    """One question at a time, whoever wants to know; the log hears of each change once."""
+    """A health check, which runs one query at a time for all callers and logs each change of the status once.
+
+    within: timeout in seconds.
+    """
 
     def __init__(self, asked: HealthProbe, within: float) -> None:
         self._asked = asked
@@ -41,27 +44,31 @@ class Check:
         self._asking: asyncio.Task[None] | None = None
 
     async def look(self) -> Finding:
-        asked = self._asked
+        """Run the check and return its status and duration."""
+        probe = self._asked
         began = time.monotonic()
         try:
             await self._ask_in_time()
         except Exception as error:
-            if not isinstance(error, (*asked.failures, OSError, TimeoutError)):
+            if not isinstance(error, (*probe.failures, OSError, TimeoutError)):
                 raise
             if self._well:
                 reason = str(error).strip() or f"no answer within {self._within:g} s"
-                log.error("health check %s: %s: %s", asked.name, asked.failing.value, reason)
+                log.error("health check %s: %s: %s", probe.name, probe.failing.value, reason)
             self._well = False
         else:
             if not self._well:
-                log.info("health check %s: Healthy again", asked.name)
+                log.info("health check %s: Healthy again", probe.name)
             self._well = True
-        status = Status.HEALTHY if self._well else asked.failing
-        return Finding(asked.name, status, time.monotonic() - began)
+        status = Status.HEALTHY if self._well else probe.failing
+        return Finding(probe.name, status, time.monotonic() - began)
 
     async def _ask_in_time(self) -> None:
-        """Not by cancelling: psycopg then waits for what the server says to that, and one that hangs says nothing. What
-        is late goes on until its session is shut down, and nothing else is asked meanwhile."""
+        """Run the query; raise TimeoutError if it takes longer than the timeout.
+
+        The query is not cancelled: psycopg would then wait for the reply of the server, and a server that hangs sends
+        none. A late query continues until its session is closed; meanwhile no other query is started.
+        """
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._asked.ask())
             self._asking.add_done_callback(_outcome)
@@ -72,13 +79,15 @@ class Check:
 
 
 def _outcome(asking: asyncio.Task[None]) -> None:
-    """Looks at it, as perhaps nobody else does any more."""
+    """Retrieve the exception of a task, so that asyncio does not log it if no caller waits any more."""
     if not asking.cancelled():
         asking.exception()
 
 
 def database_check(name: str, connector: Connector, within: float) -> HealthProbe:
-    """On a connection of its own: those of the lanes would be there still when no new one can be had."""
+    """Return the probe of PostgreSQL. It opens a new connection: those in the pools may still work when the server
+    accepts no new ones.
+    """
 
     async def ask() -> None:
         async with connector.maintenance_connection(within) as session:
@@ -90,11 +99,11 @@ def database_check(name: str, connector: Connector, within: float) -> HealthProb
 def redis_check(
     name: str, address: RedisAddress, failing: Status, fallen_back: Callable[[], str | None]
 ) -> HealthProbe:
-    """On a connection of its own, for the same reason.
+    """Return the probe of a Redis server, with a new connection for the same reason as `database_check`.
 
-    fallen_back: returns why the service does without this Redis although it may answer, or None.
+    fallen_back: returns why the service does not use this Redis although it may respond, or None.
     """
-    # Redis's client is only for those who use it.
+    # The client of Redis is imported only if Redis is used.
     from rowcall.service.shared_state.redis_connection import FAILURES, open_client
 
     async def ask() -> None:

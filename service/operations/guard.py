@@ -1,6 +1,6 @@
-"""Who may ask about the service, and for how long an answer is good (operations-5, operations-8).
+"""Access to health checks and statistics, and caching of their responses (operations-5, operations-8).
 
-Answers are a few seconds old at most, and each says how old it is.
+A cached response is a few seconds old at most, and carries its age in the header `Age`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Make = Callable[[RequestContext], Awaitable[Answer]]
 
 
 Form = Callable[[RequestContext], str]
-"""Of answers that differ in it one is kept of each."""
+"""Function that returns the form of the response to a request; each form is cached separately."""
 
 
 def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
-    """The steps of a path; `answer` is the last one. what: for whom a refusal is about, `/stats/tables`."""
+    """Return the steps of a path, of which `answer` is the last. what: name in refusals, such as `/stats/tables`."""
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -73,7 +73,9 @@ def make_answer(make: Make) -> Step:
 
 
 def _wants_new(context: RequestContext) -> bool:
-    """Whoever is signed in, or may be."""
+    """Return whether the response must not come from the cache: the caller may be signed in, or the method is not GET
+    or HEAD.
+    """
     scope = context.scope
     signed = context.user is not None or scope.headers.get("authorization") is not None
     return signed or scope.method not in ("GET", "HEAD")
@@ -88,13 +90,17 @@ def _aged(answer: Answer, seconds: float) -> Answer:
 
 
 def _outcome(making: asyncio.Task[Answer]) -> None:
-    """Looks at it, as perhaps nobody else does any more."""
+    """Retrieve the exception of a task, so that asyncio does not log it if no caller waits any more."""
     if not making.cancelled():
         making.exception()
 
 
 class HostCachedPage:
-    """An answer that is good for some seconds, whatever the query string says, and whichever worker has made it."""
+    """Step that answers with a response cached for some seconds by all workers of the host; the query string is
+    ignored.
+
+    what: name of the page in the cache key. seconds: lifetime of the response.
+    """
 
     def __init__(self, what: str, seconds: float, make: Make, host: HostState) -> None:
         self._what = what
@@ -107,10 +113,10 @@ class HostCachedPage:
             return self._anew(context)
         answers: BoundedCache = self._host.once("reports", self._opened)
         key = orjson.dumps((self._what, *_place(context.scope)))
-        found = answers.begin(key)
-        if not isinstance(found, Entry):
-            return self._renewed(context, answers, key, found)
-        self._tell(context, found)
+        entry = answers.begin(key)
+        if not isinstance(entry, Entry):
+            return self._renewed(context, answers, key, entry)
+        self._tell(context, entry)
         return None
 
     def _opened(self) -> BoundedCache:
@@ -122,14 +128,17 @@ class HostCachedPage:
     async def _renewed(
         self, context: RequestContext, answers: BoundedCache, key: bytes, coming: Found | Awaitable[Found]
     ) -> None:
-        """It goes on when its client leaves: others may wait for it."""
-        found = await coming if isinstance(coming, Awaitable) else coming
-        if isinstance(found, Entry):
-            self._tell(context, found)
-        elif found is NOT_SHARED:
+        """Compute the response and cache it.
+
+        The computation continues if its client disconnects, since others may wait.
+        """
+        result = await coming if isinstance(coming, Awaitable) else coming
+        if isinstance(result, Entry):
+            self._tell(context, result)
+        elif result is NOT_SHARED:
             await self._anew(context)
         else:
-            making = asyncio.ensure_future(self._made(context, answers, key, found))  # type: ignore[arg-type]
+            making = asyncio.ensure_future(self._made(context, answers, key, result))  # type: ignore[arg-type]
             making.add_done_callback(_outcome)
             _send(context, await asyncio.shield(making))
 
@@ -150,8 +159,11 @@ class HostCachedPage:
 
 
 class CachedPage:
-    """An answer that is good for some seconds, kept by each worker for itself, so that none waits for another one that
-    may be why it is asked; of the query string only its `form` counts."""
+    """Step that answers with a response cached for some seconds, separately in each worker.
+
+    A worker never waits for another worker, whose failure may be the reason of the request. The query string matters
+    only for the form.
+    """
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:
         self._seconds = seconds
@@ -175,7 +187,7 @@ class CachedPage:
         _send(context, await self._make(context))
 
     async def _renewed(self, context: RequestContext, key: tuple[str, ...]) -> None:
-        """Those who come meanwhile wait for the same one, which goes on when one of them leaves."""
+        """Compute the response once for all concurrent requests; it continues if a client disconnects."""
         making = self._making.get(key)
         if making is None:
             making = self._making[key] = asyncio.ensure_future(self._make(context))
@@ -192,7 +204,7 @@ class CachedPage:
 
 
 MOST_HOSTS = 64
-"""Whoever sends ever new names of hosts must not fill the memory."""
+"""Maximum number of cached hosts, so that requests with ever new host names cannot exhaust the memory."""
 
 
 def _send(context: RequestContext, answer: Answer) -> None:

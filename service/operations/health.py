@@ -1,4 +1,5 @@
-"""`/health`, `/health/ready`, `/health/live` (operations-3 to operations-5, operations-3 to operations-5)."""
+"""Health paths `/health`, `/health/ready` and `/health/live` (operations-3 to operations-5, operations-3 to
+operations-5)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""Probes ask as they like."""
+"""Methods of health paths; load balancers use various ones."""
 
 _NOT_KEPT: Headers = [
     ("cache-control", "no-store, no-cache"),
@@ -34,16 +35,16 @@ _STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 
 
 def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps of each."""
+    """Yield method, path and steps of each health path."""
     database = tuple(_database(options, services))
     redis = tuple(_redis(options, services))
-    # Without Redis requests are served all the same: it is no reason to take this host away, unless that is said.
+    # Requests are served without Redis too, so its failure does not make the host unready unless configured.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
         answer = _unless_leaving(services.drain_state, _answering(options, checks))
         steps = guarded(path, options.guarded, services, answer)
         yield from ((method, path, steps) for method in METHODS)
-    # Whoever can say so is alive; what is behind it is somebody else's business.
+    # A worker that responds is alive; the servers behind it do not matter here.
     alive = guarded(options.live, options.guarded, services, _answering(options, ()))
     yield from ((method, options.live, alive) for method in METHODS)
 
@@ -55,12 +56,12 @@ def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
 
 def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
     if options.check is not None:
-        asked = database_check(options.check, Connector(services.options.target), options.within)
-        yield Check(asked, options.within)
+        probe = database_check(options.check, Connector(services.options.target), options.within)
+        yield Check(probe, options.within)
 
 
 def _redis(options: HealthOptions, services: Services) -> Iterator[Check]:
-    """One for each Redis that some capability uses."""
+    """Yield a check for each Redis server that a capability uses."""
     if options.redis_check is None:
         return
     failing = Status.UNHEALTHY if options.needs_redis else Status.DEGRADED
@@ -90,14 +91,14 @@ def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
 
 
 def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
-    """Each address once, without those that cannot be read."""
-    found: dict[RedisAddress, None] = {}
+    """Return each valid address once."""
+    addresses: dict[RedisAddress, None] = {}
     for text in filter(None, texts):
         try:
-            found[parse_redis(text)] = None
+            addresses[parse_redis(text)] = None
         except BadAddressError:
-            continue  # the capability itself tells, and does without
-    return list(found)
+            continue  # the capability reports it, and works without Redis
+    return list(addresses)
 
 
 def _looking(checks: Sequence[Check]) -> Make:
@@ -123,6 +124,6 @@ def _told(findings: Sequence[Finding], context: RequestContext) -> Answer:
 
 
 def _form(context: RequestContext) -> str:
-    """`json` where the query asks for it."""
+    """Return `json` if the query string contains `format=json`, else an empty text."""
     pairs = parse_qsl(context.scope.query_string)
     return "json" if any(name == "format" and value.casefold() == "json" for name, value in pairs) else ""

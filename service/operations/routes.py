@@ -1,4 +1,4 @@
-"""The paths of the service itself, beside those of its endpoints."""
+"""Reserved paths of health checks and statistics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.service.request_context.request_context import Step
 
 
 def operation_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps of each that is switched on."""
+    """Yield method, path and steps of each enabled path."""
     if services.options.health is not None:
         yield from health_routes(services.options.health, services)
     if services.options.statistics is not None:

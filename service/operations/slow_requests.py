@@ -1,7 +1,7 @@
-"""Requests that took long: told in the log, with where their time went, and with the plan of their statement.
+"""Log slow requests with the time they spent in the database, and with the query plan of their statement.
 
-The plan is asked for afterwards, on a session that no request uses, by EXPLAIN of the same prepared statement without
-its values: nothing is run, and nothing of a request can stand in it.
+The plan is requested afterwards on a maintenance connection by EXPLAIN of the same prepared statement without values:
+the statement is not run, and the plan contains no values of a request.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall.slow")
 
 _MOST_WAITING = 4
-"""Plans that a worker asks for at a time; of more slow endpoints the plan is told the next time."""
+"""Maximum of concurrent plan requests of a worker; the plans of further slow endpoints are logged the next time."""
 
 
 def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of everything. None where nobody looks for slow requests."""
+    """Return the step that measures requests, which precedes all others; None if slow requests are not logged."""
     options = services.options.slow_requests
     if options is None or not log.isEnabledFor(logging.WARNING):
         return None
@@ -66,7 +66,7 @@ class _Watch:
         if self._plans is None or request is None or not request.began or not self._plans.wants(self._name):
             log.warning("%s", text)
             return
-        # What several statements do has no one plan.
+        # A script of several statements has no single plan.
         if isinstance(request.statement, Script):
             log.warning("%s; a file with several statements has no plan of its own", text)
             return
@@ -80,7 +80,10 @@ def _where(request: Execution | None) -> str:
 
 
 class Plans:
-    """Of one worker: which endpoints have had theirs told, and those being asked for."""
+    """Plans of one worker: when the plan of each endpoint was logged, and the running plan requests.
+
+    every: minimum time in seconds between two plans of an endpoint.
+    """
 
     def __init__(self, every: float) -> None:
         self._every = every
@@ -89,7 +92,7 @@ class Plans:
         self._running = 0
 
     def wants(self, name: str) -> bool:
-        """Whether the plan is due. It then counts as told."""
+        """Return whether the plan of an endpoint is due; if so, record it as logged."""
         now = time.monotonic()
         if self._running >= _MOST_WAITING or now - self._told.get(name, -self._every) < self._every:
             return False
@@ -104,7 +107,7 @@ class Plans:
         try:
             plan = await _plan_of(statement, database)
         except (psycopg.Error, OSError, TimeoutError) as error:
-            # The message may quote what a value would be; a class does not.
+            # The message of the error may quote a value; its SQLSTATE or class does not.
             why = getattr(error, "sqlstate", None) or type(error).__name__
             log.warning("%s; its plan cannot be had (%s)", text, why)
         else:
@@ -117,8 +120,10 @@ class Plans:
 
 
 async def _plan_of(statement: Statement, database: Database) -> str:
-    """With `$1` where a value would stand. Nothing is run: planning may call STABLE functions to estimate, which is why
-    nothing can be written meanwhile."""
+    """Return the generic plan of a statement, with `$1` in place of values.
+
+    The statement is not run. Planning may call STABLE functions for estimates, so the transaction is read only.
+    """
     async with database.maintenance_connection() as session, session.transaction(force_rollback=True):
         await session.execute("set transaction read only")
         await session.execute(
@@ -129,8 +134,8 @@ async def _plan_of(statement: Statement, database: Database) -> str:
         values = ", ".join(["null"] * statement.count)
         await session.execute(b"prepare rowcall_slow" + types.encode() + b" as " + statement.sql)
         try:
-            asked = f"explain execute rowcall_slow{f'({values})' if values else ''}"
-            rows = await (await session.execute(asked.encode())).fetchall()
+            explain = f"explain execute rowcall_slow{f'({values})' if values else ''}"
+            rows = await (await session.execute(explain.encode())).fetchall()
         finally:
             if session.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS:
                 await session.execute("deallocate rowcall_slow")
@@ -138,7 +143,7 @@ async def _plan_of(statement: Statement, database: Database) -> str:
 
 
 async def _types_of(statement: Statement, session: psycopg.AsyncConnection[tuple[object, ...]]) -> str:
-    """As PREPARE takes them, where they are given."""
+    """Return the parameter types in the syntax of PREPARE; empty if the statement has none."""
     oids = statement.types
     if not oids or not any(oids):
         return ""

@@ -1,4 +1,4 @@
-"""The four reports on the database (operations-6 to operations-8, operations-6 to operations-8)."""
+"""Paths of the four database reports (operations-6 to operations-8, operations-6 to operations-8)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERBOSE = "set local intervalstyle = postgres_verbose"
 
 
 def statistics_routes(options: StatisticsOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps of each."""
+    """Yield method, path and steps of each report."""
     connector = Connector(options.target)
     for path, report in options.paths:
         make, keep = _maker(report, options, connector), options.guarded.keep
@@ -45,7 +45,7 @@ def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> 
 
 
 async def _read(report: Report, schemas: str | None, connector: Connector) -> tuple[list[str], list[Row]]:
-    # In a transaction that leaves nothing behind: the style of intervals is for this one query.
+    # In a transaction that is rolled back, so that the interval style applies only to this query.
     async with connector.maintenance_connection() as connection, connection.transaction(force_rollback=True):
         await connection.execute(_VERBOSE)
         statement = report.statement(connection.info.server_version, filtered=schemas is not None)
@@ -55,7 +55,9 @@ async def _read(report: Report, schemas: str | None, connector: Connector) -> tu
 
 
 def _wants_html(context: RequestContext, options: StatisticsOptions) -> bool:
-    """Any `format` in the query decides, an empty or unknown one for JSON."""
+    """Return whether HTML is requested: by `format` in the query string (an unknown format means JSON), else by
+    default.
+    """
     pairs = parse_qsl(context.scope.query_string, keep_blank_values=True)
-    asked = next((value for name, value in pairs if name.casefold() == "format"), None)
-    return options.html if asked is None else asked.casefold() == "html"
+    format_name = next((value for name, value in pairs if name.casefold() == "format"), None)
+    return options.html if format_name is None else format_name.casefold() == "html"
