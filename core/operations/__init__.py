@@ -1,1 +1,1 @@
-"""Health and statistics as data: what is asked of the database, and how the answers look."""
+"""Data of health, statistics, metrics and the security audit: queries, findings and output formats."""

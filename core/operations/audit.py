@@ -1,6 +1,6 @@
-"""What a service exposes, as findings: who may call what, and which rights stand behind it (`rowcall --audit`).
+"""Security audit (`rowcall --audit`): findings about open endpoints and the rights of the service in the database.
 
-Pure judgement: what the database says comes in as `DatabaseFacts`. A finding names what it is about and what mends it.
+Pure functions: facts of the database are passed as `DatabaseFacts`. A finding names its object and the remedy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_LOGIN = LoginOptions()
 
 
 class Severity(enum.Enum):
-    """high: nobody should serve like this. medium: may be meant, and has to be looked at. low: worth knowing."""
+    """Severity of a finding. high: must be fixed. medium: may be intended, but has to be reviewed. low: information."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -29,6 +29,8 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """A finding. code: its kind. about: the object."""
+
     severity: Severity
     code: str
     about: str
@@ -38,17 +40,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """The role that the service has connected as."""
+    """The role with which the service connects."""
 
     name: str
     superuser: bool = False
     bypasses: bool = False
-    """BYPASSRLS."""
+    """The attribute BYPASSRLS."""
     creates_roles: bool = False
     creates_databases: bool = False
     owns_database: bool = False
     memberships: tuple[str, ...] = ()
-    """Of PostgreSQL's own roles that reach beyond the data."""
+    """Predefined roles of PostgreSQL with rights beyond data, of which the role is a member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +62,50 @@ class Definer:
     owner: str
     by_superuser: bool
     search_path: str | None
-    """None: that of whoever calls it."""
+    """None: the search_path of the caller."""
     parsed: bool
-    """Its names were looked up when it was made (`begin atomic`)."""
+    """Whether its names were resolved when it was created (`begin atomic`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
+    """Row level security and privileges of a served table or view."""
+
     oid: int
     name: str
     is_view: bool
     has_policies: bool
-    """Row level security is on."""
+    """Whether row level security is enabled."""
     holds: bool
-    """And holds for the service's role."""
+    """Whether row level security applies to the role of the service."""
     owned: bool
     privileges: frozenset[str]
-    """Of the service's role, in lower case."""
+    """Privileges of the role of the service, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
+    """Facts of the database on which findings rest."""
+
     role: Role
     definers: tuple[Definer, ...] = ()
     tables: tuple[TableFacts, ...] = ()
     public_schemas: tuple[str, ...] = ()
-    """In which everybody may create."""
+    """Schemas in which every role may create objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Openness:
-    """What anybody may call."""
+    """Endpoints that anonymous callers may call. writing: those of them that may change data."""
 
     endpoints: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
     count: int = 0
-    """Of all endpoints."""
+    """Number of all endpoints."""
 
     @property
     def sentence(self) -> str:
-        """For the log of a start."""
+        """Summary for the log of a start; empty without endpoints."""
         if not self.count:
             return ""
         named = ", ".join(self.writing[:3]) + (" …" if len(self.writing) > 3 else "")
@@ -111,22 +117,22 @@ READS = frozenset({"GET", "HEAD", "QUERY"})
 
 
 def openness(endpoints: Iterable[Endpoint], *, basic: bool = False) -> Openness:
-    """basic: every endpoint asks for HTTP Basic."""
-    offered = [one for one in endpoints if not one.options.internal]
-    found = [one for one in offered if not basic and is_open(one)]
-    writing = tuple(one.name for one in found if may_write(one))
-    return Openness(tuple(one.name for one in found), writing, len(offered))
+    """Return the open endpoints; internal ones are ignored. basic: every endpoint requires HTTP Basic."""
+    offered = [endpoint for endpoint in endpoints if not endpoint.options.internal]
+    open_endpoints = [endpoint for endpoint in offered if not basic and is_open(endpoint)]
+    writing = tuple(endpoint.name for endpoint in open_endpoints if may_write(endpoint))
+    return Openness(tuple(endpoint.name for endpoint in open_endpoints), writing, len(offered))
 
 
 def is_open(endpoint: Endpoint) -> bool:
-    """To who is not signed in. Logins are, whatever they say, and are no finding."""
+    """Return whether anonymous callers may call the endpoint. Logins do not count, since they are always open."""
     options = endpoint.options
     asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
     return not (asks or options.basic_auth is not None or options.login)
 
 
 def may_write(endpoint: Endpoint) -> bool:
-    """Whether its routine may change data. An invalidation endpoint does not run it."""
+    """Return whether a call may change data. An invalidation endpoint does not run its routine."""
     runs = endpoint.options.invalidates is None
     return runs and endpoint.method not in READS and endpoint.routine.volatility is Volatility.VOLATILE
 
@@ -150,22 +156,22 @@ def endpoint_findings(
 
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
-    for one in endpoints:
-        if one.options.impersonation is Impersonation.BEGINS and one.options.fresh is None:
+    for endpoint in endpoints:
+        if endpoint.options.impersonation is Impersonation.BEGINS and endpoint.options.fresh is None:
             yield Finding(
                 Severity.LOW,
                 "impersonation",
-                one.name,
+                endpoint.name,
                 "its callers act as other users, and a session of theirs that somebody finds is enough for it",
                 "authorize … within 5 minutes",
             )
 
 
 def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterator[Finding]:
-    """Logins that take a password and can return no hash, so that the service verifies nothing."""
+    """Yield findings about logins that take a password but return no hash, so that the service cannot verify it."""
     for endpoint in endpoints:
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
-        takes_password = any(login.password.lower() in one.db_name.lower() for one in endpoint.parameters)
+        takes_password = any(login.password.lower() in parameter.db_name.lower() for parameter in endpoint.parameters)
         if endpoint.options.login and takes_password and login.hash.lower() not in columns:
             yield Finding(
                 Severity.LOW,
@@ -186,7 +192,9 @@ def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> It
             "every role may create objects in it, which others then find by their search_path",
             f"revoke create on schema {schema} from public",
         )
-    called = {one.routine.oid: one for one in endpoints if one.routine.kind in (_FUNCTION, _PROCEDURE)}
+    called = {
+        endpoint.routine.oid: endpoint for endpoint in endpoints if endpoint.routine.kind in (_FUNCTION, _PROCEDURE)
+    }
     for definer in facts.definers:
         yield from _definer_findings(definer, called.get(definer.oid), facts.public_schemas)
     yield from _table_findings(facts, endpoints)
@@ -206,12 +214,12 @@ def _role_findings(role: Role) -> Iterator[Finding]:
             "connect as a role that may do only what the endpoints need",
         )
         return
-    for given, word in (
+    for present, word in (
         (role.bypasses, "BYPASSRLS"),
         (role.creates_roles, "CREATEROLE"),
         (role.creates_databases, "CREATEDB"),
     ):
-        if given:
+        if present:
             yield Finding(
                 Severity.HIGH if word == "BYPASSRLS" else Severity.MEDIUM,
                 "role-attribute",
@@ -308,21 +316,21 @@ class _Operations:
 
 
 def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
-    """By oid of the table or view."""
-    found: dict[int, _Operations] = {}
+    """Return the operations of endpoints on tables and views, by oid."""
+    operations: dict[int, _Operations] = {}
     for endpoint in endpoints:
         source = endpoint.routine.source
         if not isinstance(source, TableOperation):
             continue
-        one = found.setdefault(source.table.oid, _Operations())
-        one.commands.add(source.operation.command.value)
+        entry = operations.setdefault(source.table.oid, _Operations())
+        entry.commands.add(source.operation.command.value)
         if source.operation.conflict is Conflict.UPDATE:
-            one.commands.add("update")
+            entry.commands.add("update")
         if is_open(endpoint):
-            one.open_to_all.append(endpoint.name)
-            one.open_writes = one.open_writes or may_write(endpoint)
-        one.roles_everywhere = one.roles_everywhere and bool(endpoint.options.roles)
-    return found
+            entry.open_to_all.append(endpoint.name)
+            entry.open_writes = entry.open_writes or may_write(endpoint)
+        entry.roles_everywhere = entry.roles_everywhere and bool(endpoint.options.roles)
+    return operations
 
 
 def _without_policies(table: TableFacts, operations: _Operations) -> Finding:

@@ -1,4 +1,4 @@
-"""Numbers as text that Prometheus and its like read: its own format 0.0.4, or OpenMetrics 1.0."""
+"""Format metrics as text for Prometheus: its own format 0.0.4, or OpenMetrics 1.0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """counts: of each bucket alone, the last one has no bound."""
+    """A histogram. counts: number of values in each bucket, not cumulative; the last bucket has no bound."""
 
     bounds: tuple[float, ...]
     counts: tuple[float, ...]
@@ -22,7 +22,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class Family:
-    """One metric. name: without `_total`. kind: counter, gauge or histogram."""
+    """One metric. name: name without `_total`. kind: counter, gauge or histogram."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class Family:
 
 
 def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
-    """Families without a value are left out."""
+    """Return the text of the metrics; families without a value are left out."""
     lines = [line for family in families if family.values for line in _lines(family, open_metrics=open_metrics)]
     if open_metrics:
         lines.append("# EOF")
@@ -42,15 +42,17 @@ def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
 
 
 def wants_open_metrics(accept: str) -> bool:
-    """By the header `Accept` (RFC 9110, 12.5.1): whatever of the two is liked better; the older one where both are.
+    """Return whether `Accept` prefers OpenMetrics (RFC 9110, 12.5.1): it is named with at least the quality of
+    text/plain.
 
-    A client that names neither gets the older one, which everybody reads."""
-    likes: dict[str, float] = {}
+    A client that names neither gets format 0.0.4, which all clients read.
+    """
+    qualities: dict[str, float] = {}
     for name, quality in _ranges(accept):
-        likes[name] = max(quality, likes.get(name, 0.0))
-    found = likes.get("application/openmetrics-text", 0.0)
-    other = next((likes[name] for name in ("text/plain", "text/*", "*/*") if name in likes), 0.0)
-    return found > 0 and found >= other
+        qualities[name] = max(quality, qualities.get(name, 0.0))
+    preferred = qualities.get("application/openmetrics-text", 0.0)
+    other = next((qualities[name] for name in ("text/plain", "text/*", "*/*") if name in qualities), 0.0)
+    return preferred > 0 and preferred >= other
 
 
 def _ranges(accept: str) -> Iterator[tuple[str, float]]:
@@ -89,7 +91,7 @@ def _labels(labels: Labels) -> str:
 
 
 def _number(value: float) -> str:
-    # OpenMetrics wants the bounds of buckets as floats: 1.0.
+    # OpenMetrics requires bounds of buckets as floats: 1.0.
     return repr(float(value))
 
 
@@ -109,4 +111,4 @@ GAUGES: Mapping[str, str] = {
     "rowcall_upstream_connections": "Open connections to other servers.",
     "rowcall_exchanges_running": "Requests that have begun and not ended, those of no endpoint too.",
 }
-"""What workers are asked for when somebody wants to know."""
+"""Gauges that are read from the workers for each request of metrics, with their help texts."""

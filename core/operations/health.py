@@ -1,5 +1,5 @@
-"""How well the service is, and how that is told (caching-39 to caching-41, operations-3 to operations-6, operations-3
-to operations-5)."""
+"""Health status, and its form in responses (caching-39 to caching-41, operations-3 to operations-6, operations-3 to
+operations-5)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 class Status(Enum):
     HEALTHY = "Healthy"
     DEGRADED = "Degraded"
-    """Requests are served, some of what is behind them is not there."""
+    """Requests are served, but a server behind the service is unavailable."""
     UNHEALTHY = "Unhealthy"
 
 
@@ -22,7 +22,7 @@ _FROM_BAD = (Status.UNHEALTHY, Status.DEGRADED)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Of one check. seconds: that it took."""
+    """Result of one check. seconds: its duration."""
 
     check: str
     status: Status
@@ -30,9 +30,9 @@ class Finding:
 
 
 def together(findings: Sequence[Finding]) -> Status:
-    """The worst of them; without any, all is well."""
-    found = {finding.status for finding in findings}
-    return next((status for status in _FROM_BAD if status in found), Status.HEALTHY)
+    """Return the worst status of the findings; HEALTHY if there are none."""
+    statuses = {finding.status for finding in findings}
+    return next((status for status in _FROM_BAD if status in statuses), Status.HEALTHY)
 
 
 def status_code(status: Status) -> int:
@@ -40,15 +40,17 @@ def status_code(status: Status) -> int:
 
 
 def as_text(status: Status) -> bytes:
-    """The bare word."""
+    """Return the status as plain text."""
     return status.value.encode()
 
 
 def as_json(findings: Sequence[Finding]) -> bytes:
-    """`{"status":"Healthy","checks":[{"name":"postgresql","status":"Healthy","milliseconds":0.8}]}`; why a check has
-    failed is for the log, as anybody may read this."""
+    """Return `{"status":"Healthy","checks":[{"name":"postgresql","status":"Healthy","milliseconds":0.8}]}`.
+
+    The reasons of failures are only logged, because the response may be public.
+    """
     checks = [
-        {"name": one.check, "status": one.status.value, "milliseconds": round(one.seconds * 1000, 1)}
-        for one in findings
+        {"name": finding.check, "status": finding.status.value, "milliseconds": round(finding.seconds * 1000, 1)}
+        for finding in findings
     ]
     return orjson.dumps({"status": together(findings).value, "checks": checks})

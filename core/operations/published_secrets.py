@@ -1,4 +1,4 @@
-"""Secrets that generated documents and clients contain, as findings of the audit. Findings never show the values."""
+"""Find secrets in generated documents and client code, as findings of the audit. Findings never contain the values."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit import Finding, Severity
 
 SHORTEST = 6
-"""Characters. A shorter value stands in any text by chance."""
+"""Minimum length of a secret in characters; a shorter value occurs in texts by chance."""
 
 Secret = tuple[str, str]
-"""What it is, as findings name it, and its value."""
+"""A secret: its name in findings, and its value."""
 
 
 _SERVICE_ONLY = ("path", "command")
-"""Ends of the names of upload settings whose values are folders and SQL; others may stand in any text."""
+"""Suffixes of upload settings whose values are folders or SQL; other values may occur in any text."""
 
 
 def comment_secrets(endpoint: Endpoint, names_a_secret: Callable[[str], bool]) -> Iterator[Secret]:
-    """Parts of annotations that only the service reads: passwords, SQL, addresses with passwords, folders.
+    """Yield parts of annotations that are only for the service: passwords, SQL, passwords in addresses, folders.
 
-    names_a_secret: the value behind this name is one to hide.
+    names_a_secret: returns whether the value of a name has to be hidden.
     """
     options = endpoint.options
     about = f"the comment of {endpoint.name}"
@@ -51,10 +51,10 @@ def _credentials(url: str) -> Iterator[str]:
 
 
 def published_secrets(documents: Iterable[tuple[str, str]], secrets: Iterable[Secret]) -> Iterator[Finding]:
-    """documents: names and texts. One finding for each document and secret."""
-    known = [(what, value) for what, value in dict.fromkeys(secrets) if len(value) >= SHORTEST]
+    """Yield one finding for each secret in each document. documents: names and texts."""
+    long_secrets = [(what, value) for what, value in dict.fromkeys(secrets) if len(value) >= SHORTEST]
     for name, text in documents:
-        for what, value in known:
+        for what, value in long_secrets:
             if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:
                 yield Finding(
                     Severity.HIGH,

@@ -1,5 +1,5 @@
-"""Statistics of the database: the four reports, their SQL and their two forms (operations-6 to operations-8,
-operations-6 to operations-8)."""
+"""Reports on the database: the SQL of the four reports, and their output as JSON and HTML (operations-6 to
+operations-8, operations-6 to operations-8)."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from rowcall.core.formats.table_formats import STYLE
 Row = Sequence[object]
 
 LAST_INDEX_SCAN = 160_000
-"""The first server version that says when an index was used last."""
+"""First server version with the time of the last index scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """A report: its name and its query."""
+
     name: str
     sql: str
-    """`{schemas}` stands for the filter on schemas, whose only parameter is the pattern."""
+    """`{schemas}` is replaced by the filter on schemas, whose only parameter is the pattern; `{last_scan}` by the
+    column of the last index scan."""
     filtered: bool = True
-    """Knows schemas."""
+    """Whether the report can be filtered by schema."""
 
     def statement(self, version: int, *, filtered: bool) -> str:
-        """version: of the server, as libpq tells it."""
+        """Return the SQL. version: server version as a number of libpq. filtered: include the filter on schemas."""
         last_scan = "s.last_idx_scan" if version >= LAST_INDEX_SCAN else "null::timestamptz"
         schemas = "s.schemaname similar to %s" if filtered and self.filtered else "true"
         return self.sql.replace("{schemas}", schemas).replace("{last_scan}", last_scan)
 
 
 def _verbose(interval: str) -> str:
-    """An interval as people read it, without the sign in front that verbose intervals have."""
+    """Return SQL that formats an interval without the leading `@` of verbose intervals."""
     return rf"regexp_replace(({interval})::text, '^@ ', '')"
 
 
@@ -98,7 +101,7 @@ from pg_stat_activity s where s.pid <> pg_backend_pid() order by state_duration 
 
 
 def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """An array of objects, numbers as PostgreSQL has them."""
+    """Return rows as a JSON array of objects; numbers have the precision of PostgreSQL."""
     names = [orjson.dumps(_camel_case(column)) for column in columns]
     objects = (
         b"{" + b",".join(name + b":" + _json(value) for name, value in zip(names, row, strict=True)) + b"}"
@@ -108,7 +111,7 @@ def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 
 
 def as_html(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """A table to be looked at, or to be pasted into a spreadsheet; not a whole document."""
+    """Return rows as an HTML table, not a complete document; it can be pasted into a spreadsheet."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     lines = [STYLE, "<table>", f"<tr>{head}</tr>"]
     lines += (f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
