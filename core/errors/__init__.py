@@ -1,1 +1,1 @@
-"""What can go wrong, as data: diagnostics of a start, problems of a request, which failures are tried again."""
+"""Errors as data: diagnostics of a start, problems of a request, error policies and retry strategies."""

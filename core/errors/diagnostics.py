@@ -1,4 +1,4 @@
-"""What the stages that build endpoints noticed, as data: the caller decides where it is logged."""
+"""Diagnostics of building endpoints, as data; the caller logs them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that is wrong with a database object or a file."""
+    """A message about a database object or a file."""
 
     object: str
-    """Which routine: `shop.find_parcels(integer)`."""
+    """Name of the object: `shop.find_parcels(integer)`."""
     line: str | None
-    """The comment line it is about, as written; None when the object as a whole is meant."""
+    """The comment line in question, as written; None if the whole object is concerned."""
     message: str
-    """What is wrong, and what to do or what happens instead."""
+    """The mistake, and the remedy or the consequence."""
     fatal: bool = False
-    """The service must not start like this (caching-38); at a later reading the object is left out."""
+    """The service must not start (caching-38); if a later snapshot has the mistake, the object is left out."""
 
     told: bool = False
-    """Nothing is wrong, but it should be known: told once at Information."""
+    """Not a mistake, but information: logged once at the level Information."""
 
     left_out: int = 0
-    """How many objects are not served because of it: they are counted and listed as left out, never as served."""
+    """Number of objects that are not served because of it; they are counted and listed as left out."""
 
     switched: bool = False
-    """One key of the configuration is the cause, and mends it for all objects: `gathered` makes one of them."""
+    """A configuration key is the cause and the remedy for all objects, so that `gathered` merges these diagnostics."""
 
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"
@@ -34,29 +34,33 @@ class Diagnostic:
 
 
 FEW = 2
-"""So many objects with one and the same mistake are told of one by one."""
+"""Maximum number of objects with the same mistake that have separate diagnostics."""
 MOST_NAMED = 20
+"""Maximum number of objects that one diagnostic names."""
 
 
 def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Each once; what one key does to many objects is one diagnostic that names them, where the first one stood. A
-    mistake in a comment keeps its own, with its line.
+    """Yield each diagnostic once; those of one configuration key about more than `FEW` objects are merged into one.
+
+    The merged diagnostic names the objects and has the position of the first one. Mistakes in comments stay separate.
     """
     alike: dict[Hashable, list[Diagnostic]] = {}
-    for one in dict.fromkeys(diagnostics):
-        alike.setdefault((one.message, one.told) if one.switched else one, []).append(one)
+    for diagnostic in dict.fromkeys(diagnostics):
+        alike.setdefault((diagnostic.message, diagnostic.told) if diagnostic.switched else diagnostic, []).append(
+            diagnostic
+        )
     for group in alike.values():
-        objects = list(dict.fromkeys(one.object for one in group))
+        objects = list(dict.fromkeys(diagnostic.object for diagnostic in group))
         if len(objects) <= FEW:
             yield from group
             continue
-        lines = {one.line for one in group}
+        lines = {diagnostic.line for diagnostic in group}
         yield replace(
             group[0],
             object=_named(objects),
             line=group[0].line if len(lines) == 1 else None,
-            fatal=any(one.fatal for one in group),
-            left_out=sum(one.left_out for one in group),
+            fatal=any(diagnostic.fatal for diagnostic in group),
+            left_out=sum(diagnostic.left_out for diagnostic in group),
         )
 
 

@@ -1,8 +1,8 @@
-"""Errors of the database → HTTP: what a SQLSTATE becomes, and how much of the error the client is told.
+"""Map database errors to HTTP: the status of each SQLSTATE, and the parts of an error that the client receives.
 
-What a routine RAISEs is meant for its caller. What PostgreSQL says by itself is meant for whoever wrote the SQL: the
-names of constraints, tables and columns in it leave only where the configuration says so. The exception is the column
-of a not-null violation, without which a caller cannot correct the request.
+A message that a routine RAISEs is for the caller. A message of PostgreSQL itself is for the author of the SQL: its
+names of constraints, tables and columns are sent only if the configuration permits it. The exception is the column of a
+not-null violation, without which a caller cannot correct the request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ QUERY_CANCELED = "57014"
 
 _STATUS_IN_CODE = re.compile(r"PT([45]\d\d)")
 _INTEGRITY = ("23", "44")
-"""Broken constraints, and what the check option of a view does not let through."""
+"""Classes of violated constraints, and of rows that the check option of a view refuses."""
 
 _INTEGRITY_TITLES: Mapping[str, str] = {
     "23502": "A value is missing",
@@ -33,28 +33,28 @@ _OTHER_INTEGRITY_TITLE = "The change would break a rule of the data"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseError:
-    """What PostgreSQL reported."""
+    """An error that PostgreSQL reported."""
 
     sqlstate: str
     message: str
     raised: bool = False
-    """By a RAISE of the routine."""
+    """Whether a RAISE of the routine is the source."""
     detail: str | None = None
     hint: str | None = None
     names: tuple[tuple[str, str], ...] = ()
-    """`constraint`, `table`, `column`, as far as the error is about them."""
+    """Names of `constraint`, `table` and `column`, as far as the error contains them."""
     column: str | None = None
-    """Name of the column for callers: that of a request parameter, or else the one in the database."""
+    """Name of the column for callers: that of the request parameter, else the name in the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """How much of an error the client is told."""
+    """The parts of a database error that the client receives."""
 
     raised_details: bool = True
-    """DETAIL and HINT of a RAISE."""
+    """Include DETAIL and HINT of a RAISE."""
     names: bool = False
-    """Of constraints, tables and columns."""
+    """Include names of constraints, tables and columns."""
 
     def title(self, error: DatabaseError) -> str:
         if error.raised or self.names or not error.sqlstate.startswith(_INTEGRITY):
@@ -76,7 +76,10 @@ class Disclosure:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapping:
-    """What one SQLSTATE becomes. None: the message of the server, its SQLSTATE, the default type of the status."""
+    """The response to one SQLSTATE.
+
+    None: the server's message as title, the SQLSTATE as detail, the status's default type.
+    """
 
     status: int
     title: str | None = None
@@ -93,7 +96,7 @@ class ErrorMapping:
         )
 
     def out_of_time(self) -> Problem:
-        """Without a detail, where the configuration gives none (errors-11)."""
+        """Return the problem of a timeout, without a detail unless the configuration sets one (errors-11)."""
         return Problem(self.status, self.detail, title=self.title, type_url=self.type_url)
 
 
@@ -104,17 +107,17 @@ _UNREADABLE = (
     *("22P02", "22P05", "22001", "22003", "22007", "22008", "22009", "22015", "22021", "22026"),
     *("2200M", "2200N"),  # xml
 )
-"""A text that cannot be read as its type, or not kept in it."""
+"""Texts that cannot be converted to a type, or do not fit into it."""
 _BAD_PAGE = ("2201W", "2201X")
-"""A LIMIT or an OFFSET below zero."""
+"""A negative LIMIT or OFFSET."""
 _BAD_PATTERN = ("2201B", "22019", "22025")
-"""A regular expression, or a pattern for LIKE, that is none."""
+"""An invalid regular expression or LIKE pattern."""
 _UNUSABLE = (*_UNREADABLE, *_BAD_PAGE, *_BAD_PATTERN)
 _UNFIT = ("23502", "23514", "44000", *_UNUSABLE)
 
 BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
     "42501": ErrorMapping(403, "Insufficient Privilege"),
-    # A cancelled command is no success, and a status without a body would tell nobody what happened.
+    # A cancelled command is not a success, and a status without a body would not explain what happened.
     QUERY_CANCELED: ErrorMapping(504, "Cancelled"),
     "P0001": ErrorMapping(400),
     "P0004": ErrorMapping(400),
@@ -124,15 +127,15 @@ BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
 
 
 FAULTS_OF_VALUES: Mapping[str, ErrorMapping] = {code: BUILT_IN_CODES[code] for code in (*_CONFLICTS, *_UNFIT)}
-"""Where no policy is asked, a value that cannot be what is made of it, or that a rule of the data does not allow, is
-still no fault of the service: never 500 (issue 14.11)."""
+"""Mappings for uses without an error policy: a value that cannot be converted or that violates a constraint is an error
+of the request, never 500 (issue 14.11)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """SQLSTATE → HTTP (errors-6 to errors-8).
+    """Mapping from SQLSTATE to HTTP (errors-6 to errors-8).
 
-    timeout: what becomes of a command that had no more time, whatever the policy says of 57014.
+    timeout: response to a command that exceeded its timeout, independent of the mapping of 57014.
     """
 
     codes: Mapping[str, ErrorMapping] = field(default_factory=lambda: BUILT_IN_CODES)
@@ -140,30 +143,29 @@ class ErrorPolicy:
     disclosure: Disclosure = Disclosure()
 
     def maps(self, sqlstate: str) -> bool:
-        """Answered at once, and never by another attempt."""
+        """Return whether the SQLSTATE has a response of its own; such an error is not retried."""
         return sqlstate in self.codes or sqlstate == QUERY_CANCELED or _STATUS_IN_CODE.fullmatch(sqlstate) is not None
 
     def problem(self, error: DatabaseError) -> Problem:
-        """The answer for an error of the database. Unmapped ones are 500 and name the SQLSTATE in their title."""
+        """Return the problem of a database error. Unmapped errors are 500 with the SQLSTATE in the title."""
         mapping = self.codes.get(error.sqlstate)
         if mapping is not None:
             return mapping.problem(error, self.disclosure)
         if error.sqlstate == QUERY_CANCELED:
             return self.timeout.out_of_time()
-        if chosen := _STATUS_IN_CODE.fullmatch(error.sqlstate):
-            return ErrorMapping(int(chosen[1])).problem(error, self.disclosure)
+        if match := _STATUS_IN_CODE.fullmatch(error.sqlstate):
+            return ErrorMapping(int(match[1])).problem(error, self.disclosure)
         return self.unmapped(error)
 
     def unmapped(self, error: DatabaseError) -> Problem:
-        """An error of the database that no policy knows."""
+        """Return the 500 of an error that no policy maps."""
         title = f"{error.sqlstate}: {self.disclosure.title(error)}"
         return Problem(500, self.disclosure.detail(error), title=title, others=self.disclosure.others(error))
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicies:
-    """Those of the configuration, by their names as written. A name that is none of them maps nothing: no policy
-    inherits from another one."""
+    """The configured policies by name. An unknown name maps nothing, since no policy inherits from another one."""
 
     named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
     default: str = "Default"

@@ -1,8 +1,8 @@
-"""What goes wrong, as one closed set of exceptions, and what each becomes in HTTP.
+"""HTTP errors: the exception `Problem`, and its problem document.
 
-Errors are raised where they are noticed and become a response in one place (`service.handler.step_order`). Bodies are
-`application/problem+json` (RFC 9457) with the members `type`, `title`, `status`, `detail`; never empty, never with a
-secret or SQL text in them (errors-5).
+Errors are raised where they are noticed and become responses in one place (`service.handler.step_order`). Bodies are
+`application/problem+json` (RFC 9457) with the members `type`, `title`, `status`, `detail`. They are never empty, and
+must not contain secrets or SQL text (errors-5).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ TITLES: Mapping[int, str] = {
 
 
 class Problem(Exception):
-    """An answer that is not the routine's result.
+    """An error response, or another response that is not the result of the routine.
 
     headers: further response headers, as (name, value). others: further members of the body (RFC 9457, 3.2).
     """
@@ -87,12 +87,12 @@ class Problem(Exception):
         self.headers = headers
         self.others = others
         self.code = code
-        """Stands in `type`, where a script looks for it whatever is done with links (errors-3)."""
+        """Value of `type` for programs, also if links in `type` are switched off (errors-3)."""
         self.logged = False
-        """The log has it already, with more than the client is told."""
+        """Whether the error is logged already, with more details than the response contains."""
 
     def members(self, *, with_type: bool = True) -> dict[str, object]:
-        """The members of the body in their order; absent ones left out (errors-1)."""
+        """Return the members of the body in their order, without absent ones (errors-1)."""
         members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
         if self.code is not None:
@@ -108,16 +108,16 @@ class Problem(Exception):
 
 
 def unbound(error: BindingError) -> Problem:
-    """Every fault at once, so that whoever mends the request need not ask again for each."""
+    """Return the problem of a binding error with all faults, so that the caller can correct them at once."""
     faults = [fault.members for fault in error.faults]
     return Problem(error.status, error.detail, others={"errors": faults} if faults else {})
 
 
 def unauthorized(challenge: str, detail: str) -> Problem:
-    """401 with the challenge that RFC 9110 section 11.6.1 asks for."""
+    """Return a 401 with the challenge that RFC 9110 section 11.6.1 requires."""
     return Problem(401, detail, headers=(("www-authenticate", challenge),))
 
 
 def unavailable(detail: str, retry_after: int = 1) -> Problem:
-    """503 that tells when to come again, in seconds."""
+    """Return a 503 with `Retry-After` in seconds."""
     return Problem(503, detail, headers=(("retry-after", str(retry_after)),))

@@ -1,6 +1,6 @@
-"""Which failed commands run again, and after what pauses (execution-11 to execution-14).
+"""Retry strategies: which failed commands run again, and after which delays (execution-11 to execution-14).
 
-Only data: whether a command that failed may run again without having run twice is for `service.database` to know.
+Only data. `service.database` decides whether a failed command can run again without taking effect twice.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ RETRYABLE = frozenset({
     "58000", "58030",
     "55P03", "55006", "55000",
 })  # fmt: skip
-"""SQLSTATEs of what passes by itself: conflicts, lost connections, exhausted resources, a server that restarts."""
+"""SQLSTATEs of temporary errors: conflicts, lost connections, exhausted resources, a restart of the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryStrategy(Record):
-    """delays: seconds before each retry; their number is the number of retries."""
+    """A retry strategy. delays: seconds before each retry; their number is the number of retries."""
 
     delays: tuple[float, ...] = (0, 1, 2, 5, 10)
     codes: frozenset[str] = RETRYABLE
 
     @property
     def attempts(self) -> int:
-        """Most runs of one command."""
+        """Maximum number of runs of one command."""
         return len(self.delays) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class RetryStrategies(Record):
-    """Those of the configuration, by their names as written. default: for endpoints that name none, or an unknown
-    one."""
+    """The configured strategies by name. default: for endpoints without a strategy or with an unknown one."""
 
     named: Mapping[str, RetryStrategy] = field(default_factory=dict)
     default: RetryStrategy | None = None
