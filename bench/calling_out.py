@@ -1,11 +1,13 @@
-"""What requests to other services cost: memory for a body of 1 GB through a proxy, both ways, and time for an endpoint
-with two HTTP types beside the slower of the two.
+"""Measures the cost of requests to other services: memory for a proxied body of 1 GB in both directions, and the time
+of
+an endpoint with two HTTP types, compared with the slower of the two.
 
     python -m bench.calling_out [--bytes 1000000000] [--requests 300]
 
-A worker may grow by 16 MB (PSS, of `smaps_rollup`), and two types may take a millisecond longer than one (p50). The
-service behind is a thread of this process. Requests of the two endpoints alternate, so that other work on the machine
-meets both.
+Limits: a worker may grow by 16 MB (PSS, of `smaps_rollup`), and two types may take a millisecond longer than one (p50).
+The other service is a thread of this process. Requests of the two endpoints alternate, so that other work of the
+machine
+affects both.
 """
 
 import argparse
@@ -24,13 +26,13 @@ from bench.services import free_port
 
 PIECE = bytes(1_048_576)
 DELAY = 0.02
-"""Seconds that the slower of two services takes; the other one takes half of it."""
+"""Response time of the slower of two services in seconds; the other takes half of it."""
 MOST_MEMORY = 16_000_000
 MOST_TIME = 0.001
 
 
 class Behind:
-    """Another service: it sends and takes what it is asked to, and answers after a while."""
+    """The other service: it sends and accepts bodies, and responds after a delay."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -85,14 +87,14 @@ def schema(port: int) -> str:
 
 
 def pss(pid: int) -> int:
-    """Bytes of a process, those that it shares with others in part."""
+    """Return the PSS of a process in bytes; shared memory counts in part."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
 
 
 @contextmanager
 def peak(pid: int) -> Iterator[Callable[[], int]]:
-    """The most memory meanwhile."""
+    """Provide the highest memory while the block runs."""
     done = threading.Event()
     most = pss(pid)
 
@@ -135,8 +137,8 @@ def upload(port: int, size: int) -> int:
 
 
 def grown(service: OneWorker, port: int, size: int, transfer: Callable[[int, int], int]) -> tuple[int, float]:
-    """Bytes by which the worker is larger meanwhile, and seconds."""
-    transfer(port, 20_000_000)  # what it keeps from any first transfer
+    """Return the growth of the worker in bytes, and the duration in seconds."""
+    transfer(port, 20_000_000)  # Memory that stays allocated after any first transfer.
     before = pss(service.worker.pid)
     began = time.monotonic()
     with peak(service.worker.pid) as most:
@@ -146,11 +148,11 @@ def grown(service: OneWorker, port: int, size: int, transfer: Callable[[int, int
 
 
 def times(port: int, requests: int) -> dict[str, float]:
-    """Median seconds of each endpoint."""
+    """Return the median duration of each endpoint in seconds."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    found: dict[str, list[float]] = {"/one": [], "/two": []}
+    times_by_path: dict[str, list[float]] = {"/one": [], "/two": []}
     for number in range(requests + 20):
-        for path, taken in found.items():
+        for path, taken in times_by_path.items():
             began = time.perf_counter()
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -159,7 +161,7 @@ def times(port: int, requests: int) -> dict[str, float]:
                 raise SystemExit(f"{path}: {answer.status}")
             if number >= 20:
                 taken.append(time.perf_counter() - began)
-    return {path: statistics.median(taken) for path, taken in found.items()}
+    return {path: statistics.median(taken) for path, taken in times_by_path.items()}
 
 
 def main() -> None:

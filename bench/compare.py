@@ -1,6 +1,6 @@
-"""Whether two services give the same answer, apart from differences a peer's own habits excuse.
+"""Compares the responses of two services, apart from accepted differences of peers.
 
-Allowed, and nothing else (README.md lists them):
+Accepted differences (listed in README.md):
 - a number as a string of the same value (pg: bigint and numeric), or as the nearest double (numeric as float);
 - a date or time stamp in another ISO form: `Z` for `+00:00`, a date as midnight UTC, a fraction of zeros,
   a missing offset as UTC.
@@ -15,7 +15,7 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 
 
 def canonical(value: Any) -> Any:
-    """The value with every excused difference taken away."""
+    """Return the value without accepted differences."""
     if isinstance(value, dict):
         return {key: canonical(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -36,7 +36,7 @@ def canonical_scalar(text: str) -> Any:
 
 
 def difference(expected: bytes, answer: bytes) -> str | None:
-    """Where the two JSON documents differ, as a path with both values, or None."""
+    """Return the place where two JSON documents differ, as a path with both values, or None."""
     try:
         documents = json.loads(expected), json.loads(answer)
     except ValueError as error:
@@ -60,7 +60,7 @@ def first_difference(expected: Any, answer: Any, place: str) -> str | None:
 
 
 def unlike(expected: bytes, answer: bytes) -> str | None:
-    """The same for answers that differ in their values: only their keys are compared."""
+    """Compare the keys of responses whose values differ. Return a description of the difference, or None."""
     rows, others = json.loads(expected), json.loads(answer)
     if [set(row) for row in rows] == [set(row) for row in others]:
         return None

@@ -1,6 +1,6 @@
-"""What a table of rates does not show: holding on, latency at half load, memory, streaming, start-up.
+"""Checks beside the table of rates: endurance, latency at half load, memory, streaming, start-up.
 
-Each check gives back findings; one that cannot be judged on this machine says so instead of passing.
+Each check returns findings. A check that is not meaningful on this machine says so instead of passing.
 """
 
 import socket
@@ -27,7 +27,7 @@ TAIL_LIMIT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One checked promise. `met` is None where the machine does not allow a verdict; `note` then says why."""
+    """The result of a check. `met` is None if the machine does not allow a verdict; `note` then contains the reason."""
 
     check: str
     measured: str
@@ -37,8 +37,10 @@ class Finding:
 
 
 def hold(service: Service, setting: Setting, seconds: float) -> list[Finding]:
-    """64 connections, closed loop: every request sent is answered, and the worker stays small. It is a service of its
-    own, without what other scenarios have made the measured one load."""
+    """Check that all requests of 64 connections in a closed loop are answered and that the worker stays small.
+
+    The service is started for this check, because other scenarios increase the memory of the measured one.
+    """
     running = start(service, replace(setting, port=free_port(), signed=False))
     try:
         wait_until_answering(running, BY_NAME["types-10"])
@@ -75,21 +77,27 @@ def _held(running: Running, seconds: float) -> list[Finding]:
 def half_load(
     running: Running, scenario: Scenario, full_rate: float, seconds: float, beside: Sequence[tuple[Running, float]] = ()
 ) -> Finding:
-    """Latency measured from the moment each request is due. beside: others, each with the rate that is its most: what
-    their tails are at half of it tells how much of ours is the machine's."""
+    """Check latency, measured from the moment at which each request is due.
+
+    beside: other services with their maximum rates. Their tail latencies at half of it show the share of the machine.
+    """
     seen = _at_half(running, scenario, full_rate, seconds)
-    wanted = full_rate / 2
-    held = seen.requests / seen.seconds / wanted
+    requested_rate = full_rate / 2
+    rate_share = seen.requests / seen.seconds / requested_rate
     ratio = _tail(seen)
-    kept_up = held > 0.98
+    is_meaningful = rate_share > 0.98
     others = [f"{one.name} {_tail(_at_half(one, scenario, rate, seconds)):.1f}" for one, rate in beside]
-    note = seen.detail if kept_up else f"not judged: generator and service together held {held:.0%} of the rate"
+    note = (
+        seen.detail
+        if is_meaningful
+        else f"not judged: generator and service together held {rate_share:.0%} of the rate"
+    )
     note = ", ".join([*([note] if note else []), *others])
     return Finding(
-        f"p99 / p50 at half load ({scenario.name}, {wanted:,.0f}/s)",
+        f"p99 / p50 at half load ({scenario.name}, {requested_rate:,.0f}/s)",
         f"{ratio:.1f} (p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms)",
         f"≤ {TAIL_LIMIT:.0f}",
-        ratio <= TAIL_LIMIT and not seen.errors if kept_up else None,
+        ratio <= TAIL_LIMIT and not seen.errors if is_meaningful else None,
         note,
     )
 
@@ -104,7 +112,7 @@ def _tail(seen: Load) -> float:
 
 
 def stream(running: Running, rows: int, slow_for: float) -> Finding:
-    """Growth of the worker while one client reads a large set, at once or haltingly for `slow_for` seconds."""
+    """Check the growth of the worker while a client reads a large set, fast or slowly for `slow_for` seconds."""
     before = usage(running.process.pid)
     with watched_growth(running.process.pid) as peak:
         begin = time.perf_counter()
@@ -124,7 +132,7 @@ def stream(running: Running, rows: int, slow_for: float) -> Finding:
 
 @contextmanager
 def watched_growth(root: int) -> Iterator[dict[int, float]]:
-    """Highest resident MiB of each process of the tree, sampled while the block runs."""
+    """Provide the highest resident MiB of each process of the tree, sampled while the block runs."""
     peak: dict[int, float] = {}
     over = threading.Event()
 
@@ -143,7 +151,8 @@ def watched_growth(root: int) -> Iterator[dict[int, float]]:
 
 
 def read_rows(port: int, rows: int, slow_for: float) -> tuple[int, bool]:
-    """Rows counted by their opening brace (no value holds one), and whether the response ended as it should."""
+    """Return the number of rows, counted by opening braces (no value contains one), and whether the response was
+    complete."""
     request = raw_request("GET", f"/bench/stream?rows={rows}", "127.0.0.1", b"")
     counted = 0
     tail = b""
@@ -163,7 +172,7 @@ def read_rows(port: int, rows: int, slow_for: float) -> tuple[int, bool]:
 
 
 def start_up(service: Service, setting: Setting, attempts: int) -> Finding:
-    """Seconds from starting the program to its first answer, with 1,000 routines in the database."""
+    """Check the seconds from the start of the program to its first response, with 1,000 routines in the database."""
     setting.server.load(MANY, "many")
     seconds = [one_start(service, replace(setting, port=free_port(), database="many")) for _ in range(attempts)]
     median = statistics.median(seconds)

@@ -1,8 +1,7 @@
-"""What streams of events cost: `python -m bench.events`. Idle ones, many events to many of them, and a notice that
-nobody gets.
+"""Measures event streams: `python -m bench.events`. Idle streams, many events to many streams, and unpublished notices.
 
-One worker. The subscribers are sockets of this process, which reads everything and times what every twentieth gets;
-what it measures includes itself.
+One worker. The subscribers are sockets of this process, which reads everything and measures every twentieth event; the
+results include its own cost.
 """
 
 import argparse
@@ -47,12 +46,12 @@ timeout 300s';
 SETTINGS = ("Service:RequiresAuthorization=false", "Service:LogConnectionNoticeEvents=false", "HttpServer:Workers=1",
             "Service:WarnUnboundServerSentEventsNotices=false", "Log:MinimalLevels:rowcall.http=Warning")  # fmt: skip
 TOGETHER = 100
-"""Subscribers that come at one time."""
+"""Subscribers that connect at once."""
 SUBSCRIBE = b"GET /publish/stream HTTP/1.1\r\nhost: bench\r\n\r\n"
 
 
 class Subscribers:
-    """Read in a thread until closed."""
+    """Sockets that a thread reads until they are closed."""
 
     def __init__(self, port: int, count: int) -> None:
         self.received = 0
@@ -60,7 +59,7 @@ class Subscribers:
         self._selector = selectors.DefaultSelector()
         self._sockets: list[socket.socket] = []
         for number in range(count):
-            # Several addresses of this host: one has not enough ports for tens of thousands.
+            # Several addresses of this host, because one has not enough ports for tens of thousands of connections.
             connection = socket.create_connection(
                 ("127.0.0.1", port), source_address=(f"127.0.0.{2 + number // 8000}", 0)
             )
@@ -74,11 +73,11 @@ class Subscribers:
         self._thread.start()
 
     def _wait(self) -> None:
-        """Until those that have asked are connected."""
+        """Wait until all subscribers are connected."""
         for connection in self._sockets[len(self._selector.get_map()) :]:
-            seen = b""
-            while b": connected" not in seen:
-                seen += connection.recv(4096)
+            received = b""
+            while b": connected" not in received:
+                received += connection.recv(4096)
             connection.setblocking(False)
             self._selector.register(connection, selectors.EVENT_READ, len(self._selector.get_map()) % 20 == 0)
 
@@ -100,7 +99,7 @@ class Subscribers:
 
 
 class Prober:
-    """Latency of another endpoint, one request after another, in a thread."""
+    """Measures the latency of another endpoint, with one request at a time, in a thread."""
 
     def __init__(self, port: int) -> None:
         self.seconds: list[float] = []
@@ -118,20 +117,20 @@ class Prober:
             time.sleep(0.005)
 
     def stop(self) -> float:
-        """p99 in milliseconds."""
+        """Stop, and return p99 in milliseconds."""
         self._going = False
         self._thread.join()
         return quantile(self.seconds, 99)
 
 
 def quantile(values: Sequence[float], which: int) -> float:
-    """In milliseconds."""
+    """Return a percentile in milliseconds."""
     return statistics.quantiles(values, n=100)[which - 1] * 1000 if len(values) > 1 else float("nan")
 
 
 @contextmanager
 def running(server: Server, folder: Path, protocols: str) -> Iterator[tuple[int, int]]:
-    """Port, and process id of the worker."""
+    """Provide the port and the process id of the worker."""
     port = free_port()
     settings = (*SETTINGS, f"ConnectionStrings:Default={server.conninfo()}")
     where = (
@@ -212,7 +211,7 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
 
 
 def unheard(port: int, worker: int, count: int) -> str:
-    """Processor time of the worker for each notice, beside one that is not published."""
+    """Return the processor time of the worker for each published notice, and for each unpublished one."""
     costs = []
     for path in ("/murmur", "/publish"):
         body: dict[str, float] = {"count": count}

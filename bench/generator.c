@@ -224,7 +224,7 @@ static const char *take_head(Connection *c, const char *data, const char *end) {
 static const char *compare(Connection *c, const char *data, const char *end) {
     size_t size = (size_t)(end - data) < c->remaining ? (size_t)(end - data) : c->remaining;
     if (key_count) {
-        /* Nobody cuts a small answer in two, and of a large one the key may stand in any piece. */
+        /* A small response arrives in one piece; in a large one the key may be in any piece. */
         if (memmem(data, size, c->key, KEY_SIZE)) c->found = true;
     } else if (c->compared + size > expected.size || memcmp(data, expected.data + c->compared, size)) c->wrong = true;
     c->compared += size;
@@ -251,7 +251,7 @@ static const char *take_line(Connection *c, const char *data, const char *end) {
 static void take(Connection *c, const char *data, const char *end) {
     while (data && data < end) {
         if (!c->due) {
-            wrong++; /* bytes nobody asked for: an answer given twice is as wrong as a false one */
+            wrong++; /* bytes without a request: a doubled response is as wrong as a false one */
             return;
         }
         switch (c->place) {

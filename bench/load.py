@@ -1,6 +1,6 @@
-"""Drives a service with 64 connections, as fast as it answers or at a given rate; every response is compared.
+"""Drives a service with 64 connections, as fast as it responds or at a fixed rate; every response is compared.
 
-The generator itself is C (`generator.c` says why) and is compiled at its first use.
+The generator is a C program (`generator.c` explains why), compiled at its first use.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CONNECTIONS = 64
 
 
 class CompilerError(Exception):
-    """The generator cannot be built; the message is the compiler's."""
+    """The generator cannot be compiled; the message is that of the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the load generator saw. Latencies in milliseconds, `cpu` is the generator's own in seconds."""
+    """The results of the generator. Latencies in milliseconds; `cpu` is the time of the generator itself in seconds."""
 
     requests: int
     seconds: float
@@ -41,7 +41,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to send, what to send as raw bytes, and the body that has to come back."""
+    """Address, raw bytes of the request, and the expected body."""
 
     host: str
     port: int
@@ -51,8 +51,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What happened. `lost` counts requests whose connection ended or that stayed unanswered for ten seconds after the
-    end; latencies in microseconds, from the moment a request was due."""
+    """Counts of the generator.
+
+    lost: requests whose connection ended, or that were unanswered ten seconds after the end. Latencies in microseconds,
+    from
+    the moment at which a request was due.
+    """
 
     sent: int
     answered: int
@@ -73,7 +77,7 @@ def raw_request(method: str, path: str, host: str, body: bytes, headers: Iterabl
 
 
 def load(scenario: Scenario, port: int, expected: bytes, seconds: float, rate: float = 0.0) -> Load:
-    """rate: requests per second over all connections, 0 for as many as are answered."""
+    """Run a load. rate: requests per second over all connections, 0 for the maximum."""
     request = raw_request(scenario.method, scenario.path, f"127.0.0.1:{port}", scenario.body, scenario.headers)
     tally = generate(Target("127.0.0.1", port, request, expected), CONNECTIONS, seconds, rate)
     errors = tally.wrong + tally.lost
@@ -94,11 +98,11 @@ def generate(target: Target, connections: int, seconds: float, rate: float = 0.0
 
 @functools.cache
 def program() -> Path:
-    """The compiled generator. Raises `CompilerError`."""
+    """Return the compiled generator. Raises `CompilerError`."""
     if PROGRAM.exists() and PROGRAM.stat().st_mtime >= SOURCE.stat().st_mtime:
         return PROGRAM
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
-    # Several may build it at a time; each puts a whole program in place.
+    # Several processes may compile at once; each moves a complete program into place.
     unfinished = PROGRAM.with_suffix(f".{os.getpid()}")
     command = [os.environ.get("CC", "cc"), "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(unfinished), str(SOURCE)]
     try:
@@ -109,6 +113,6 @@ def program() -> Path:
 
 
 def children_cpu() -> float:
-    """Seconds of CPU of the child processes that have ended."""
+    """Return the CPU seconds of the child processes that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ended.ru_utime + ended.ru_stime

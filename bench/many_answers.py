@@ -1,9 +1,12 @@
-"""`python -m bench.many_answers`: 100,000 answers of 1 kB, asked for at random, all as often, through a cache of a
-bounded memory: which part is given again, what that and the rest cost the worker, what it takes.
+"""`python -m bench.many_answers`: 100,000 responses of 1 kB, requested at random with equal probability, through a
+cache
+with a memory limit: hit rate, cost of hits and misses for the worker, memory.
 
-`--megabytes` is `CacheOptions:MemoryCacheMaximumMegabytes`; where it is too little for all of them the oldest make
-room, and the part that is given again is the part that there is room for. A line of JSON for each; `--keep FILE` adds
-them to a file.
+`--megabytes` is `CacheOptions:MemoryCacheMaximumMegabytes`. If it is too small for all responses, the oldest are
+evicted,
+and the hit rate is the share for which there is room. Prints a line of JSON for each size; `--keep FILE` appends them
+to
+a file.
 """
 
 import argparse
@@ -30,7 +33,7 @@ comment on function uncached(int) is e'HTTP GET\\nallow_anonymous';
 """
 )
 KEY = "@@@@@@"
-"""For which the generator puts one of 100,000 numbers."""
+"""Placeholder that the generator replaces by one of 100,000 numbers."""
 
 
 class Measured:
@@ -71,7 +74,7 @@ class Measured:
         return float(times.user + times.system)
 
     def _store(self) -> int:
-        """Bytes of the shared memory that it takes."""
+        """Return the bytes of shared memory that the cache uses."""
         maps = self._service.worker.memory_maps(grouped=False)
         files = {Path(one.path) for one in maps if one.path.endswith("answers/memory")}
         return sum(file.stat().st_blocks * 512 for file in files)

@@ -1,7 +1,7 @@
-"""Every scenario on every service, in turns, and the medians of it.
+"""Runs every scenario on every service, interleaved, and computes medians.
 
-The services run side by side and are loaded one after the other: run one of each, then run two of each. A machine that
-slows down for a while then slows all of them, not the one that happened to be measured.
+The services run side by side and are loaded in turn: first one run of each, then the second run of each. So a temporary
+slow-down of the machine affects all services, not only one.
 """
 
 import json
@@ -24,7 +24,7 @@ from bench.services import Running, ask
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run, or the medians of several. CPU in microseconds per request, memory in MiB, latencies in milliseconds."""
+    """One run, or medians of several. CPU in microseconds per request, memory in MiB, latencies in milliseconds."""
 
     rate: float
     p50: float
@@ -39,7 +39,7 @@ class Figures:
 
 @dataclass(slots=True)
 class Cell:
-    """One service in one scenario: its runs, or why there are none."""
+    """One service in one scenario: its runs, or the reason why there are none."""
 
     service: str
     runs: list[Figures] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Cell:
 
     @property
     def median(self) -> Figures | None:
-        """Median of each figure; errors are the sum, since none may be hidden."""
+        """Median of each figure; errors are the sum, so that none is hidden."""
         if not self.runs:
             return None
         medians: dict[str, Any] = {
@@ -59,7 +59,8 @@ class Cell:
 
 
 def first_answers(server: Server, running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
-    """Each service's answer as bytes; as text why there is none, or how it differs from PostgreSQL's own JSON."""
+    """Return the response of each service as bytes, or a text: why there is none, or how it differs from PostgreSQL's
+    JSON."""
     answers: dict[str, bytes | str] = {}
     single = scenario.once
     reference = b"" if scenario.writes else server.judged(single.sql, single.variables)
@@ -72,7 +73,7 @@ def first_answers(server: Server, running: Sequence[Running], scenario: Scenario
         if status != 200:
             answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
             continue
-        # What is written differs each time; the first such answer shows what the others must look like.
+        # Responses of writes differ each time; the first one shows the form that the others must have.
         reference = reference or body
         differs = difference(reference, body) if not scenario.writes else unlike(reference, body)
         answers[service.name] = f"another answer: {differs}" if differs else body
@@ -103,7 +104,7 @@ def prepare(
 def observed(
     server: Server, service: int | None, drive: Callable[[float], Load], seconds: float
 ) -> tuple[Load, Figures]:
-    """Run the load and see what it cost PostgreSQL and the service. pgbench (`service` None) is its own service."""
+    """Run the load and measure the cost for PostgreSQL and the service. pgbench (`service` None) is its own service."""
     database_before = usage(server.pid)
     service_before = usage(service) if service else None
     result = drive(seconds)
@@ -130,28 +131,28 @@ def observed(
 
 
 def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str], None]) -> None:
-    """Warm up (which also lets services prepare statements and choose plans), then the runs, interleaved."""
+    """Run a warm-up (in which services prepare statements and choose plans), then the runs, interleaved."""
     for number in range(runs + 1):
         for cell in cells:
             if cell.attempt is None or cell.failure:
                 continue
             try:
-                seen, figures = cell.attempt(seconds if number else min(1.0, seconds))
+                load, figures = cell.attempt(seconds if number else min(1.0, seconds))
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 cell.failure = str(error)
                 continue
-            if seen.detail:
-                cell.error_detail = seen.detail
+            if load.detail:
+                cell.error_detail = load.detail
             if number:
                 cell.runs.append(figures)
-                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {seen.detail}")
+                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {load.detail}")
 
 
 def constant_answers(answers: dict[Scenario, dict[str, bytes | str]]) -> str:
-    """The index for peers/granian_constant.py: for each scenario the first answer that was given."""
+    """Return the index for peers/granian_constant.py: for each scenario the first response."""
     chosen = {}
-    for scenario, given in answers.items():
-        body = next((answer for answer in given.values() if isinstance(answer, bytes) and not scenario.keys), None)
+    for scenario, by_service in answers.items():
+        body = next((answer for answer in by_service.values() if isinstance(answer, bytes) and not scenario.keys), None)
         if body is not None:
             chosen[scenario.path] = body.decode()
     return json.dumps(chosen)

@@ -1,9 +1,10 @@
-"""`python -m bench.observing`: what metrics and traces cost. One worker each with nothing, with metrics, with traces of
-which none or a twentieth is sampled; all take turns under the same load, many times over, so that whatever else the
-machine does hits all of them alike.
+"""`python -m bench.observing`: cost of metrics and traces. One worker each with neither, with metrics, and with traces
+of
+which none or a twentieth is sampled. They take turns under the same load, many times, so that other work of the machine
+affects all alike.
 
-Told is the worker's own processor time for a request, which a busy machine changes less than it does requests a second:
-the median over all turns, and how it stands to that of the service with nothing. 0.98 is what issue 22 asks for.
+The result is the worker's own processor time for a request, which a busy machine changes less than the rate: the median
+over all turns, and its ratio to that of the service with neither. The target of issue 22 is 0.98.
 """
 
 import argparse
@@ -24,13 +25,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 def cpu_of(service: OneWorker) -> float:
-    """Seconds, those of the system too."""
+    """Return the processor time in seconds, including system time."""
     times = service.worker.cpu_times()
     return float(times.user + times.system)
 
 
 def turn(service: OneWorker, port: int, connections: int, seconds: float) -> float:
-    """Microseconds of the worker's processor for a request."""
+    """Return the processor time of the worker for a request in microseconds."""
     request = raw_request("GET", "/api/small", f"127.0.0.1:{port}", b"")
     before = cpu_of(service)
     tally = generate(Target("127.0.0.1", port, request, b"1"), connections, seconds)
@@ -54,7 +55,7 @@ def main() -> None:
         for number in range(arguments.turns + 1):
             for kind, service in services.items():
                 cost = turn(service, ports[kind], arguments.connections, arguments.seconds)
-                if number:  # the first one warms up
+                if number:  # The first turn is a warm-up.
                     found[kind].append(cost)
         for service in services.values():
             service.stop()

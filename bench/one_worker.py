@@ -1,4 +1,4 @@
-"""A service with one worker, how large that is, and how long small requests to it take (`GET /api/small`)."""
+"""A service with one worker, its memory, and the latency of small requests (`GET /api/small`)."""
 
 import http.client
 import statistics
@@ -45,7 +45,7 @@ class OneWorker:
         raise SystemExit("rowcall does not answer")
 
     def memory(self) -> int:
-        """Bytes."""
+        """Return the resident memory in bytes."""
         size: int = self.worker.memory_info().rss
         return size
 
@@ -55,7 +55,7 @@ class OneWorker:
 
 
 class Latency:
-    """Of a small request, sent every 5 ms to each of some services in turn."""
+    """Latency of a small request that is sent every 5 ms to each of several services in turn."""
 
     def __init__(self, *ports: int) -> None:
         self._ports = ports
@@ -75,7 +75,7 @@ class Latency:
 
     @property
     def count(self) -> int:
-        """Of each."""
+        """Return the number of requests to each service."""
         return len(self._times[0])
 
     def p99(self, seconds: float) -> float:
@@ -86,7 +86,7 @@ class Latency:
         return self.found()
 
     def found(self, place: int = 0) -> float:
-        """p99 in milliseconds, of the service at this place."""
+        """Return p99 in milliseconds of the service with this index."""
         times = self._times[place]
         return statistics.quantiles(times, n=100)[98] * 1000 if len(times) > 2 else float("nan")
 

@@ -1,7 +1,7 @@
-"""The limit on the database's side: pgbench -M prepared with the scenario's own SQL and parameters.
+"""The limit of the database: pgbench -M prepared with the SQL and the parameters of the scenario.
 
-It runs twice: with PostgreSQL's own choice of plan, and with generic plans, since re-planning can cost more than the
-call itself and a service may choose either. The faster of the two is the limit.
+It runs twice: with the plans that PostgreSQL chooses, and with generic plans, because planning can cost more than the
+call, and a service may choose either. The faster result is the limit.
 """
 
 import os
@@ -58,6 +58,7 @@ def number(report: str, pattern: str) -> float:
 
 
 def sampled_latencies(folder: Path) -> list[float]:
-    """Milliseconds, in order. Third column of pgbench's transaction log, in microseconds."""
+    """Return the latencies in milliseconds, in order. They are the third column of pgbench's transaction log, in
+    microseconds."""
     lines = (line for log in folder.glob("log.*") for line in log.read_text("utf-8").splitlines())
     return sorted(int(line.split()[2]) / 1000 for line in lines)

@@ -1,6 +1,6 @@
-"""A throw-away PostgreSQL for one run: made in a temporary folder, reached over its unix socket, gone afterwards.
+"""A temporary PostgreSQL server for one run, in a temporary folder, with a unix socket, removed afterwards.
 
-Durability is off unless it is asked for; all other settings that matter for speed are the server's own.
+Durability is off by default; all other settings that affect speed are the defaults of the server.
 """
 
 import os
@@ -22,7 +22,7 @@ SETTINGS = ("max_connections=300", "listen_addresses=", "timezone=UTC", "logging
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: where its programs are, its folder (data and socket), and the account it runs as."""
+    """A running server: its programs, its folder (data and socket), and the account it runs as."""
 
     programs: Path
     socket_folder: Path
@@ -32,11 +32,11 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of its postmaster, which is another one after a restart."""
+        """Process id of the postmaster, which changes with a restart."""
         return int(self.socket_folder.joinpath("data", "postmaster.pid").read_text("ascii").split("\n", 1)[0])
 
     def control(self, *arguments: str) -> None:
-        """`pg_ctl`, with the options that the server was started with."""
+        """Run `pg_ctl` with the options with which the server was started."""
         command = [str(self.programs / "pg_ctl"), "-D", str(self.socket_folder / "data"), "-s", "-w", *arguments]
         with self.socket_folder.joinpath("server.log").open("ab") as log:
             subprocess.run(
@@ -62,7 +62,7 @@ class Server:
         return done.stdout
 
     def judged(self, sql: str, variables: Mapping[str, str]) -> bytes:
-        """What PostgreSQL itself makes of the query's rows as JSON; `:name` in it stands for a variable's value."""
+        """Return the rows of the query as JSON made by PostgreSQL; `:name` in the query is the value of a variable."""
         for name in variables:
             sql = re.sub(rf":{name}\b", f":'{name}'", sql)
         assignments = [part for pair in variables.items() for part in ("-v", "=".join(pair))]
@@ -70,14 +70,14 @@ class Server:
         return self.psql(*assignments, stdin=query).encode()
 
     def load(self, script: Path, database: str) -> None:
-        """Make the database anew and run the script in it."""
+        """Create the database again and run the script in it."""
         self.psql("-c", f"drop database if exists {database}", database="postgres")
         self.psql("-c", f"create database {database}", database="postgres")
         self.psql("-f", str(script), database=database)
 
 
 def find_programs(choice: str) -> Path:
-    """`system`, `wheel`, `auto` (system where there is one), or a folder with PostgreSQL's programs."""
+    """Return the folder of PostgreSQL's programs for `system`, `wheel`, `auto` (system if installed), or a folder."""
     installed = sorted(SYSTEM.glob("*/bin/postgres"), key=lambda found: float(found.parts[-3]))
     if choice in ("auto", "system") and installed:
         return installed[-1].parent
@@ -91,13 +91,13 @@ def find_programs(choice: str) -> Path:
 
 
 def library_path(programs: Path) -> dict[str, str]:
-    """The wheel's programs find their libpq beside them; the system's know where theirs is."""
+    """Return the environment for libpq: the programs of the wheel need the path of the wheel's library."""
     library = programs.parent / "lib" / "libpq.so.5"
     return {"LD_LIBRARY_PATH": str(library.parent)} if library.exists() and SYSTEM not in programs.parents else {}
 
 
 def unprivileged_user() -> str | None:
-    """PostgreSQL refuses to run as root: there, some existing account without rights does it."""
+    """Return an account without privileges if this is root, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

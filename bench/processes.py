@@ -1,4 +1,4 @@
-"""CPU time and memory of process trees, read from /proc (Linux; elsewhere the figures are absent, not wrong)."""
+"""CPU time and memory of process trees from /proc (Linux; on other systems the figures are missing)."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Usage:
     resident: dict[int, float]
 
     def worker_resident(self, earlier: "Usage") -> float:
-        """Resident MiB of the process that worked most since `earlier`: the worker, not its supervisor."""
+        """Return the resident MiB of the process that worked most since `earlier`: the worker, not its supervisor."""
         if not self.cpu_of:
             return 0.0
         busiest = max(self.cpu_of, key=lambda pid: self.cpu_of[pid] - earlier.cpu_of.get(pid, 0.0))
@@ -26,10 +26,11 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """The tree below `root`, itself included.
+    """Return the usage of the tree below `root`, including `root`.
 
-    Each process counts its own time and that of its children that have ended and were waited for, so that
-    time spent in a backend or worker which is gone is not lost.
+    Each process counts its own time and that of its ended children that were waited for, so that the time of ended
+    backends
+    and workers is included.
     """
     cpu_of: dict[int, float] = {}
     resident: dict[int, float] = {}
@@ -58,7 +59,8 @@ def tree(root: int) -> Iterator[int]:
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on: the second, the name, may hold blanks and parentheses."""
+    """Return the fields of /proc/PID/stat from the third on: the second, the name, may contain blanks and
+    parentheses."""
     try:
         return (PROC / str(pid) / "stat").read_text("utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -66,7 +68,7 @@ def stat_fields(pid: int) -> list[str] | None:
 
 
 def cpu_times(pid: int) -> tuple[float, float] | None:
-    """CPU seconds of the process itself, and of its ended children (proc(5): fields 14–15 and 16–17)."""
+    """Return the CPU seconds of the process itself, and of its ended children (proc(5): fields 14–15 and 16–17)."""
     fields = stat_fields(pid)
     if fields is None:
         return None

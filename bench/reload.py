@@ -1,10 +1,11 @@
-"""How long a start and a reload take with many endpoints: `python -m bench.reload [--routines 22000] [--workers 2]`.
+"""Measures start and reload with many endpoints: `python -m bench.reload [--routines 22000] [--workers 2]`.
 
-The databases are those of `many.sql`, whose routines are all alike, and of `many_kinds.sql`, with 2,000 signatures and
-comments of several lines; each with so many routines. A start ends when the log says that it listens, a reload when
-it says that the new edition is served; then a request sees that this is so. Beside the time on the clock, which other
-load of the machine lengthens, stands the CPU of the service and of PostgreSQL: both together are about what it takes on
-a machine that has nothing else to do.
+The databases are that of `many.sql`, whose routines are all alike, and that of `many_kinds.sql`, with 2,000 signatures
+and comments of several lines; each with this number of routines. A start ends when the log reports that the service
+listens, a reload when it reports that the new schema snapshot is active; a request then verifies it. Besides the
+elapsed
+time, which depends on other load of the machine, the CPU time of the service and of PostgreSQL is printed: their sum is
+about the elapsed time on an idle machine.
 """
 
 import argparse
@@ -38,7 +39,7 @@ CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds."""
+    """Durations in seconds."""
 
     clock: float
     service: float
@@ -46,7 +47,7 @@ class Taken:
 
 
 class Clock:
-    """What has been used since it was made: by the processes of the service, and those of the server."""
+    """Measures the time since its creation: elapsed, and CPU time of the service and of the server."""
 
     def __init__(self, service: psutil.Process, server: psutil.Process) -> None:
         self._service, self._server = service, server
@@ -65,7 +66,7 @@ def _cpu(process: psutil.Process) -> float:
         except psutil.NoSuchProcess:
             continue
         total += times.user + times.system
-        # Of a server's sessions that have ended.
+        # Includes ended sessions of the server.
         total += times.children_user + times.children_system if one == process else 0
     return total
 
@@ -103,7 +104,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
             for _ in range(3):
                 number += 1
                 server.psql("-c", sql.format(n=number), database="many")
-                # What has been looked at in the last second is not looked at again.
+                # Because the catalogue is checked at most once a second.
                 time.sleep(1.5)
                 clock = Clock(psutil.Process(process.pid), postmaster)
                 served = f"edition {number + 1} is served"

@@ -1,4 +1,4 @@
-"""The table: markdown for people, JSON for later comparison. Failed requests and missed targets stand in it as such."""
+"""The report: markdown, and JSON for later comparison. It includes failed requests and missed targets."""
 
 import json
 import platform
@@ -20,7 +20,7 @@ VERDICT = {True: "met", False: "**missed**", None: "not judged"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that one run of the benchmark found."""
+    """All results of one run of the benchmark."""
 
     setting: dict[str, str]
     scenarios: dict[Scenario, list[Cell]]
@@ -29,7 +29,7 @@ class Result:
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on."""
+    """Return the properties of the machine on which the figures depend."""
     cpu = "unknown"
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -58,31 +58,31 @@ def commit() -> str:
 
 
 def limit_of(medians: dict[str, Figures]) -> Figures | None:
-    """The faster of pgbench's two ways to plan."""
+    """Return the faster of the two results of pgbench."""
     found = [medians[name] for name in LIMITS if name in medians]
     return max(found, key=lambda figures: figures.rate, default=None)
 
 
 def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
-    """Medians by service; `pgbench` stands for the better of its two."""
+    """Return medians by service; `pgbench` is the better of its two results."""
     medians = {cell.service: cell.median for cell in cells}
-    known = {name: figures for name, figures in medians.items() if figures is not None}
-    limit = limit_of(known)
-    return known | ({"pgbench": limit} if limit else {})
+    measured = {name: figures for name, figures in medians.items() if figures is not None}
+    limit = limit_of(measured)
+    return measured | ({"pgbench": limit} if limit else {})
 
 
 def targets(scenario: Scenario) -> Iterator[tuple[str, float]]:
-    """What is held against pgbench is held against both its ways to plan: PostgreSQL's own choice, and generic plans,
-    which a service may choose as well."""
+    """Yield the targets. Targets against pgbench are checked against both of its plan modes: the choice of PostgreSQL,
+    and generic plans."""
     for other, wanted in scenario.targets.items():
         for name in LIMITS if other == "pgbench" else (other,):
             yield name, wanted
 
 
 def verdicts(scenario: Scenario, cells: Sequence[Cell]) -> Iterable[tuple[str, float | None, float, bool | None]]:
-    """For each target: the other service, our ratio to it, what it should be, whether it is.
+    """Return for each target: the other service, our ratio to it, the target, and whether it is met.
 
-    Not having been measured ourselves is a miss; a peer that was not measured leaves the target unjudged.
+    If rowcall was not measured, the target is missed; if the peer was not measured, there is no verdict.
     """
     medians = {cell.service: cell.median for cell in cells if cell.median is not None}
     ours = medians.get(SUBJECT)
@@ -132,7 +132,7 @@ HEADINGS = (
 
 
 def details(result: Result) -> list[str]:
-    """One row for each service in each scenario."""
+    """Return a table with a row for each service in each scenario."""
     lines = ["## All figures", "", table_row(HEADINGS), "|---|---" + "|--:" * (len(HEADINGS) - 2) + "|"]
     for scenario, cells in result.scenarios.items():
         medians = compared(cells)
@@ -212,7 +212,7 @@ def as_json(result: Result) -> str:
 
 
 def keep(result: Result, folder: Path) -> Path:
-    """Write both forms below `folder`; gives back the markdown file."""
+    """Write both forms to `folder` and return the markdown file."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp = result.setting["date"][:16].replace(":", "")
     name = f"{stamp}-{result.setting['host']}"

@@ -1,6 +1,6 @@
-"""`make bench`: one run, one table. `python -m bench --help` lists the ways to run less of it.
+"""`make bench`: one run, one report. `python -m bench --help` lists options for shorter runs.
 
-Exit status 0 when the run was carried out, whatever it showed: benchmarks report, tests judge.
+The exit status is 0 if the run was carried out, regardless of the results: only tests judge.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
 NOISE = 0.95
 BESIDE = ("constant", "fastapi", "fastify")
-"""Whose latency at half load is shown beside rowcall's."""
+"""Services whose latency at half load is shown beside that of rowcall."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -70,7 +70,7 @@ def say(text: str) -> None:
 
 
 class Bench:
-    """One run: a database, the services beside each other, and what they gave."""
+    """One run: a database, the services side by side, and their results."""
 
     def __init__(self, options: argparse.Namespace, server: Server, folder: Path, redis: str | None) -> None:
         self.options = options
@@ -88,7 +88,7 @@ class Bench:
         )
 
     def start(self, name: str, stack: ExitStack) -> None:
-        """A service that does not come up is reported and left out."""
+        """Start a service. If it does not start, it is reported and left out."""
         try:
             running = services.start(services.BY_NAME[name], self.setting())
             stack.callback(running.stop)
@@ -104,7 +104,8 @@ class Bench:
         return [BY_NAME[name] for name in self.options.scenarios]
 
     def start_all(self, stack: ExitStack) -> dict[Scenario, dict[str, bytes | str]]:
-        """Start the services, the constant one last as it repeats the others; gives back the first answers."""
+        """Start the services and return the first responses. The constant service is last, because it repeats the
+        others."""
         chosen = [name for name in self.options.peers if name in services.BY_NAME]
         if "variants" in self.options.checks and "rowcall" in chosen:
             chosen += [service.name for service in services.VARIANTS]
@@ -140,7 +141,7 @@ class Bench:
         return table
 
     def check(self, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
-        """The other promises, on the default rowcall."""
+        """Run the checks of `endurance` on the default rowcall."""
         subject = next((running for running in self.running if running.name == "rowcall"), None)
         if subject is None or not self.options.checks:
             return []
@@ -177,7 +178,7 @@ class Bench:
 
 
 def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
-    """Two workers must not be slower than one, where they, PostgreSQL and the generator have cores of their own."""
+    """Check that two workers are not slower than one, if they, PostgreSQL and the generator have cores of their own."""
     found = []
     for scenario, cells in table.items():
         medians = report.compared(cells)

@@ -1,7 +1,7 @@
-"""From what a kept run has measured to what a larger load would need: `python -m bench.scale [RESULT.json]`.
+"""Extrapolates a saved run to a larger load: `python -m bench.scale [RESULT.json]`.
 
-Arithmetic, and no measurement: CPU per request times requests, over the share of a core that may be busy. Everything
-that is assumed stands in `Assumptions`, can be chosen on the command line, and is printed with the table.
+This is arithmetic, not a measurement: CPU per request times requests, divided by the usable share of a core. All
+assumptions are in `Assumptions`; they can be set on the command line and are printed with the table.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ MIXES: Mapping[str, Mapping[str, float]] = {
 }
 """Shares of the scenarios of `scenarios.py`."""
 WRITES = frozenset({"insert", "pay"})
-"""Those that only the primary can take."""
+"""Scenarios that only the primary can run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the run does not tell."""
+    """Assumptions beside the measured figures."""
 
     busy: float = 0.6
-    """Share of a core that is used at the peak; the rest is for bursts, a host that is lost, and the kernel."""
+    """Used share of a core at the peak; the rest is for bursts, the loss of a host, and the kernel."""
     host_cores: int = 16
-    """Of each host that runs rowcall."""
+    """Cores of each host that runs rowcall."""
     server_cores: int = 64
-    """Of each PostgreSQL server."""
+    """Cores of each PostgreSQL server."""
     pool: int = 16
     """Database connections of a worker."""
     network: float = 1.0
-    """Milliseconds between rowcall and the database, there and back, that a request waits in addition."""
+    """Round-trip time between rowcall and the database in milliseconds, added to each request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one request of a mix: µs of CPU, and ms."""
+    """Cost of one request of a mix: µs of CPU, and ms."""
 
     service: float
     primary: float
-    """Of what only the primary can do."""
+    """Cost on the primary, for requests that only the primary can run."""
     reading: float
-    """Of what a replica can do as well."""
+    """Cost of requests that a replica can run too."""
     latency: float
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Of a mix at a rate."""
+    """Required resources of a mix at a rate."""
 
     rate: int
     service_cores: float
@@ -73,7 +73,7 @@ class Need:
 
 
 class Run:
-    """A kept run."""
+    """A saved run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,7 +107,7 @@ class Run:
 
     @property
     def host_mebibytes(self) -> float:
-        """What a host has once: the supervisor, and the process that workers are copies of. The run had one worker."""
+        """Memory that a host needs once: the supervisor and the template process. The run had one worker."""
         return max(figures["service_memory"] - figures["worker_memory"] for figures in self._medians.values())
 
 
@@ -124,7 +124,7 @@ def need(run: Run, mix: Mapping[str, float], rate: int, assumed: Assumptions) ->
         service_cores=cores(cost.service),
         hosts=hosts,
         workers=workers,
-        # Little's law, with the latency of a run at its limit: no more than that.
+        # Little's law, with the latency of a run at its limit, so this is an upper bound.
         in_flight=math.ceil(rate * (cost.latency + assumed.network) / 1000),
         connections=workers * assumed.pool,
         gibibytes=(workers * run.worker_mebibytes + hosts * run.host_mebibytes) / 1024,
@@ -135,7 +135,7 @@ def need(run: Run, mix: Mapping[str, float], rate: int, assumed: Assumptions) ->
 
 
 def _servers(primary: float, reading: float, assumed: Assumptions) -> str:
-    """One server while it can do everything; then reading moves to replicas; then what is written is spread."""
+    """Return the required servers: one if sufficient; otherwise replicas for reads; otherwise shards for writes."""
     most = assumed.server_cores
     if primary + reading <= most:
         return "1"
@@ -146,7 +146,7 @@ def _servers(primary: float, reading: float, assumed: Assumptions) -> str:
 
 
 def page(run: Run, assumed: Assumptions) -> Iterator[str]:
-    """Markdown, line by line."""
+    """Yield the lines of the page in markdown."""
     yield f"From `{run.path.name}`: {run.setting['cpu']}; {run.setting['PostgreSQL']}; {run.setting['rowcall']}."
     told = ", ".join(f"{one.name.replace('_', ' ')} {getattr(assumed, one.name):g}" for one in fields(assumed))
     yield f"Assumed: {told}."

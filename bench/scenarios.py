@@ -1,7 +1,8 @@
-"""What is asked of every service, and what rowcall has to reach: the scenarios and targets as data.
+"""Scenarios and targets of the benchmark as data: the requests to every service, and the ratios that rowcall has to
+reach.
 
-A scenario is one request, repeated. `sql` is the same call for pgbench, whose variables (`:rows`) travel as parameters
-of a prepared statement. `targets` are the ratios of requests per second, rowcall over the other (issues 2 and 3).
+A scenario is one request, repeated. `sql` is the same call for pgbench, whose variables (`:rows`) are parameters of a
+prepared statement. `targets` are the ratios of requests per second, rowcall over the other service (issues 2 and 3).
 """
 
 import base64
@@ -14,7 +15,7 @@ from urllib.parse import urlencode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """One request and the SQL call behind it. A body makes the request a POST, otherwise it is a GET."""
+    """One request and the SQL call behind it. A request with a body is a POST, otherwise a GET."""
 
     name: str
     path: str
@@ -26,7 +27,7 @@ class Scenario:
     keys: tuple[str, ...] = ()
     """Names of pgbench's variables that are random keys; in the request they are `KEY`, in this order."""
     writes: bool = False
-    """Each run gives another answer."""
+    """Each run gives a different response."""
     verb: str = ""
 
     @property
@@ -35,7 +36,7 @@ class Scenario:
 
     @property
     def once(self) -> "Scenario":
-        """The same with one of the keys, for a single request."""
+        """Return the scenario with one of the keys, for a single request."""
         if not self.keys:
             return self
         names = dict.fromkeys(self.keys, SOME_KEY)
@@ -60,14 +61,14 @@ def keyed(
     writes: bool = False,
     verb: str = "",
 ) -> Scenario:
-    """A scenario over tables, with random keys (tables.sql)."""
+    """Return a scenario over tables, with random keys (tables.sql)."""
     return Scenario(
         name, path, sql, targets=MappingProxyType(targets), body=body.encode(), keys=keys, writes=writes, verb=verb
     )
 
 
 def query(name: str, routine: str, values: dict[str, str], targets: dict[str, float]) -> Scenario:
-    """A GET scenario: the values are the query string and pgbench's variables alike, in the routine's own order."""
+    """Return a GET scenario: the values are the query string and pgbench's variables, in the order of the routine."""
     marks = ", ".join(f":{key}" for key in values)
     path = f"/bench/{routine}?{urlencode(values)}" if values else f"/bench/{routine}"
     return Scenario(
@@ -80,7 +81,7 @@ def query(name: str, routine: str, values: dict[str, str], targets: dict[str, fl
 
 
 def post(name: str, routine: str, values: dict[str, object], targets: dict[str, float]) -> Scenario:
-    """A POST scenario with a JSON body; a list becomes a PostgreSQL array literal for pgbench."""
+    """Return a POST scenario with a JSON body; a list becomes a PostgreSQL array literal for pgbench."""
     marks = ", ".join(f":{key}" for key in values)
     variables = {
         key: "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else str(value)
@@ -129,7 +130,8 @@ ORDER: dict[str, object] = {
 
 
 def composites(name: str, routine: str, rows: int, columns: str = "*") -> Scenario:
-    """Composites in arrays in composites; also measured against JSON that PostgreSQL makes (issue 3)."""
+    """Return a scenario with composites in arrays in composites; also compared with JSON made by PostgreSQL (issue
+    3)."""
     return Scenario(
         name,
         f"/bench/{routine}?rows={rows}",
@@ -139,13 +141,13 @@ def composites(name: str, routine: str, rows: int, columns: str = "*") -> Scenar
     )
 
 
-# Of the service that is measured here, and of nothing else.
+# Only for the measured service.
 SECRET = "the benchmark signs its tokens with this"
 CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], "exp": 4_102_444_800}
 
 
 def signed(claims: dict[str, object]) -> str:
-    """A JWT (HS256)."""
+    """Return a JWT (HS256)."""
     head, body = (_base64(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     return f"{head}.{body}.{_base64(hmac.digest(SECRET.encode(), f'{head}.{body}'.encode(), 'sha256'))}"
 
@@ -155,7 +157,7 @@ def _base64(raw: bytes) -> str:
 
 
 def with_token(scenario: Scenario) -> Scenario:
-    """The same with a token of somebody."""
+    """Return the scenario with a token of a user."""
     return replace(scenario, headers=(("Authorization", f"Bearer {signed(CLAIMS)}"),))
 
 
@@ -214,8 +216,8 @@ SCENARIOS = (
         WRITTEN_BY_PEOPLE,
     ),
 )
-# Kept answers (issue 16); asked for by name, or all of them as `cache`. A miss is kept for a millisecond, under one of
-# many keys; it is to be compared with `cache-uncached`.
+# Cached responses (issue 16); selected by name, or all of them as `cache`. A miss is cached for a millisecond, under
+# one of many keys; compare it with `cache-uncached`.
 CACHE_SCENARIOS = (
     query("cache-memory", "cached_memory", {"rows": "10"}, {"constant": 0.75}),
     query("cache-hybrid", "cached_hybrid", {"rows": "10"}, {"constant": 0.75}),
@@ -224,11 +226,11 @@ CACHE_SCENARIOS = (
     keyed("cache-uncached", f"/bench/uncached?id={KEY}", "select * from bench.uncached(:id)", {}),
 )
 OF_CACHES = frozenset(scenario.name for scenario in CACHE_SCENARIOS)
-# Those for which the schema bench_json has PostgreSQL's own JSON.
+# Scenarios for which the schema bench_json has JSON made by PostgreSQL.
 MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
-# Those for which the schema bench_open has the same routine without what is measured.
+# Scenarios for which the schema bench_open has the same routine without the measured feature.
 OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
 BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS})
 
-# PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
+# Limit of PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
 DATABASE_CPU_LIMIT = 1.3

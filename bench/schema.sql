@@ -257,7 +257,7 @@ $$;
 comment on function bench_open.claims(int) is 'HTTP GET /bench/claims
 authorize boss';
 
--- Kept answers: the same few columns from each place, and what it costs to keep one that nobody asks for again.
+-- Cached responses: the same few columns from each place, and the cost of caching a response without a later hit.
 
 create function bench.cached_memory(_rows int)
 returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable

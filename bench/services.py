@@ -1,6 +1,6 @@
-"""Every service that answers the scenarios: how it is started, found ready and stopped.
+"""The services of the benchmark: how to start them, wait for them and stop them.
 
-One row of `SERVICES` is one service; all get the same database over the same unix socket and the same pool size.
+One row of `SERVICES` is one service. All use the same database over the same unix socket, with the same pool size.
 """
 
 import http.client
@@ -29,7 +29,7 @@ READY_WITHIN = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a service is started with."""
+    """The parameters of a service."""
 
     server: Server
     port: int
@@ -38,25 +38,25 @@ class Setting:
     workers: int
     database: str = "bench"
     signed: bool = False
-    """Some scenario sends a token: rowcall loads what verifies it."""
+    """A scenario sends a token, so rowcall loads the code that verifies tokens."""
     redis: str | None = None
-    """Where one is, if some scenario keeps answers."""
+    """Address of a Redis, if a scenario caches responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How to start one: the command, and what it is in a sentence for the report."""
+    """How to start a service: the command, and its description for the report."""
 
     name: str
     about: str
     command: Callable[[Setting], list[str]]
     scenarios: frozenset[str] | None = None
-    """Those that it can answer; None: all."""
+    """Scenarios that it supports; None: all."""
 
     lacks: frozenset[str] = frozenset()
-    """Scenarios that it cannot answer."""
+    """Scenarios that it does not support."""
     keyed: bool = True
-    """It can answer requests with random keys."""
+    """It supports requests with random keys."""
 
     def answers(self, scenario: Scenario) -> bool:
         known = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
@@ -87,7 +87,7 @@ def fastify(setting: Setting) -> list[str]:
 
 
 def install_fastify() -> None:
-    """The versions in package-lock.json, once."""
+    """Install the versions of package-lock.json, once."""
     folder = PEERS / "fastify"
     if (folder / "node_modules").is_dir():
         return
@@ -102,7 +102,7 @@ PEOPLE = (
     "--Service:SqlFileSource:Enabled=true",
     f"--Service:SqlFileSource:FilePattern={Path(__file__).with_name('files')}/*.sql",
 )
-"""For the scenarios of tables and files."""
+"""Routes for the scenarios of tables and files."""
 
 
 KEPT = (
@@ -114,7 +114,7 @@ KEPT = (
         for key, value in (("Enabled", "true"), ("Type", name), ("Expiration", "1 hour"))
     ),
 )
-"""For the scenarios of kept answers."""
+"""Settings for the scenarios of cached responses."""
 
 
 def rowcall(*options: str, workers: int | None = None, schema: str = "bench") -> Callable[[Setting], list[str]]:
@@ -128,7 +128,7 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
             *(KEPT if setting.redis else []),
             *([f"--CacheOptions:RedisConfiguration={setting.redis}"] if setting.redis else []),
-            # The database of the start-up check has its routines elsewhere.
+            # The database of the start-up check has its routines in other schemas.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
             *(PEOPLE if setting.database != "many" and schema == "bench" else []),
             *options,
@@ -172,7 +172,7 @@ SERVICES = (
         keyed=False,
     ),
 )
-# Other ways to run rowcall, measured beside the default one.
+# Other configurations of rowcall, measured beside the default.
 VARIANTS = (
     Service("rowcall-2-workers", "two workers", rowcall(workers=2)),
     Service(
@@ -190,7 +190,7 @@ BY_NAME = MappingProxyType({service.name: service for service in SERVICES + VARI
 
 
 class ServiceError(Exception):
-    """A service cannot be measured; the message says why and is shown in the report."""
+    """A service cannot be measured; the message contains the reason and is part of the report."""
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class Running:
         return self.service.name
 
     def stop(self) -> None:
-        """Ask politely, then insist, always with this service's own process group."""
+        """Stop the process group of this service, first with SIGTERM, then with SIGKILL."""
         for signum in (signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signum)
@@ -224,7 +224,7 @@ class Running:
 
 
 def start(service: Service, setting: Setting) -> Running:
-    """Start it without waiting."""
+    """Start the service without waiting for it."""
     environment = os.environ | setting.server.environment(setting.database)
     environment |= {
         "BENCH_DSN": setting.server.conninfo(setting.database),
@@ -236,7 +236,7 @@ def start(service: Service, setting: Setting) -> Running:
         "TZ": "UTC",
     }
     command = service.command(setting)
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the service
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the service runs
     try:
         process = subprocess.Popen(
             command, env=environment, cwd=setting.answers.parent, stdout=log, stderr=log, start_new_session=True
@@ -248,7 +248,7 @@ def start(service: Service, setting: Setting) -> Running:
 
 
 def wait_until_answering(running: Running, scenario: Scenario, poll: float = 0.05) -> float:
-    """Ask until the service answers anything at all; gives back the seconds that took."""
+    """Send requests until the service responds; return the seconds that this took."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < READY_WITHIN:
         if running.process.poll() is not None:
@@ -263,7 +263,7 @@ def wait_until_answering(running: Running, scenario: Scenario, poll: float = 0.0
 
 
 def ask(port: int, scenario: Scenario) -> tuple[int, bytes]:
-    """One request outside the measurement: status and body."""
+    """Send one request outside of the measurement and return status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = dict(scenario.headers) | ({"Content-Type": "application/json"} if scenario.body else {})
     try:

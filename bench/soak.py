@@ -1,11 +1,12 @@
-"""`python -m bench.soak --seconds 3600`: a service at a share of what it can do, with faults at random moments, and
-what they cost. What it can do is measured first, by the same clients, for as long as `--measure` says.
+"""`python -m bench.soak --seconds 3600`: a service at a share of its maximum rate, with faults at random moments, and
+their
+consequences. The maximum is measured first, by the same clients, for `--measure` seconds.
 
-Every request carries a number of its own, so that a lost, doubled or foreign answer cannot hide: a write that was
-answered 200 has to be in the table, no number twice, and every other answer has to be the one for its number. Besides
-that it prints sessions and the slopes of memory and descriptors. Faults: backends terminated, one killed (so that
-PostgreSQL recovers from a crash), the server stopped still or restarted, a table locked, a worker killed, a function
-changed, clients that leave, that say nothing, that send a body byte by byte and that read a long answer as slowly.
+Every request has a unique number, so that lost, doubled and foreign responses are detected: a write with the response
+200 must be in the table, no number may occur twice, and every other response must be that of its number. The report
+also contains sessions and the slopes of memory and descriptors. Faults: backends terminated, one killed (so that
+PostgreSQL recovers from a crash), the server stopped or restarted, a table locked, a worker killed, a function changed,
+clients that disconnect, that send nothing, that send a body byte by byte, and that read a long response slowly.
 """
 
 import argparse
@@ -77,16 +78,16 @@ READS = ("/echo", "/slow-echo", "/rows-of", "/of-locked", "/changing", "/many")
 
 @dataclass(slots=True)
 class Seen:
-    """What the clients saw."""
+    """Observations of the clients."""
 
     statuses: Counter[int] = field(default_factory=Counter)
-    """0: the connection ended without an answer."""
+    """0: the connection ended without a response."""
     kept: set[int] = field(default_factory=set)
-    """Writes that were answered 200."""
+    """Writes with the response 200."""
     foreign: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     late: int = 0
-    """Not answered within `ANSWER_WITHIN`."""
+    """Requests without a response within `ANSWER_WITHIN`."""
 
 
 def right(path: str, number: int, body: bytes) -> bool:
@@ -102,22 +103,22 @@ def right(path: str, number: int, body: bytes) -> bool:
 
 @dataclass(slots=True)
 class Pace:
-    """When the next request of all clients together is due."""
+    """Schedule of the next request of all clients together."""
 
     interval: float = 0.0
-    """Seconds between two; 0: as fast as they are answered."""
+    """Seconds between two requests; 0: no pause."""
     _due: float = 0.0
 
     async def turn(self) -> None:
         if self.interval:
             now = time.monotonic()
-            self._due = max(self._due + self.interval, now - 1)  # what a fault held up is not made up for in a rush
+            self._due = max(self._due + self.interval, now - 1)  # A delay by a fault is not followed by a burst.
             if self._due > now:
                 await asyncio.sleep(self._due - now)
 
 
 class Client:
-    """One connection after the other, a request at a time."""
+    """Sends one request at a time, over successive connections."""
 
     def __init__(self, port: int, seen: Seen, numbers: Iterator[int], pace: Pace) -> None:
         self._port = port
@@ -194,7 +195,7 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 class Faults:
-    """One after another, at random moments."""
+    """Faults, one after another, at random moments."""
 
     def __init__(self, server: Server, supervisor: int, port: int, seconds: float, *, spare_workers: bool) -> None:
         self._server = server
@@ -213,11 +214,11 @@ class Faults:
         )  # fmt: skip
         if not self._spare_workers:
             kinds += (self.kill_worker,)
-        chosen = random.Random(13)  # the same faults in the same order each time
+        chosen = random.Random(13)  # A fixed seed for the same order of faults in each run.
         waiting: list[Callable[[], Awaitable[None]]] = []
         while (left := until - time.monotonic()) > 15:
             await asyncio.sleep(min(left, chosen.uniform(0.5, 1.5) * self._seconds))
-            # Each of them once before any comes again.
+            # All faults occur once before one is repeated.
             waiting = waiting or chosen.sample(kinds, len(kinds))
             kind = waiting.pop()
             with contextlib.suppress(psycopg.Error, ProcessLookupError):
@@ -271,7 +272,7 @@ class Faults:
             writer.close()
 
     async def go_slowly(self) -> None:
-        """Ten that send a body byte by byte, ten that read 1 MB as slowly, and then leave."""
+        """Ten clients send a body byte by byte, ten read 1 MB slowly, and then all disconnect."""
         opened = [await asyncio.open_connection("127.0.0.1", self._port, limit=1) for _ in range(20)]
         body = b'{"id":-1' + b" " * 100
         for number, (_, writer) in enumerate(opened):
@@ -319,13 +320,13 @@ def descriptors(supervisor: int) -> int:
 
 @dataclass(slots=True)
 class Watch:
-    """Samples of the service while it is under load."""
+    """Samples of the service under load."""
 
     server: Server
     supervisor: int
     most_sessions: int = 0
     memory: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    """Of each worker: moments (s) and MiB."""
+    """Of each worker: times (s) and MiB."""
     descriptors: list[tuple[float, float]] = field(default_factory=list)
 
     async def run(self, until: float) -> None:
@@ -344,7 +345,7 @@ class Watch:
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
-    """What is added in an hour, without the first third of the samples."""
+    """Return the growth per hour, without the first third of the samples."""
     settled = samples[len(samples) // 3 :]
     if len(settled) < 3:
         return 0.0
@@ -352,7 +353,7 @@ def slope(samples: list[tuple[float, float]]) -> float:
 
 
 async def sessions(server: Server) -> int:
-    """Those of the service: our own bear a name."""
+    """Return the number of sessions of the service; those of this program have a name."""
     sql = "select count(*) from pg_stat_activity where datname = 'soak' and application_name <> 'soak'"
     conninfo = server.conninfo("soak")
     async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name="soak") as session:
@@ -362,7 +363,7 @@ async def sessions(server: Server) -> int:
 
 @contextmanager
 def service(server: Server, workers_wanted: int) -> Iterator[tuple[int, int, Path]]:
-    """Its supervisor's process id, its port, and its log."""
+    """Provide the process id of the supervisor, the port, and the log."""
     port = free_port()
     folder = Path(tempfile.mkdtemp(prefix="rowcall-soak-"))
     log = folder / "service.log"
@@ -412,7 +413,7 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
     until = time.monotonic() + arguments.seconds
     async with together(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
         pass
-    await asyncio.sleep(12)  # idle connections are closed, and what was abandoned has ended
+    await asyncio.sleep(12)  # Until idle connections are closed and abandoned requests have ended.
     rows = Counter(int(line) for line in server.psql("-c", "select id from written", database="soak").split())
     return {
         "seconds": arguments.seconds,
@@ -438,7 +439,7 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
 
 
 def verdict(found: dict[str, object]) -> list[str]:
-    """What must not be."""
+    """Return the violations."""
     none = ("lost", "doubled", "foreign", "unexpected", "unanswered")
     wrong = [f"{found[name]} {name}" for name in none if found[name]]
     if int(str(found["most_sessions"])) > int(str(found["sessions_allowed"])):
@@ -448,7 +449,7 @@ def verdict(found: dict[str, object]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is written to `bench/results`."""
+    """The result that is written to `bench/results`."""
 
     arguments: dict[str, object]
     found: dict[str, object]

@@ -1,4 +1,4 @@
-"""`python -m bench.sql_tests`: seconds that `rowcall --test` takes for many small tests of the demo."""
+"""`python -m bench.sql_tests`: duration of `rowcall --test` for many small tests of the demo in seconds."""
 
 import argparse
 import os

@@ -1,7 +1,8 @@
-"""`python -m bench.stalled_bodies`: a hundred clients that announce bodies and do not finish them, and what they do to
-everybody else of the same worker: p99 of a small request alone and meanwhile, and the worker's memory.
+"""`python -m bench.stalled_bodies`: a hundred clients that announce bodies and do not complete them, and their effect
+on
+other requests of the same worker: p99 of a small request without and with them, and the worker's memory.
 
-Some of them send to what they may call, some to what answers 401, some nothing but a part of their headers.
+Some send to an endpoint that they may call, some to an endpoint that responds 401, some only a part of their headers.
 """
 
 import argparse
@@ -30,7 +31,7 @@ SIZE = 5_000_000
 
 
 def stall(port: int, number: int, pause: float) -> None:
-    """For ever: again whenever it is thrown out."""
+    """Send incomplete requests endlessly; connect again whenever the service closes the connection."""
     path = "/api/closed" if number % 3 == 1 else "/api/taken"
     head = f"POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {SIZE}\r\n\r\n"
     while True:
@@ -45,7 +46,7 @@ def stall(port: int, number: int, pause: float) -> None:
 
 
 def clients(port: int, count: int, pause: float) -> None:
-    """They stand for other machines, so what they cost comes from what the service leaves of the processors."""
+    """Run the clients. They represent other machines, so they use only processor time that the service leaves."""
     os.nice(19)
     for number in range(count):
         threading.Thread(target=stall, args=(port, number, pause), daemon=True).start()

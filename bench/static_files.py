@@ -1,8 +1,8 @@
-"""Small files from one core, beside nginx: `python -m bench.static_files [--seconds 5] [--rounds 3]`.
+"""Small files from one core, compared with nginx: `python -m bench.static_files [--seconds 5] [--rounds 3]`.
 
-Both serve the same folder, take turns, and have one worker on one core, while the generator has the others. Beside
-requests a second stands what a request costs the worker in CPU time, which means something on a machine with other
-work too. nginx keeps files open, and neither writes a log.
+Both serve the same folder, take turns, and have one worker on one core, while the generator uses the others. Besides
+requests a second, the CPU time of a request is printed, which is meaningful on a busy machine too. nginx keeps files
+open, and neither writes a log.
 """
 
 import argparse
@@ -46,7 +46,7 @@ http {{
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Who serves the folder, and the process that does the work."""
+    """A server of the folder, and the process that does the work."""
 
     name: str
     port: int
@@ -103,7 +103,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rowcall-bench-static-") as name, throw_away("auto") as server:
         folder, root = Path(name), Path(name, "www")
         root.mkdir()
-        # Its worker is another user.
+        # Because nginx's worker runs as another user.
         folder.chmod(0o755)
         for each, size in SIZES.items():
             (root / f"{each}.css").write_bytes(os.urandom(size))

@@ -1,4 +1,4 @@
-"""`python -m bench.summary RESULT.json`: the README's tables, made from a run that was kept."""
+"""`python -m bench.summary RESULT.json`: the tables of the README, from a saved run."""
 
 import argparse
 import json
@@ -34,10 +34,10 @@ ABOUT = {
 
 
 def rates(services: Mapping[str, Any]) -> dict[str, float]:
-    """Requests a second; the faster of both kinds of plans stands for pgbench."""
-    found = {name: cell["median"]["rate"] for name, cell in services.items() if cell.get("median")}
-    plans = [found[name] for name in PLANS if name in found]
-    return {**found, **({"pgbench": max(plans)} if plans else {})}
+    """Return requests a second; for pgbench, those of the faster plan mode."""
+    rates_by_name = {name: cell["median"]["rate"] for name, cell in services.items() if cell.get("median")}
+    plans = [rates_by_name[name] for name in PLANS if name in rates_by_name]
+    return {**rates_by_name, **({"pgbench": max(plans)} if plans else {})}
 
 
 def table(scenarios: Mapping[str, Any]) -> Iterator[str]:

@@ -1,14 +1,14 @@
-"""Uploads: rows a second through row commands, bytes a second into a folder, and what they do to everybody else.
+"""Measures uploads: rows a second through row commands, bytes a second into a folder, and the effect on other requests.
 
     python -m bench.uploads [--rows 300000] [--megabytes 2000] [--rounds 3] [--workload NAME ...]
 
-Beside each figure stand its limit (psql's COPY, cp), the processor time of the worker, of PostgreSQL and of the client,
-which a busy machine does not change, how much the worker grew, and the latency of a small endpoint of the same worker,
-alone and meanwhile. A client is a process of its own, and rounds take turns with what they are held against.
+Each figure is shown with its limit (psql's COPY, cp), the processor time of the worker, of PostgreSQL and of the
+client,
+which a busy machine does not change, the growth of the worker, and the latency of a small endpoint of the same worker,
+without and with uploads. A client is a process of its own, and rounds alternate with those of their limit.
 
-The latency has a control: the same endpoint of another service that has nothing to do with the upload, asked in turns
-with the first one. What it loses is taken by the client and by PostgreSQL, which work on the same processors; what the
-first one loses beyond that is the upload's.
+The latency has a control: the same endpoint of another service without uploads, called alternately. Its loss is caused
+by the client and by PostgreSQL, which use the same processors; the further loss of the first one is caused by uploads.
 """
 
 import argparse
@@ -75,18 +75,18 @@ PIECE = 262_144
 class Round:
     seconds: float
     worker: float
-    """Seconds of processor time, its readers of workbooks included."""
+    """Seconds of processor time, including its processes that read workbooks."""
     postgres: float
     client: float
     grown: float
     """Megabytes."""
     alone: float
     meanwhile: float
-    """Milliseconds: p99 of the small endpoint."""
+    """p99 of the small endpoint in milliseconds."""
     beside: float
-    """The same, meanwhile, of the service without the upload."""
+    """The same for the service without uploads."""
     limit: float | None
-    """Of the amount a second."""
+    """The amount a second of the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Bench:
         small = Latency(*self._ports)
         idle = self._spent()
         alone = small.p99(2.0)
-        # What the small endpoint itself costs is not the upload's.
+        # Subtracts the cost of the small endpoint itself.
         each = [(now - before) / small.count for now, before in zip(self._spent(), idle, strict=True)]
         before = most = self.service.memory()
 
@@ -179,13 +179,13 @@ class Bench:
         return Round(float(seconds), worker, postgres, float(client), grown, *latency, limit)
 
     def _spent(self) -> tuple[float, float]:
-        """By the worker, and by all processes of PostgreSQL: those that serve the worker stay."""
+        """Return the time of the worker, and of all processes of PostgreSQL that exist throughout."""
         postgres = psutil.Process(self.server.pid).children(recursive=True)
         return spent(self.service.worker), sum(map(spent, postgres))
 
 
 def spent(process: psutil.Process) -> float:
-    """Seconds of processor time, of children that have ended too."""
+    """Return the processor time in seconds, including ended children."""
     try:
         return float(sum(process.cpu_times()[:4]))
     except psutil.NoSuchProcess:
@@ -263,7 +263,7 @@ def big_file(folder: Path, megabytes: int) -> Path:
 
 
 def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[], Iterator[Measured]]]:
-    """What each gives after each round."""
+    """Return functions that yield the result after each round, by the name of the workload."""
     folder = bench.folder
     mega = megabytes * 3906 * 256 / 1e6
 

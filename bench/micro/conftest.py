@@ -1,4 +1,4 @@
-"""A real server for the micro-benchmarks, started by the tests' harness."""
+"""A PostgreSQL server for the micro-benchmarks, started by the harness of the tests."""
 
 from __future__ import annotations
 

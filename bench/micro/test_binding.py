@@ -1,4 +1,4 @@
-"""What binding costs, the slow twin beside the fast one: `pytest bench/micro/test_binding.py --benchmark-only`."""
+"""Cost of binding, of the fast code and its slow twin: `pytest bench/micro/test_binding.py --benchmark-only`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What counting costs a request: the same exchange through the same runner, with and without a meter in front.
+"""Cost of counting for a request: the same request context in the same runner, with and without a meter.
 
-The bound of issue 22 is half a microsecond. What is compared is told with `--benchmark-compare-fail`, and by the ratio
-that the last test prints; none of them fails for a slow machine.
+The limit of issue 22 is half a microsecond. Results are compared with `--benchmark-compare-fail`, and by the ratio that
+the last test prints; no test fails because of a slow machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BODY = b"1"
 
 
 class Protocol:
-    """As cheap as one can be."""
+    """A protocol without cost."""
 
     def response_bytes(self, status: int, headers: Any, body: bytes) -> None:
         pass
@@ -57,7 +57,7 @@ def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture
     benchmark(counted)
     more = min(after for _, after in rounds) - min(before for before, _ in rounds)
     with capsys.disabled():
-        print(f"\ncounting costs {more * 1e6:.0f} ns a request")  # a thousand of them in each round
+        print(f"\ncounting costs {more * 1e6:.0f} ns a request")  # A round has a thousand requests.
     assert memory.cast("d")[columns.index("2xx")] % 1000 == 0
 
 

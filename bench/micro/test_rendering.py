@@ -1,7 +1,7 @@
-"""How fast rows become bytes: `pytest bench/micro --benchmark-only` (rates stand in `extra_info`).
+"""Speed of rendering rows: `pytest bench/micro --benchmark-only` (rates are in `extra_info`).
 
-The result is 1,000 rows of 23 columns of mixed types, the shape of the field's public load test. Measured beside it:
-orjson over rows that psycopg has decoded, and the Python twin.
+The result is 1,000 rows of 23 columns of mixed types, the shape of a public load test of comparable services. For
+comparison: orjson over rows that psycopg has decoded, and the Python twin.
 """
 
 from __future__ import annotations

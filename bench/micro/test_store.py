@@ -1,4 +1,4 @@
-"""What the store of a host costs: reading and writing a key, an answer, a permit."""
+"""Cost of the shared state: reading and writing a key, a cached response, a permit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_find_an_answer(benchmark: Any) -> None:
 
 
 def test_compute_an_answer(benchmark: Any) -> None:
-    """Everything that a miss costs besides the run itself."""
+    """The cost of a cache miss without the run itself."""
 
     def make(host: HostState) -> Callable[[], object]:
         answers = MemoryCache(host.answers("answers", 64 << 20), host.message_bus)

@@ -1,7 +1,8 @@
-"""The benchmark's endpoints in FastAPI with asyncpg and orjson, as an experienced user of the three would write them.
+"""The endpoints of the benchmark in FastAPI with asyncpg and orjson, as an experienced user would write them.
 
-asyncpg prepares and caches statements by itself. The answer is made with orjson directly: validating rows that come
-from the application's own query through a response model would be slower. asyncpg reads PGHOST and its like by itself.
+asyncpg prepares and caches statements. The response uses orjson directly: validation by a response model would be
+slower
+and is not needed for rows of the application's own query. asyncpg reads PGHOST and similar variables.
 """
 
 import os
@@ -37,7 +38,8 @@ app = FastAPI(lifespan=lifespan)
 
 
 def plain(value: Any) -> Any:
-    """What orjson does not know itself: numeric, asyncpg's own uuid class, and composites, which arrive as records."""
+    """Convert the types that orjson does not support: numeric, asyncpg's uuid class, and composites, which are
+    records."""
     match value:
         case Decimal():
             return float(value)
@@ -190,7 +192,7 @@ async def post(request: Request, order: Order) -> Response:
     )
 
 
-# --- answers that are kept with aiocache ------------------------------------------------------------------------------
+# --- responses that are cached with aiocache --------------------------------------------------------------------------
 
 if os.environ.get("BENCH_REDIS"):
     from aiocache import Cache, cached  # type: ignore[import-untyped]

@@ -1,4 +1,4 @@
-"""A proxy with FastAPI and httpx, as one writes it: one client, the body passed on as it comes."""
+"""A proxy with FastAPI and httpx, written as usual: one client, and the body forwarded as a stream."""
 
 import os
 from collections.abc import AsyncIterator

@@ -1,7 +1,8 @@
-"""granian answering constants: what the HTTP side alone can do. The answers are files named in a JSON index.
+"""granian with constant responses: the limit of the HTTP side alone.
 
-`BENCH_ANSWERS` names a JSON file `{"path?query": "body"}`; a POST body is read
-and thrown away, since a service has to read it too.
+`BENCH_ANSWERS` names a JSON file `{"path?query": "body"}`. The body of a POST is read and dropped, because a service
+has
+to read it too.
 """
 
 import json

@@ -1,6 +1,7 @@
-"""The benchmark's endpoints on granian (RSGI, no framework) with psycopg's pool and orjson: the leanest usual Python.
+"""The endpoints of the benchmark on granian (RSGI, no framework) with psycopg's pool and orjson: a minimal Python
+service.
 
-psycopg prepares a statement after five executions by itself. Values arrive as Python objects and leave through orjson.
+psycopg prepares a statement after five executions. Values are Python objects, encoded by orjson.
 """
 
 import os
@@ -26,7 +27,7 @@ set_json_loads(orjson.loads)
 
 
 def plain(value: Any) -> Any:
-    """What orjson does not know itself: numeric, and composites, which psycopg hands out as named tuples."""
+    """Convert the types that orjson does not support: numeric, and composites, which are named tuples in psycopg."""
     return value._asdict() if hasattr(value, "_asdict") else float(value)
 
 

@@ -1,1 +1,1 @@
-"""Where the time of one endpoint or one statement goes."""
+"""Profiles of an endpoint or a statement."""

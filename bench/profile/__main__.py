@@ -1,4 +1,4 @@
-"""`python -m bench.profile`: one endpoint or one statement, and where its time goes.
+"""`python -m bench.profile`: profile of an endpoint or of a statement.
 
 python -m bench.profile http://127.0.0.1:8080/api/orders            times of a running service
 python -m bench.profile --sql "select …" --connection "dbname=x"    times of a statement and of its rendering

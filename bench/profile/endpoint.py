@@ -1,4 +1,4 @@
-"""One endpoint of a running service: what the client waits for, and what the service says about it."""
+"""Profile of an endpoint of a running service: latency of the client, and the times that the service reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PARTS = ("queue", "database", "render")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Seconds of one request. `parts`: what `Server-Timing` tells, when it does."""
+    """Seconds of one request. `parts`: the values of `Server-Timing`, if any."""
 
     first_byte: float
     total: float
@@ -25,18 +25,18 @@ class Sample:
 
 
 def profile_endpoint(url: str, body: str | None, requests: int) -> list[str]:
-    """The lines to print. Raises `OSError` when nobody answers."""
+    """Return the lines to print. Raises `OSError` if there is no connection."""
     split = urlsplit(url)
     path = (split.path or "/") + (f"?{split.query}" if split.query else "")
     samples = list(_samples(split.hostname or "127.0.0.1", split.port or 80, path, body, requests))
     total = statistics.median(sample.total for sample in samples)
     first_byte = statistics.median(sample.first_byte for sample in samples)
     lines = [f"{requests} requests, {samples[-1].size:,} bytes each; medians"]
-    told = [sample.parts for sample in samples if sample.parts]
-    if not told:
+    timings = [sample.parts for sample in samples if sample.parts]
+    if not timings:
         lines.append("the service tells no times: start it with --HttpServer:ServerTiming=true")
     else:
-        medians = {name: statistics.median(parts.get(name, 0.0) for parts in told) for name in PARTS}
+        medians = {name: statistics.median(parts.get(name, 0.0) for parts in timings) for name in PARTS}
         lines += [_line(name, seconds, total) for name, seconds in medians.items()]
     lines.append(_line("first byte", first_byte, total))
     lines.append(_line("writing", total - first_byte, total))

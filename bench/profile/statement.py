@@ -1,4 +1,4 @@
-"""One statement: PostgreSQL, the first row, the last row, and rendering column by column."""
+"""Profile of a statement: PostgreSQL, the first row, the last row, and rendering by column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowcall.ext.rendering.rows import Renderer
 from rowcall.ext.rendering.timed_rows import render_column
 
 MEASURE_FOR = 0.1
-"""Seconds that the rendering of one column is repeated for."""
+"""Seconds for which the rendering of a column is repeated."""
 
 _ARRAYS = """
 select a.oid::int8, a.typelem::int8, a.typdelim from pg_type a join pg_type e on e.typarray = a.oid
@@ -30,7 +30,7 @@ where t.typtype = 'c' and t.oid >= 16384 and a.attnum > 0 and not a.attisdropped
 
 
 def profile_statement(conninfo: str, sql: str, runs: int) -> list[str]:
-    """The lines to print."""
+    """Return the lines to print."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         codecs = _codecs(connection)
         executed = _server_seconds(connection, sql)
@@ -45,7 +45,7 @@ def profile_statement(conninfo: str, sql: str, runs: int) -> list[str]:
 
 
 def _codecs(connection: psycopg.Connection[Any]) -> Codecs:
-    """Every type of the database, as the service has them."""
+    """Return codecs for all types of the database, as the service has them."""
     codecs = Codecs()
     for oid, element, delimiter in connection.execute(_ARRAYS):
         codecs.define_array(oid, element, delimiter)
@@ -64,7 +64,7 @@ def _server_seconds(connection: psycopg.Connection[Any], sql: str) -> float:
 
 
 def _arrival(connection: psycopg.Connection[Any], sql: str, runs: int) -> tuple[float, float]:
-    """Medians of the seconds until the first and until the last row, read row by row as the service does."""
+    """Return the medians of the seconds until the first and until the last row, read row by row as in the service."""
     pgconn = connection.pgconn
     firsts: list[float] = []
     lasts: list[float] = []
@@ -93,7 +93,7 @@ def _rendering(connection: psycopg.Connection[Any], codecs: Codecs, cursor: psyc
 
 
 def _repeat(work: Callable[[], int]) -> tuple[int, float]:
-    """What `work` gives, and the median of its seconds."""
+    """Return the result of `work` and the median of its seconds."""
     times: list[float] = []
     size = 0
     end = time.perf_counter() + MEASURE_FOR
