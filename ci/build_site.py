@@ -16,9 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
 ARCHIVE = ROOT / "service" / "manual" / "site.zip"
-"""Where wheels take it from (MANIFEST.in, pyproject.toml)."""
+"""The archive for wheels (MANIFEST.in, pyproject.toml)."""
 _TIME = (2020, 1, 1, 0, 0, 0)
-"""The same for every file, so that the same pages give the same archive."""
+"""Equal for all files, so that equal pages give equal archives."""
 _OMITTED = (".map", ".gz", "objects.inv")
 
 

@@ -1,7 +1,8 @@
 """Starts an installed rowcall with the demo, sends one request and stops it.
 
-Run with the interpreter of the environment under test, and with the standard library alone: nothing of the
-checkout may be needed.
+It runs with the interpreter of the tested environment and uses only the standard library: nothing of the checkout may
+be
+needed.
 """
 
 import json

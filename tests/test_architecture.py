@@ -1,6 +1,6 @@
-"""The house as imports show it: what may know what, in which order the folders stand, and how many files one holds.
+"""Layers as shown by imports: permitted imports, the order of folders, and the number of files in a folder.
 
-Imports count wherever they stand, under TYPE_CHECKING and inside of functions too: a reader has to follow all of them.
+All imports count, also under TYPE_CHECKING and in functions, because a reader has to follow all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALLOWED = {
     "ext": {"ext"},
     "service": {"service", "ext", "core"},
 }
-# core is data and pure functions: what could reach out is not even imported. (orjson is text in, data out.)
+# core is data and pure functions, so modules with I/O must not be imported. (orjson is text in, data out.)
 OUTSIDE = {
     "asyncio",
     "os",
@@ -41,7 +41,7 @@ def sources(folder: str) -> list[Path]:
 
 @cache
 def imported_modules(path: Path) -> tuple[str, ...]:
-    """Full names of imported modules; `from package import name` counts as both."""
+    """Return the full names of imported modules; `from package import name` counts as both."""
     read = _python_imports if path.suffix in (".py", ".pyi") else _cython_imports
     return tuple(read(path.read_text(encoding="utf-8")))
 
@@ -84,9 +84,9 @@ ORDER = {
         "embedded manual command cli",
     ),
 }
-"""From the ground up. Folders may import from those in front of them, in the same line too."""
+"""From the lowest layer up. Folders may import from those before them, also in the same line."""
 CAPABILITIES = frozenset(ORDER["service"][4].split())
-"""Folders of service that know nothing of each other: what two of them need moves down."""
+"""Folders of service that must not import each other; common code belongs in a lower folder."""
 MOST_FILES = 14
 
 
@@ -123,7 +123,7 @@ def test_no_imports_go_round_in_a_circle(top: str) -> None:
 
 @pytest.mark.parametrize("top", ORDER)
 def test_every_folder_can_be_overlooked(top: str) -> None:
-    """Rows of a table aside: there is one module for each part of the table, however many parts it has."""
+    """Folders `rows` are excluded: they have one module for each part of a table."""
     crowded = [
         f"{folder.relative_to(ROOT)}: {len(modules)}"
         for folder in (ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir()))
@@ -138,15 +138,15 @@ def sources_in(folder: Path) -> Iterator[Path]:
 
 
 def room(module: str) -> str:
-    """The folder below `core`, `ext` or `service`; of a module that stands there alone, its own name."""
+    """Return the folder below `core`, `ext` or `service`; for a module without folder, its own name."""
     return module.split(".")[2]
 
 
 @cache
 def modules_of(top: str) -> dict[str, set[str]]:
-    """Every module with those of the same top folder that it imports.
+    """Return the modules with those of the same top folder that they import.
 
-    A package stands for its own `__init__`; those inside that name it on the way to a neighbour do not import it.
+    A package is its own `__init__`; modules inside it that name it on the way to a neighbour do not import it.
     """
     paths: dict[str, list[Path]] = {}
     for path in sources(top):

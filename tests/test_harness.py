@@ -1,4 +1,4 @@
-"""The servers the other tests stand on: each version starts, answers, stops and starts again."""
+"""The servers of the other tests: each version starts, answers, stops and starts again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_stopped_server_refuses_and_serves_again(own_postgres: PostgresServer)
 
 
 def test_a_port_is_given_to_one_process_only() -> None:
-    """Also when nobody listens there yet."""
+    """Also if no program listens at the port yet."""
     ask_for_it = "import sys; from tests.harness import postgres; port = int(sys.argv[1])\n"
     ask_for_it += "postgres._candidates = iter([port, port])\nprint(postgres.free_port())"
     command = [sys.executable, "-c", ask_for_it, str(free_port())]

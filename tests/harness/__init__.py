@@ -1,5 +1,5 @@
-"""What the tests over real sockets stand on: real PostgreSQL servers, real databases, the real command.
+"""Harness of the tests over real sockets: real PostgreSQL servers, real databases, the real command.
 
-Nothing in here imitates anything. `postgres` starts servers, `database` makes databases on them, `service` runs
-`rowcall` as a user would, `raw_http` speaks HTTP byte by byte, `waiting` waits for conditions instead of sleeping.
+There are no mocks. `postgres` starts servers, `database` creates databases on them, `service` runs `rowcall` as a user
+would, `raw_http` sends HTTP as bytes, `waiting` waits for conditions instead of sleeping.
 """

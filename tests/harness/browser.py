@@ -1,4 +1,4 @@
-"""A real browser, headless, without a window's hurry: what it waits for may take its time on a busy machine."""
+"""A real headless browser, with long timeouts for busy machines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Without these it looks for its maker's hosts at every start.
+# Without these options, the browser contacts hosts of its vendor at every start.
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
 PATIENCE = 60_000.0
-"""Milliseconds."""
+"""Timeout in milliseconds."""
 VIRTUAL_AUTHENTICATOR = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -23,7 +23,7 @@ VIRTUAL_AUTHENTICATOR = {
     "isUserVerified": True,
     "automaticPresenceSimulation": True,
 }
-"""A phone or computer that has keys for sites, for `WebAuthn.addVirtualAuthenticator` of the browser's protocol."""
+"""A phone or computer that stores passkeys, for `WebAuthn.addVirtualAuthenticator` of the browser's protocol."""
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (Debian: apt install chromium)")
 

@@ -1,4 +1,4 @@
-"""A service whose wall clock can be set: what runs with `environment` reads it through a small library of ours."""
+"""A settable wall clock for a service: with `environment`, it reads the clock through a small preloaded library."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_suffix(".c")
 WORKS = sys.platform == "linux"
-"""Elsewhere nothing is loaded in front of the C library."""
+"""On other systems, no library can be preloaded before the C library."""
 
 
 class WallClock:
-    """`clock.move(-3600)` sets it back by an hour, compared with the machine's."""
+    """`clock.move(-3600)` sets the clock back by an hour, relative to that of the machine."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "clock"

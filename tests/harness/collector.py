@@ -1,5 +1,5 @@
-"""A collector of OpenTelemetry logs and traces, over HTTP, and of logs over gRPC, made of the protocol's own published
-classes."""
+"""A collector of OpenTelemetry logs and traces over HTTP, and of logs over gRPC, with the published classes of the
+protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 @dataclass
 class Received:
-    """Everything that was sent, in order."""
+    """All received requests, in order."""
 
     url: str = ""
     requests: list[tuple[dict[str, str], messages.ExportLogsServiceRequest]] = field(default_factory=list)
@@ -82,7 +82,7 @@ def collect_over_http() -> Iterator[Received]:
             self.wfile.write(answer)
 
         def log_message(self, *_args: Any) -> None:
-            """Says nothing."""
+            """Do not log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -15,7 +15,7 @@ COMMAND = (sys.executable, *STRICT, "-m", "rowcall.service.cli")
 
 
 def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In `folder`, without the PG… variables of the tests unless they are given."""
+    """Run the command in `folder`, without the PG… variables of the tests unless they are arguments."""
     template = launcher(*STRICT)
     if template is not None and not any(map(_changes_python, environment)):
         return _copy(template, folder, arguments, {**clean_environment(), **environment})
@@ -45,5 +45,5 @@ def _copy(
 
 
 def _changes_python(variable: str) -> bool:
-    """Read when Python starts and imports, which a copy has behind it."""
+    """Return whether Python reads the variable when it starts or imports, so that a copied process would ignore it."""
     return variable.startswith(("PYTHON", "LANG", "LC_", "PSYCOPG"))

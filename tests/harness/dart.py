@@ -1,5 +1,5 @@
-"""Dart for tests of generated clients. There is no Dart here: the grammar of tree-sitter, as a package of npm has it
-compiled, says whether a text is Dart; types are not checked."""
+"""Syntax check of Dart for tests of generated clients. Without a Dart SDK, the tree-sitter grammar (compiled in a
+package of npm) checks the syntax; types are not checked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ const fs = require("fs");
 
 
 def mistakes_in_dart(*files: Path) -> list[str]:
-    """Places that are no Dart; empty when all is well."""
+    """Return the places with syntax errors; empty if there are none."""
     modules = packages()
     script = modules.parent / "check_dart.js"
     script.write_text(_CHECK, encoding="utf-8")
@@ -42,5 +42,5 @@ def mistakes_in_dart(*files: Path) -> list[str]:
         [node(), str(script), str(grammar), *map(str, files)], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr[-1000:]
-    found: list[str] = json.loads(done.stdout)
-    return found
+    places: list[str] = json.loads(done.stdout)
+    return places

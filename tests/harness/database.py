@@ -1,4 +1,4 @@
-"""A database of its own for each module or test, and the view from inside PostgreSQL."""
+"""A database for each module or test, and queries about its sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Database:
-    """`execute` runs scripts, `fetch` reads rows; each call is its own connection and its own transaction."""
+    """`execute` runs scripts, `fetch` reads rows; each call has its own connection and its own transaction."""
 
     server: PostgresServer
     name: str
@@ -40,7 +40,7 @@ class Database:
             return connection.execute(sql.encode(), parameters or None).fetchall()
 
     def value(self, sql: str, *parameters: object) -> Any:
-        """First column of the first row."""
+        """Return the first column of the first row."""
         return self.fetch(sql, *parameters)[0][0]
 
     def backends(self, condition: str = "true") -> list[int]:
@@ -54,7 +54,7 @@ class Database:
         ]
 
     def terminate(self, condition: str = "true") -> int:
-        """`pg_terminate_backend` for the sessions that satisfy the condition; gives their number."""
+        """Run `pg_terminate_backend` for the sessions that satisfy the condition and return their number."""
         return int(
             self.value(
                 f"select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = current_database()"
@@ -64,18 +64,18 @@ class Database:
 
     @contextmanager
     def locked(self, number: int) -> Iterator[None]:
-        """Hold an advisory lock: whoever wants it waits until the block ends, and nobody has to guess how long."""
+        """Hold an advisory lock until the block ends, so that statements that need it wait for a defined time."""
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
             connection.execute("select pg_advisory_lock(%s)", [number])
             yield
 
     def waiting(self) -> list[int]:
-        """Process ids of the sessions that wait for an advisory lock right now."""
+        """Return the process ids of the sessions that wait for an advisory lock."""
         return self.backends("wait_event_type = 'Lock' and wait_event = 'advisory' and state = 'active'")
 
     @contextmanager
     def refusing_connections(self) -> Iterator[None]:
-        """Nobody gets a new session, not even a superuser; those that exist go on."""
+        """Refuse new sessions, including those of superusers; existing sessions continue."""
         _administer(self.server, f"alter database {self.name} allow_connections false")
         try:
             yield
@@ -85,7 +85,7 @@ class Database:
 
 def create_database(server: PostgresServer) -> Database:
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    # Faster than through the write-ahead log, which is what versions from 15 on do unless told otherwise.
+    # Faster than through the write-ahead log, which is the default from version 15 on.
     copied = " strategy file_copy" if server.major >= 15 else ""
     _administer(
         server, f"create database {name} template template0{copied}", f"alter database {name} set lc_monetary = 'C'"

@@ -15,7 +15,7 @@ from tests.harness.service import Service
 
 @dataclass(frozen=True)
 class Way:
-    """A kept connection to one worker."""
+    """An open connection to a worker."""
 
     worker: int
     client: httpx.Client
@@ -23,7 +23,8 @@ class Way:
 
 
 def ways(service: Service, url: str, path: str, stack: ExitStack, **options: Any) -> Iterator[Way]:
-    """One for each worker: connections are opened, and `path` asked for, until every worker has taken one."""
+    """Yield one connection for each worker: connections are opened, with requests for `path`, until every worker has
+    one."""
     waiting = set(service.pids())
     for _ in range(200):
         if not waiting:

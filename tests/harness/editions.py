@@ -1,4 +1,4 @@
-"""What a service would serve, read in this process: for what is made of endpoints without serving them."""
+"""Reads the schema snapshot of a service in this process, for tests that need endpoints without a service."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""How far a run goes: `make test` looks at everything in the same way each time, `make thorough` draws more, at random.
+"""Number of generated examples: `make test` uses the same examples in each run, `make thorough` more of them, at
+random.
 
-A failure of `make test` is therefore never one of chance; what only many examples find is found by CI.
+So `make test` never fails by chance; failures that need many examples are found by CI.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ _FEWEST = 5
 
 
 def examples(number: int) -> int:
-    """Of this many, which a thorough run draws, those that every run draws."""
+    """Return the number of examples: all of them in a thorough run, otherwise a share."""
     return number if THOROUGH else min(number, max(number // _SHARE, _FEWEST))
 
 
 def seed(variable: str) -> int:
-    """What random choices begin with, unless the environment names it: a failure tells it, and it repeats the run."""
+    """Return the seed of random choices, which the environment can set to repeat a failed run."""
     return int(os.environ.get(variable) or (SystemRandom().randrange(1, 2**31) if THOROUGH else 1))

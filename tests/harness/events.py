@@ -1,4 +1,4 @@
-"""A client of an event stream, over a plain socket: what has come so far, and waiting for more."""
+"""A client of an event stream over a plain socket: received messages, and waiting for more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WITHIN = 10.0
 
 
 class EventStream:
-    """`with EventStream(service, path) as stream`: connected, and the subscription holds."""
+    """`with EventStream(service, path) as stream`: connected and subscribed."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class EventStream:
         self.ended = False
         """The body is complete."""
         self.cut = False
-        """The connection ended before the body did."""
+        """The connection ended before the end of the body."""
         self.body = bytearray()
         head = self._read_until(lambda: b"\r\n\r\n" in self._raw)
         assert head, "no answer"
@@ -55,19 +55,19 @@ class EventStream:
 
     @property
     def text(self) -> str:
-        """Behind `: connected`, as far as it has been read."""
+        """The text after `: connected`, as far as it has been read."""
         return self.body.removeprefix(b": connected\n\n").decode()
 
     @property
     def messages(self) -> list[str]:
-        """What `onmessage` of an EventSource would be given."""
-        found = []
+        """The messages that `onmessage` of an EventSource would receive."""
+        messages = []
         for block in self.text.split("\n\n")[:-1]:
             lines = block.split("\n")
             data = [line[6:] for line in lines if line.startswith("data: ")]
             if data and not any(line.startswith("event: ") for line in lines):
-                found.append("\n".join(data))
-        return found
+                messages.append("\n".join(data))
+        return messages
 
     @property
     def last_id(self) -> str:
@@ -78,7 +78,7 @@ class EventStream:
         assert self._read_until(condition, seconds), f"waited in vain: {what}; got {self.body[-2000:]!r}"
 
     def wait_for(self, *messages: str, seconds: float = WITHIN) -> None:
-        """Until these are the messages, all of them."""
+        """Wait until these are all messages."""
         self.wait(lambda: len(self.messages) >= len(messages), f"{messages}", seconds)
         assert self.messages == list(messages), f"{self.messages} instead of {messages}"
 
@@ -105,7 +105,7 @@ class EventStream:
         return True
 
     def _take_chunks(self) -> None:
-        """Each byte is copied once: a reader that is meant to be fast keeps up with megabytes."""
+        """Parse complete chunks. Each byte is copied once, so that a fast reader keeps up with megabytes."""
         while self.status == 200 and (end := self._raw.find(b"\r\n")) >= 0:
             length, start = int(self._raw[:end], 16), end + 2
             if len(self._raw) < start + length + 2:

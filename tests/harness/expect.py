@@ -1,4 +1,4 @@
-"""What a response says, in the form that the tables of the tests write it."""
+"""Content of a response, in the form in which the tables of the tests write it."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ PROBLEM_TYPES = {
 
 
 MEMBERS = ("type", "title", "status", "detail", "hint", "sqlstate", "constraint", "table", "column", "errors")
-"""In their order; only some are always there."""
+"""In their order; only some are always present."""
 
 
 def answer(response: httpx.Response) -> tuple[int, str | None, str]:
-    """Status, content type and the exact body."""
+    """Return status, content type and the exact body."""
     return response.status_code, response.headers.get("content-type"), response.content.decode()
 
 
 def problem(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The members of an error body, after checking what holds for every one of them (errors-5, errors-1 to
+    """Return the members of a problem document, after checks of the rules for all of them (errors-5, errors-1 to
     errors-12)."""
     assert response.status_code == status, f"{response.status_code}: {response.text}"
     assert response.headers["content-type"] == PROBLEM

@@ -1,7 +1,7 @@
-"""A proxy in front of a real PostgreSQL that changes the server's messages: drop, duplicate, truncate, mutate, add.
+"""A proxy before a real PostgreSQL that changes messages of the server: drops, duplicates, truncates, mutates, adds.
 
-Each rule works on single messages. A whole segment that is sent twice could not be recognised by any client that
-pipelines: the protocol has no number of the request in it.
+Each rule works on single messages. No pipelining client could detect a whole segment that is sent twice, because the
+protocol does not number requests.
 """
 
 from __future__ import annotations
@@ -57,17 +57,16 @@ ADDED = {
 }
 
 Rule = Callable[[bytes, bytes], "bytes | None"]
-"""What is sent for one message (type, whole message); None cuts the connection."""
+"""Returns the bytes to send for a message (type, whole message); None cuts the connection."""
 
 
 ACTIONS = ("drop", "duplicate", "add before", "add behind", "truncate", "type", "length", "cut", "mutate")
 
 
 class Mutations:
-    """A seeded `Rule` that leaves most messages alone.
+    """A seeded `Rule` that leaves most messages unchanged.
 
-    values: also changes bytes within messages. Nothing shows that a value has been changed, as the protocol has no
-    checksums.
+    values: also change bytes within messages, which cannot be detected, because the protocol has no checksums.
     """
 
     def __init__(self, seed: int, share: float = 0.01, *, values: bool = True) -> None:
@@ -135,7 +134,7 @@ class HostilePostgres(TcpProxy):
         self._writers.discard(writer)
 
     async def _startup(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        """The message that begins a session. Requests for encryption are refused here."""
+        """Return the message that begins a session. Requests for encryption are refused here."""
         while True:
             head = await reader.readexactly(8)
             size, code = struct.unpack("!ii", head)

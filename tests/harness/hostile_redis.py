@@ -1,4 +1,4 @@
-"""A proxy in front of Redis that damages its replies: surplus, replayed, malformed, changed, cut off and lost ones."""
+"""A proxy before Redis that damages replies: surplus, replayed, malformed, changed, truncated and lost replies."""
 
 from __future__ import annotations
 

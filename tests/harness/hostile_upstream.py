@@ -41,25 +41,25 @@ MALFORMED = {
     "half a head": b"HTTP/1.1 200 OK\r\nContent-Le",
     "nothing": b"",
 }
-"""Each of them is 502 to the caller, if the connection is closed behind it."""
+"""Each reply gives 502 to the caller if the connection is closed after it."""
 
 _SIGNED = re.compile(rb"<(\d+) ([0-9a-f]{16})>")
 
 
 def signed(nonce: str) -> bytes:
-    """A body that says whose it is, and that no mutation makes another caller's."""
+    """Return a body that identifies its request; no mutation turns it into the body of another request."""
     digest = hashlib.sha256(nonce.encode()).hexdigest()[:16]
     return b"<%b %b>" % (nonce.encode(), digest.encode())
 
 
 def owners(body: bytes) -> set[str]:
-    """The nonces of all intact signed bodies in it."""
-    found = {nonce.decode() for nonce, _ in _SIGNED.findall(body)}
-    return {nonce for nonce in found if signed(nonce) in body}
+    """Return the nonces of all intact signed bodies in a body."""
+    nonces = {nonce.decode() for nonce, _ in _SIGNED.findall(body)}
+    return {nonce for nonce in nonces if signed(nonce) in body}
 
 
 class Hostile:
-    """A behaviour for `Upstream.on`: what one request gets. The query has to hold `n=NONCE`."""
+    """A behaviour for `Upstream.on`: draws the reply to a request. The query must contain `n=NONCE`."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -76,14 +76,14 @@ class Hostile:
         return sent
 
     def _draw(self, honest: bytes) -> tuple[bytes, bool]:
-        """A reply, and whether the connection is closed behind it."""
+        """Return a reply, and whether the connection is closed after it."""
         draw = self._random
         match draw.randrange(6):
             case 0:
                 return honest, False
             case 1:
                 return draw.choice(list(MALFORMED.values())), True
-            case 2:  # surplus: whole, in part, and what is no response
+            case 2:  # Surplus bytes: a whole response, a part of one, and other bytes.
                 return honest + draw.choice(
                     (honest, honest[: draw.randrange(1, len(honest))], b"\r\n\r\n", b"x")
                 ), False

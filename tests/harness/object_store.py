@@ -1,4 +1,4 @@
-"""A real S3-compatible server of one test module: nanio, which checks signatures and knows uploads in parts."""
+"""A real S3-compatible server for a test module: nanio, which checks signatures and supports multipart uploads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECRET = "the-secret-of-the-store"
 
 
 class ObjectStore:
-    """Its buckets are folders, and its objects files."""
+    """Buckets are folders, and objects are files."""
 
     def __init__(self, folder: Path, *buckets: str) -> None:
         self.port = free_port()
@@ -52,7 +52,7 @@ class ObjectStore:
         return sorted(str(path) for path in found if not any(part.startswith(".") for part in path.parts))
 
     def unfinished(self) -> list[Path]:
-        """Uploads in parts that are neither complete nor aborted."""
+        """Return the multipart uploads that are neither complete nor aborted."""
         base = self._folder / ".nanio" / "multipart"
         return list(base.iterdir()) if base.is_dir() else []
 

@@ -1,4 +1,4 @@
-"""Endpoint parameters from a name and a type, and what a binder makes of one value: for the tests of binding."""
+"""Endpoint parameters from a name and a type, and binding of single values, for the tests of binding."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def refusal(run: Any, *arguments: Any) -> tuple[int, str]:
 
 
 def faults(run: Any, *arguments: Any) -> tuple[int, list[tuple[str, str, str]]]:
-    """Status, and parameter, path and message of everything that is wrong."""
+    """Return the status, and parameter, path and message of all faults."""
     with pytest.raises(BindingError) as caught:
         run(*arguments)
     return caught.value.status, [(fault.parameter, fault.path, fault.message) for fault in caught.value.faults]

@@ -1,4 +1,4 @@
-"""An authenticator in software: it makes keys and signs as a security key does, and does it wrong when told to."""
+"""An authenticator in software: it creates keys and signs like a security key, with errors if a test sets them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def from_base64url(text: str) -> bytes:
 
 @dataclass
 class Authenticator:
-    """One credential. What a test changes with `but` is wrong in the same way in all that follows."""
+    """A credential. Changes with `but` apply to everything that the returned authenticator does."""
 
     origin: str
     relying_party: str
@@ -36,9 +36,9 @@ class Authenticator:
     count: int = 0
     cross_origin: bool = False
     kind: str | None = None
-    """The type that client data claim; None: the right one."""
+    """Type in the client data; None: the correct one."""
     cose: dict[int, Any] | None = None
-    """A key instead of the right one."""
+    """Public key instead of the correct one."""
     id: bytes = field(default_factory=lambda: os.urandom(32))
     handle: str | None = None
 
@@ -49,13 +49,13 @@ class Authenticator:
             self.key = rsa.generate_private_key(65537, 2048)
 
     def but(self, **changes: Any) -> Authenticator:
-        """The same credential, with something else about it."""
+        """Return the same credential with changed fields."""
         changed = replace(self, **changes)
         changed.key = self.key
         return changed
 
     def made(self, told: dict[str, Any], **changes: Any) -> dict[str, Any]:
-        """The request that ends a registration. told: what the options endpoint has answered."""
+        """Return the request that ends a registration. `told` is the response of the options endpoint."""
         self.handle = told["user"]["id"]
         attested = bytes(16) + len(self.id).to_bytes(2, "big") + self.id + cbor2.dumps(self.cose or self.public())
         data = self._data(self.flags | ATTESTED) + attested
@@ -70,7 +70,7 @@ class Authenticator:
         }
 
     def signed(self, told: dict[str, Any], **changes: Any) -> dict[str, Any]:
-        """The request that ends a login."""
+        """Return the request that ends a login."""
         data = self._data(self.flags)
         client_data = self._client_data("webauthn.get", told["challenge"])
         signature = self._sign(data + hashlib.sha256(client_data).digest())
@@ -85,7 +85,7 @@ class Authenticator:
         }
 
     def public(self) -> dict[int, Any]:
-        """COSE."""
+        """Return the public key in COSE."""
         numbers = self.key.public_key().public_numbers()
         if self.algorithm not in _CURVES:
             return {1: 3, 3: self.algorithm, -1: numbers.n.to_bytes(256, "big"), -2: b"\1\0\1"}

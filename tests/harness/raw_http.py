@@ -1,4 +1,4 @@
-"""HTTP/1.1 by the byte, for requests no well-behaved client would send and for answers that must be read slowly."""
+"""HTTP/1.1 as bytes, for malformed requests and for responses that are read slowly."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 class RawResponse:
     status: int
     headers: dict[str, str]
-    """Names in lower case; the last one of a repeated name."""
+    """Names in lower case; the last value of a repeated name."""
     body: bytes
     rest: bytes = field(default=b"", repr=False)
-    """What came behind the response on the same connection."""
+    """Bytes after the response on the same connection."""
 
 
 def read_response(connection: socket.socket, *, bodiless: bool = False) -> RawResponse | None:
-    """Read one response; None when the connection closes without one. `bodiless`: the answer to a HEAD."""
+    """Read a response; None if the connection closes without one. bodiless: the response is to a HEAD."""
     reader = _Reader(connection)
     head = reader.until(b"\r\n\r\n")
     if head is None:

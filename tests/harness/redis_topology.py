@@ -1,4 +1,4 @@
-"""Several Redis servers that make a Cluster, or that Sentinels watch: started from the program of `redis_server`."""
+"""Several Redis servers as a Cluster, or watched by Sentinels, started with the program of `redis_server`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.harness.waiting import wait_until
 
 SLOTS = 16_384
 BUS = 10_000
-"""Nodes of a Cluster talk to each other at their port and so many more."""
+"""Offset of the port at which the nodes of a Cluster communicate."""
 _PORTS = range(20_000, 22_700)
-"""With those of the bus below what the kernel gives to outgoing connections, one of which may have any of the others at
-any time."""
+"""These and the ports of the bus are below the ports of outgoing connections, which could otherwise take them at any
+time."""
 
 
 def _cluster_node(folder: Path, *options: str) -> RedisServer:
@@ -51,7 +51,7 @@ class RedisClusterServers:
         return ",".join(node.place for node in self.nodes)
 
     def keys(self) -> list[int]:
-        """How many keys each node has."""
+        """Return the number of keys of each node."""
         counts = []
         for node in self.nodes:
             with node.client() as client:
@@ -72,7 +72,7 @@ def _is_whole(client: redis.Redis) -> bool:
 
 
 class SentinelServers:
-    """A master with a replica, and three Sentinels that agree when two of them do."""
+    """A master with a replica, and three Sentinels with a quorum of two."""
 
     SERVICE = "kept"
 
@@ -113,7 +113,7 @@ class SentinelServers:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     def master_port(self) -> object:
-        """As the first Sentinel names it."""
+        """The port of the master according to the first Sentinel."""
         return self._state(self.ports[0]).get("port")
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Streaming replication between real clusters: a primary, and standbys made of it by `pg_basebackup`."""
+"""Streaming replication between real clusters: a primary, and standbys created by `pg_basebackup`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tests.harness.waiting import wait_until
 
 
 class ReplicatedServer(PostgresServer):
-    """A cluster that others can be copied from, or that is one of those copies."""
+    """A cluster that can be copied, or a copy."""
 
     def create(self) -> None:
         super().create()
         with (self.data / "postgresql.conf").open("a") as file:
             file.write("wal_level = replica\nmax_wal_senders = 10\nhot_standby = on\nwal_keep_size = 256MB\n")
-            # Whoever waits for a lock on a standby is not in the way of what is replayed.
+            # Statements that wait for a lock on a standby must not be cancelled by the replay.
             file.write(
                 "max_standby_streaming_delay = -1\nwal_receiver_timeout = 5s\nwal_retrieve_retry_interval = 200ms\n"
             )
 
     def follow(self, primary: PostgresServer) -> None:
-        """Become a standby of `primary`, from a copy of it. The port stays the same."""
+        """Become a standby of `primary`, from a copy of it. The port is unchanged."""
         shutil.rmtree(self.data, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._user is not None:
@@ -45,7 +45,7 @@ class ReplicatedServer(PostgresServer):
         self._run("pg_ctl", "promote", "--pgdata", str(self.data), "--wait", "--timeout", "60", "--silent")
 
     def ask(self, sql: str) -> object:
-        """First column of the first row."""
+        """Return the first column of the first row."""
         with psycopg.connect(self.conninfo(), autocommit=True) as connection:
             row = connection.execute(sql.encode()).fetchone()
         return None if row is None else row[0]
@@ -57,7 +57,7 @@ class ReplicatedServer(PostgresServer):
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """It gets what the primary writes, and nobody sees it here."""
+        """Pause the replay: the standby receives the changes of the primary, but they are not visible."""
         self.ask("select pg_wal_replay_pause()")
         wait_until(lambda: self.ask("select pg_get_wal_replay_pause_state()") == "paused", "the replay is paused")
         try:
@@ -68,7 +68,7 @@ class ReplicatedServer(PostgresServer):
 
 
 def replicated(installation: Installation, folder: Path, standbys: int) -> list[ReplicatedServer]:
-    """The primary, then its standbys, all of them running."""
+    """Return the running primary and its running standbys."""
     primary = ReplicatedServer(installation, folder.with_name(f"{folder.name}-0"))
     primary.create()
     primary.start()

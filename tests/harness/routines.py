@@ -1,15 +1,15 @@
-"""Functions and procedures with their comments, one a line, as tables of tests write them."""
+"""Functions and procedures with their comments, one in each line, as in tables of tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 Routine = tuple[str, str, str]
-"""`(head, body, comment)`; the head is all between `create` and `as`."""
+"""`(head, body, comment)`; the head is the text between `create` and `as`."""
 
 
 def routines(rows: Iterable[Routine]) -> str:
-    """SQL that makes and comments them."""
+    """Return the SQL that creates and comments them."""
     return "".join(_routine(*row) for row in rows)
 
 
@@ -17,7 +17,7 @@ def _routine(head: str, body: str, comment: str) -> str:
     language = "" if " language " in head else " language sql"
     kind = "" if head.startswith(("procedure ", "function ")) else "function "
     quoted = comment.replace("'", "''")
-    # What was made last has the highest oid, so overloads need no second writing of their types.
+    # The latest routine has the highest oid, so the comment of an overload needs no repetition of its types.
     return (
         f"create {kind}{head}{language} as $body${body}$body$;\n"
         "do $do$ begin execute format('comment on routine %s is %L',"

@@ -1,6 +1,6 @@
 """A check for the schemathesis command, which loads this module by `SCHEMATHESIS_HOOKS`.
 
-It replaces `positive_data_acceptance`, which takes every 400 to a request that fits the schema for a failure.
+It replaces `positive_data_acceptance`, for which every 400 to a request that matches the schema is a failure.
 """
 
 from __future__ import annotations

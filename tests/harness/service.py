@@ -1,7 +1,7 @@
 """The real command, started as a user starts it, on a port of its own.
 
-`Service` is what a client sees (`get`, `post`, `request`, `raw`) and what an operator sees (`log`, `pids`,
-`signal`, `stop`).
+`Service` has the interface of a client (`get`, `post`, `request`, `raw`) and of an operator (`log`, `pids`, `signal`,
+`stop`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.harness.raw_http import RawResponse, read_response
 from tests.harness.waiting import wait_until
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For plain HTTP: without it each client of httpx reads all the authorities of the world, which takes 27 ms."""
+"""For plain HTTP: otherwise each client of httpx reads all certificate authorities, which takes 27 ms."""
 START_SECONDS = 90.0
 STOP_SECONDS = 90.0
 SILENCING = ("StartupMessage", "Log:ToConsole", "Log:ConsoleMinimumLevel")
-"""Settings that may keep "Started in" from the console."""
+"""Settings that may remove "Started in" from the console."""
 
 
 class Service:
@@ -42,7 +42,7 @@ class Service:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.https = 0
-        """Port of the https address, where a test gives it one."""
+        """Port of the https address, if the test sets one."""
         self.folder = folder
         self._settings = dict(settings)
         self._checked = 0
@@ -56,17 +56,17 @@ class Service:
         settings = {"Urls": self.url, **self._settings}
         return [f"--{key}={value}" for key, value in settings.items()]
 
-    # What a client sees
+    # Interface of a client
 
     def new_client(self, *, timeout: float = 60, **options: Any) -> httpx.Client:
-        """With connections and cookies of its own."""
+        """Return a client with its own connections and cookies."""
         return httpx.Client(base_url=self.url, timeout=timeout, trust_env=False, verify=NO_TLS, **options)
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.client.request(method, path, **options)
 
     def request_once(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Over a connection of its own, which the system gives to any worker."""
+        """Send a request over a new connection, which the system assigns to any worker."""
         with self.new_client() as client:
             return client.request(method, path, **options)
 
@@ -77,7 +77,7 @@ class Service:
         return self.request("POST", path, **options)
 
     def connect(self, receive_buffer: int | None = None) -> socket.socket:
-        """A plain TCP connection. A small receive buffer makes a client that reads slowly felt at once."""
+        """Return a plain TCP connection. With a small receive buffer, a slow reader has an immediate effect."""
         connection = socket.socket()
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -90,17 +90,17 @@ class Service:
         return connection
 
     def raw(self, data: bytes) -> RawResponse | None:
-        """Send bytes as they are and read one response; None when the service just closes the connection."""
+        """Send bytes unchanged and read a response; None if the service closes the connection without one."""
         with self.connect() as connection:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(data)
             return read_response(connection, bodiless=data.startswith(b"HEAD "))
 
-    # What an operator sees
+    # Interface of an operator
 
     @property
     def log(self) -> str:
-        """Up to the end of the last line that is complete: somebody may be writing."""
+        """The log up to the end of the last complete line, because a process may be writing."""
         text = self._log_path.read_text(errors="replace")
         return text[: text.rfind("\n") + 1]
 
@@ -109,7 +109,7 @@ class Service:
         return self.process.poll() is None
 
     def pids(self) -> list[int]:
-        """Process ids of the workers: those below the supervisor that share its listening port."""
+        """Return the process ids of the workers: processes below the supervisor that share its listening port."""
         try:
             below = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
@@ -117,24 +117,29 @@ class Service:
         return sorted(process.pid for process in below if _is_worker(process))
 
     def processes(self) -> list[psutil.Process]:
-        """The supervisor and all below it."""
+        """Return the supervisor and all processes below it."""
         supervisor = psutil.Process(self.process.pid)
         return [supervisor, *supervisor.children(recursive=True)]
 
     def connections_to(self, port: int) -> int:
-        """TCP connections that its processes hold to a port of this machine, such as the database's."""
-        found = 0
+        """Return the number of TCP connections of its processes to a port of this machine, such as that of the
+        database."""
+        count = 0
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
-                found += sum(1 for one in process.net_connections("tcp") if one.raddr and one.raddr.port == port)
-        return found
+                count += sum(
+                    1
+                    for connection in process.net_connections("tcp")
+                    if connection.raddr and connection.raddr.port == port
+                )
+        return count
 
     def signal(self, number: signal.Signals) -> None:
-        """To the supervisor alone."""
+        """Send a signal to the supervisor only."""
         self.process.send_signal(number)
 
     def wait_for_log(self, text: str, seconds: float = 15.0) -> str:
-        """The first log line that contains `text`."""
+        """Wait for a log line that contains `text`, and return the first one."""
         return wait_until(
             lambda: next((line for line in self.log.splitlines() if text in line), ""),
             f"the log says {text!r}; it says:\n{self.log[-3000:]}",
@@ -144,7 +149,7 @@ class Service:
     def wait_until_ready(self) -> None:
         wait_until(self._answers, f"rowcall answers on {self.url}", START_SECONDS)
         if not any(key.startswith(SILENCING) for key in self._settings):
-            # What the supervisor has to say about the start may be written after the workers serve.
+            # The supervisor may log messages about the start after the workers serve.
             self.wait_for_log("Started in")
 
     def _answers(self) -> bool:
@@ -156,7 +161,8 @@ class Service:
             return False
 
     def stop(self) -> int:
-        """End it gracefully and give the exit status; what is left after the deadline is killed and fails the test."""
+        """Stop gracefully and return the exit status; processes that remain after the deadline are killed, and the test
+        fails."""
         self.client.close()
         if self.running:
             self.process.send_signal(signal.SIGTERM)
@@ -173,15 +179,16 @@ class Service:
         self.process.wait()
 
     def expect_traceback(self, error: str) -> None:
-        """The log has tracebacks, and they end like this; `check_log` looks at what comes behind them."""
+        """Check that the log has a traceback that ends with this error; `check_log` then checks the rest of the log."""
         assert f"\n{error}" in self.log[self._checked :]
         self._checked = len(self.log)
 
     def check_log(self) -> None:
-        """Fail when the log got a traceback since the last look: the service met something it had not thought of."""
-        fresh = self.log[self._checked :]
-        self._checked += len(fresh)
-        assert "Traceback (most recent call last)" not in fresh, f"the service logged a traceback:\n{fresh}"
+        """Fail if the log has a traceback since the last call, which means an error that the service does not
+        handle."""
+        new = self.log[self._checked :]
+        self._checked += len(new)
+        assert "Traceback (most recent call last)" not in new, f"the service logged a traceback:\n{new}"
 
 
 def _start(
@@ -203,12 +210,12 @@ def _start(
 
 
 def _limited(open_files: int | None) -> list[str]:
-    """What to write in front of a command that may have only so many."""
+    """Return the prefix of a command that limits its number of open files."""
     return [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh"]
 
 
 def _is_worker(process: psutil.Process) -> bool:
-    """Beside the workers there are the template they are copied from, and a `resource_tracker`: these serve nobody."""
+    """Return whether the process is a worker. The template process and the `resource_tracker` are not."""
     try:
         return bool(process.cmdline()) and process.name() == "rowcall-worker"
     except psutil.Error:

@@ -1,4 +1,4 @@
-"""Folders of .sql files for the service to serve."""
+"""Folders with .sql files for the service."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _SECTION = "Service:SqlFileSource:"
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Name below the folder → text. Gives the folder."""
+    """Write the texts by their names in the folder, and return the folder."""
     for name, text in files.items():
         save(folder / name, text)
     return folder
 
 
 def save(path: Path, text: str | bytes) -> None:
-    """As editors save: written beside the file, and moved over it."""
+    """Save like an editor: written to another file, and moved to the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.fresh")
     fresh.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -25,5 +25,5 @@ def save(path: Path, text: str | bytes) -> None:
 
 
 def file_settings(folder: Path, **changes: str) -> dict[str, str]:
-    """Configuration keys that serve the folder; `changes` by name of the key."""
+    """Return the configuration that serves the folder; `changes` by name of the key."""
     return {_SECTION + "FilePattern": f"{folder}/**/*.sql"} | {_SECTION + key: value for key, value in changes.items()}

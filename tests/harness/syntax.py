@@ -1,4 +1,4 @@
-"""Lines that fit the syntax of an annotation, as `--annotations` prints it."""
+"""Generates lines that match the syntax of an annotation as printed by `--annotations`."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ VALUES = {
     "<text, with {parameter}s>": ("Orders of {_text}", "plain"),
     "{parameter}": ("{_text}",),
 }
-"""Something for each `<…>`. An annotation with a new one needs a row here."""
+"""A strategy for each `<…>`. An annotation with a new one needs a row here."""
 
 _MORE = ", ..."
 _TOKEN = re.compile(r"\[|\]| \| |<[^>]*>(?:\|(?:<[^>]*>|[^ \[\]|]+))*|, \.\.\.|[^ \[\]]+| +")
 
 
 def lines(syntax: str) -> st.SearchStrategy[str]:
-    """Any line that the syntax allows."""
+    """Generate any line that the syntax allows."""
     strategy, rest = _alternatives(_TOKEN.findall(syntax))
     assert not rest, f"{syntax}: {rest} is left over"
     return strategy.map(lambda text: " ".join(text.split(" ")).strip())

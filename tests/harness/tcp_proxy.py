@@ -1,4 +1,4 @@
-"""Stands between the service and a server that speaks TCP: delays what passes, cuts it, or speaks TLS to one side."""
+"""A TCP proxy between the service and a server: delays data, cuts connections, or uses TLS on one side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ READ = 65_536
 
 
 class TcpProxy:
-    """Listens on a port of its own from construction until `close`. `delay`: seconds, for each piece in each way."""
+    """Listens on a port of its own from construction until `close`. delay: seconds, for each piece in each
+    direction."""
 
     def __init__(self, port: int, context: ssl.SSLContext | None = None) -> None:
         self._target = port
@@ -56,7 +57,7 @@ class TcpProxy:
         writer.close()
 
     def cut(self) -> None:
-        """Ends all connections; new ones may come."""
+        """End all connections; new ones are possible."""
 
         async def end() -> None:
             for writer in tuple(self._writers):

@@ -1,7 +1,7 @@
-"""A server that endpoints call: real sockets, and whatever servers do, well and badly.
+"""An HTTP server that endpoints call, with real sockets and any behaviour, correct or faulty.
 
-`upstream.on("/path", behaviour)` says what a request gets; a behaviour is bytes to send as they are, or a function of
-the `Seen` request and its socket. Every request is kept in `upstream.seen`.
+`upstream.on("/path", behaviour)` sets the reply to a request; a behaviour is bytes to send unchanged, or a function of
+the `Seen` request and its socket. `upstream.seen` contains all requests.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Seen:
-    """A request as it came over the wire."""
+    """A received request."""
 
     method: str
     target: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
     peer: int
-    """Port of the connection it came over."""
+    """Client port of the connection."""
 
     @property
     def path(self) -> str:
@@ -48,7 +48,7 @@ def answer(
     headers: Iterable[tuple[str, str]] = (),
     content_type: str | None = "application/json",
 ) -> bytes:
-    """A whole response. What is neither bytes nor text is sent as JSON."""
+    """Return a whole response. A body that is neither bytes nor text is sent as JSON."""
     content = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status} Reason", f"Content-Length: {len(content)}"]
     if content_type is not None:
@@ -58,14 +58,14 @@ def answer(
 
 
 def echo(seen: Seen, _connection: socket.socket) -> bytes:
-    """What was asked, as JSON."""
-    told = {
+    """Return the request as JSON."""
+    content = {
         "method": seen.method,
         "target": seen.target,
         "headers": {name.lower(): value for name, value in seen.headers},
         "body": seen.body.decode("latin-1"),
     }
-    return answer(told)
+    return answer(content)
 
 
 class Upstream:
@@ -74,7 +74,7 @@ class Upstream:
         self._behaviours: dict[str, Behaviour] = {"/echo": echo}
         self.seen: list[Seen] = []
         self.released = threading.Event()
-        """Set when the server ends: behaviours that wait, wait for it."""
+        """Set when the server ends: behaviours that wait use it."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class Upstream:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def on(self, path: str, behaviour: Behaviour) -> None:
-        """`path` without its query; `*` for all others."""
+        """Set a behaviour. path: without its query; `*` for all other paths."""
         self._behaviours[path] = behaviour
 
     def to(self, path: str) -> list[Seen]:
@@ -137,7 +137,7 @@ class Upstream:
 
     def _read(self, stream: Any, connection: socket.socket) -> Seen | None:
         if stream.peek(1)[:1] == b"\x16":
-            return None  # TLS, where none is spoken
+            return None  # TLS is not supported here.
         line = stream.readline().decode("latin-1").strip()
         if line.count(" ") != 2:
             return None

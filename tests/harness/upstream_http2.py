@@ -1,4 +1,4 @@
-"""A server that speaks HTTP/2 over TLS, and what such servers do: many streams at once, windows, resets, GOAWAY."""
+"""A server with HTTP/2 over TLS, with the events of such servers: many streams at once, windows, resets, GOAWAY."""
 
 from __future__ import annotations
 

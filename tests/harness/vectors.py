@@ -1,7 +1,7 @@
-"""Values and the JSON that stands for them: the project's own vectors and those of the reference.
+"""Values and their JSON text: the project's own vectors and those of the reference.
 
 pg_type, sql: the type, and a statement whose column `v` has the value; pg_text: PostgreSQL's text of it; json (or
-`recommended`): the expected text; context: the place; setup: statements that make the types; resolve_nested: whether
+`recommended`): the expected text; context: the place; setup: statements that create the types; resolve_nested: whether
 composites in composites are resolved, true by default.
 """
 
@@ -17,7 +17,7 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def vectors() -> list[Vector]:
-    """Return the project's own vectors and those of the reference, which bring no types of their own."""
+    """Return the project's own vectors and those of the reference, which use the types of the former."""
     own = json.loads((DATA / "serialization.json").read_text(encoding="utf-8"))
     reference: list[Vector] = json.loads((DATA / "reference-serialization.json").read_text(encoding="utf-8"))
     return [{**vector, "setup": own["types"]} for vector in own["vectors"]] + reference

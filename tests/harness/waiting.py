@@ -9,14 +9,14 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 POLL_SECONDS = 0.02
-"""How often a condition is looked at again."""
+"""Shortest interval between two checks of a condition."""
 SHARE = 4
-"""So many times as long as a look takes nobody looks: what connects to a database shall not keep a processor busy."""
+"""Factor between the duration of a check and the pause after it, so that checks in a database use little CPU."""
 LONGEST_PAUSE = 0.1
 
 
 def wait_until(condition: Callable[[], Value], what: str, seconds: float = 10.0) -> Value:
-    """Return the first true value of `condition`; fail the test when there is none within `seconds`."""
+    """Return the first true value of `condition`; fail the test if there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()
