@@ -1,1 +1,1 @@
-"""Listening sockets and their certificates."""
+"""Listening sockets, their certificates, and client connections."""

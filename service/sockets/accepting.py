@@ -1,8 +1,8 @@
-"""Makes a worker stop to accept connections while it goes on with those that it has.
+"""Make a worker stop accepting connections while it continues to serve the open ones.
 
-granian knows one signal only, which closes idle connections too. Whoever hands its sockets to another process has to do
-these two apart: a connection that has been accepted, and whose first request is still on its way, would be reset. So
-the listening socket is taken out of the set of sockets that granian's runtime is woken for; nothing else refers to it.
+granian has only one signal, which also closes idle connections. A process that hands over its sockets must separate
+these steps: otherwise a connection that was accepted and whose first request is still in transit would be reset.
+Therefore the listening socket is removed from the epoll set of granian's runtime; nothing else refers to it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from rowcall.service.sockets.listeners import Listener
 POSSIBLE = sys.platform == "linux"
 
 _ENTRY = re.compile(r"^tfd:\s*(\d+)\s.*\bino:([0-9a-f]+)\b", re.MULTILINE)
-"""Of an epoll instance in /proc/PID/fdinfo: the descriptor, and the inode of its file in hexadecimal."""
+"""An entry of an epoll instance in /proc/PID/fdinfo: the descriptor, and the inode of its file in hexadecimal."""
 
 
 def stop_accepting(listeners: Iterable[Listener]) -> None:
-    """What waits in the queue of a listening socket stays there, for the others that have it."""
+    """Remove the listening sockets from all epoll instances of this process (Linux only).
+
+    Connections in the queue of a listening socket stay there for the other processes that have the socket open.
+    """
     inodes = {os.fstat(listener.fd).st_ino for listener in listeners}
     for instance in _epoll_instances():
         with open(f"/proc/self/fdinfo/{instance}", encoding="ascii") as file:

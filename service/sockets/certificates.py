@@ -1,7 +1,7 @@
-"""Certificates and their keys as PEM, whatever they are stored as (server-2).
+"""Load certificates and private keys as PEM from PEM, DER or PKCS #12 files (server-2).
 
-The supervisor reads and opens them once. Workers get the PEM texts through files in memory, so a key that is
-encrypted on disk never lies there in the clear, and a worker that is replaced needs no access to the files.
+The supervisor reads and decrypts them once. Workers get the PEM texts through files in memory, so that a key that is
+encrypted on disk is never stored there unencrypted, and a replacement of a worker needs no access to the files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEAST_RSA_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Where a certificate is said to be. name: the configuration key of its section."""
+    """Configured paths of a certificate and its key. name: the configuration key of the section."""
 
     name: str
     path: str
@@ -44,25 +44,30 @@ class CertificateFiles:
 
     @classmethod
     def of(cls, name: str, section: Mapping[str, object]) -> CertificateFiles:
-        """Raises StartupError for a section without a file."""
-        known = {key.casefold(): str(text) for key, text in section.items() if text not in (None, "")}
-        if "path" not in known:
-            store = " (there is no store of certificates to look in)" if {"subject", "store"} & known.keys() else ""
+        """Return the paths in a configuration section. Raises StartupError for a section without a file."""
+        texts = {key.casefold(): str(text) for key, text in section.items() if text not in (None, "")}
+        if "path" not in texts:
+            store = " (there is no store of certificates to look in)" if {"subject", "store"} & texts.keys() else ""
             raise StartupError(f"{name}: Path must name a .pem, .crt or .pfx file{store}")
-        return cls(name, known["path"], known.get("keypath"), known.get("password"))
+        return cls(name, texts["path"], texts.get("keypath"), texts.get("password"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """chain: the certificate and those above it. Both as PEM; the key is not encrypted."""
+    """A certificate chain and its private key, as PEM. chain: the certificate and its issuers.
+
+    The key is not encrypted.
+    """
 
     chain: bytes
     key: bytes
 
 
 def load_certificate(files: CertificateFiles) -> Certificate:
-    """Raises StartupError, which names the key and the file and never holds the password, for what cannot be read or
-    does not fit together.
+    """Load a certificate with its private key.
+
+    Raises StartupError if a file cannot be read, or key and certificate do not match. The message names the
+    configuration key and the file, and never contains the password.
     """
     data = _content(f"{files.name}:Path", files.path)
     key_data = _content(f"{files.name}:KeyPath", files.key_path) if files.key_path else data
@@ -74,7 +79,7 @@ def load_certificate(files: CertificateFiles) -> Certificate:
         chain, key = _opened(files, lambda: _from_pkcs12(data, password))
     _check(files, chain, key)
     return Certificate(
-        b"".join(one.public_bytes(Encoding.PEM) for one in chain),
+        b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain),
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
 
@@ -108,7 +113,7 @@ def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
     if b"-----BEGIN" not in data:
         return load_der_private_key(data, password)
     encrypted = b"ENCRYPTED" in data
-    # A password beside a key that has none is no mistake: it may be there for the other environment.
+    # A password for an unencrypted key is accepted: it may be set for another environment.
     return load_pem_private_key(data, password if encrypted else None)
 
 
@@ -120,7 +125,7 @@ def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certifi
 
 
 def _reason(files: CertificateFiles, error: Exception) -> str:
-    """In the words of the configuration; the library's own speak of its functions."""
+    """Return the error message in terms of configuration keys, since the messages of the library name its functions."""
     where = files.key_path or files.path
     key = f"{files.name}:{'KeyPath' if files.key_path else 'Path'}"
     if isinstance(error, TypeError):
@@ -150,8 +155,10 @@ def _public(key: object) -> bytes:
 
 
 class PemFile:
-    """A text for the workers, who open `path` while they inherit `descriptor`: in memory where the system can do
-    that, otherwise a file that only this user can read and that is gone with the service.
+    """A PEM text that workers read from `path`; they must inherit `descriptor`.
+
+    It is a file in memory if the system supports that, otherwise a temporary file that only this user can read and that
+    `close` deletes.
     """
 
     def __init__(self, text: bytes) -> None:

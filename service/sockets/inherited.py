@@ -1,4 +1,4 @@
-"""Listening sockets that were opened by somebody else: by systemd, or by the process whose place is taken."""
+"""Inherited listening sockets: opened by systemd, or by the previous process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rowcall.service.startup_error import StartupError
 
 FIRST = 3
-"""SD_LISTEN_FDS_START, of sd_listen_fds(3)."""
+"""The first inherited descriptor: SD_LISTEN_FDS_START of sd_listen_fds(3)."""
 
 Place = tuple[str, int]
 """Host and port, or the path of a Unix socket and 0."""
@@ -18,7 +18,10 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class Inherited:
-    """stay: whoever opened them keeps them open when this process ends. required: each has to be listened on."""
+    """Inherited sockets by place.
+
+    stay: their owner keeps them open when this process ends. required: the configuration must use each of them.
+    """
 
     sockets: dict[Place, list[socket.socket]] = field(default_factory=dict)
     stay: bool = False
@@ -26,18 +29,18 @@ class Inherited:
 
     @classmethod
     def of(cls, sockets: Iterable[socket.socket], *, stay: bool, required: bool) -> Inherited:
-        found: dict[Place, list[socket.socket]] = {}
-        for one in sockets:
-            one.setblocking(False)
-            found.setdefault(place_of(one), []).append(one)
-        return cls(found, stay, required)
+        by_place: dict[Place, list[socket.socket]] = {}
+        for sock in sockets:
+            sock.setblocking(False)
+            by_place.setdefault(place_of(sock), []).append(sock)
+        return cls(by_place, stay, required)
 
     def take(self, host: str, port: int) -> list[socket.socket]:
-        """Those of an address; none of them is given twice."""
+        """Return the sockets of an address and remove them, so that no socket is used twice."""
         return self.sockets.pop((host, port), [])
 
     def finish(self) -> None:
-        """Nothing more is listened on. Raises StartupError for what would be handed over in vain."""
+        """Close the sockets that no address has taken. Raises StartupError if they are required."""
         if self.required and self.sockets:
             places = ", ".join(host if not port else f"{host}:{port}" for host, port in self.sockets)
             raise StartupError(
@@ -45,8 +48,8 @@ class Inherited:
                 "ListenStream= there, as in http://0.0.0.0:8080 or http://unix:/run/rowcall.sock"
             )
         for sockets in self.sockets.values():
-            for one in sockets:
-                one.close()
+            for sock in sockets:
+                sock.close()
         self.sockets.clear()
 
 
@@ -56,17 +59,20 @@ def place_of(one: socket.socket) -> Place:
 
 
 def from_systemd(environment: MutableMapping[str, str]) -> Inherited:
-    """What `LISTEN_FDS` announces (sd_listen_fds(3)). Raises StartupError for what is no listening stream socket."""
+    """Return the sockets that `LISTEN_FDS` announces (sd_listen_fds(3)).
+
+    Raises StartupError for a socket that is not a listening stream socket.
+    """
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return Inherited()
     try:
         count = int(environment.get("LISTEN_FDS", ""))
-        # Copies: a configuration that is read again finds the sockets once more.
+        # Duplicates, so that a start with a changed configuration finds the sockets again.
         sockets = [socket.socket(fileno=os.dup(FIRST + number)) for number in range(count)]
     except (ValueError, OSError) as error:
         raise StartupError(f"LISTEN_FDS={environment.get('LISTEN_FDS')}: {error}") from None
-    for one in sockets:
-        listens = one.type == socket.SOCK_STREAM and one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        if one.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX) or not listens:
-            raise StartupError(f"systemd has handed over {place_of(one)[0]}, which is no ListenStream= with Accept=no")
+    for sock in sockets:
+        listens = sock.type == socket.SOCK_STREAM and sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX) or not listens:
+            raise StartupError(f"systemd has handed over {place_of(sock)[0]}, which is no ListenStream= with Accept=no")
     return Inherited.of(sockets, stay=True, required=True)

@@ -1,4 +1,4 @@
-"""The listening sockets: opened by the supervisor, handed to workers, kept while a worker is replaced."""
+"""Listening sockets: opened by the supervisor, inherited by workers, and open while a worker is replaced."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 BACKLOG = 4096
-"""Connections that may wait to be accepted, for each socket."""
+"""Maximum number of connections that wait to be accepted, for each socket."""
 
-# Linux spreads connections over sockets that share a port. Elsewhere all workers accept from one socket.
+# Linux distributes connections over sockets that share a port. On other systems all workers accept from one socket.
 SPREADS = sys.platform == "linux"
 
 _UNIX = "unix:"
 _EVERYWHERE = re.compile(r"\A([A-Za-z]+://)[*+](?=[:/]|\Z)")
 _LOOPBACK = ("127.0.0.1", "::1")
 _ANY = "::"
-_ANY_IPV4 = "0.0.0.0"  # noqa: S104 (where it is asked for)
+_ANY_IPV4 = "0.0.0.0"  # noqa: S104 (only if configured)
 _ABSENT = frozenset((errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT))
-"""What a machine without IPv6 says: none in the kernel, or switched off."""
+"""Errors of a machine without IPv6: not in the kernel, or disabled."""
 _TRIES = 16
-"""To find a port that is free on both addresses of `localhost`."""
+"""Maximum number of attempts to find a port that is free on both addresses of `localhost`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """host is the path of the socket where `unix` is true; there is no port then."""
+    """An address to listen on. If `unix` is true, `host` is the path of the socket, and there is no port."""
 
     scheme: str
     host: str
     port: int
     unix: bool = False
     everywhere: bool = False
-    """It was given as `*` or `+`."""
+    """Whether the host was written as `*` or `+`."""
 
     @classmethod
     def parse(cls, url: str, key: str = "Urls") -> Address:
-        """`http://localhost:8080`; `*` and `+` stand for every interface, over IPv6 too where the machine has it;
-        `http://unix:/run/rowcall.sock`.
+        """Parse `http://localhost:8080` or `http://unix:/run/rowcall.sock`.
 
-        Raises `StartupError`, naming `key`.
+        The hosts `*` and `+` mean every interface, with IPv6 if the machine has it. Raises `StartupError` that names
+        `key`.
         """
         text = url.strip()
         scheme, mark, rest = text.partition("://")
         if text.startswith(_UNIX) or (mark and rest.startswith(_UNIX)):
             return cls._of_path(scheme if mark else "http", text.partition(_UNIX)[2], key)
         try:
-            parts = urlsplit(_EVERYWHERE.sub(lambda found: f"{found[1]}{_every_interface()}", text))
+            parts = urlsplit(_EVERYWHERE.sub(lambda match: f"{match[1]}{_every_interface()}", text))
             port = parts.port
         except ValueError as error:
             raise StartupError(f"{key}: {url!r} is not a URL: {error}") from None
@@ -84,7 +84,9 @@ class Address:
 
     @property
     def bound_hosts(self) -> tuple[str, ...]:
-        """`localhost` is two addresses, and clients try either first (RFC 6761, 6.3): never one for other machines."""
+        """The hosts to bind. `localhost` means both loopback addresses, since clients may try either one first (RFC
+        6761, 6.3).
+        """
         return _LOOPBACK if self.host == "localhost" else (self.host,)
 
     def url(self, port: int) -> str:
@@ -96,7 +98,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """What is to be listened on. protocols: `1`, `2` or `auto`, the HTTP versions that are spoken."""
+    """A configured listener. protocols: `1`, `2` or `auto`, the supported HTTP versions."""
 
     address: Address
     protocols: str = "auto"
@@ -106,7 +108,7 @@ class ListenerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Paths of PEM files that a worker can open, and the descriptors that it has to inherit for that."""
+    """PEM files for a worker, and the descriptors that it must inherit to open them. oldest: minimum TLS version."""
 
     chain: str
     key: str
@@ -133,22 +135,22 @@ class Listener:
 
 
 def certificate_of(plan: ListenerPlan) -> Certificate:
-    """Raises `StartupError` for an address that speaks https and has none that can be used."""
+    """Return the certificate of an https listener. Raises `StartupError` if there is no usable one."""
     if plan.certificate is None:
         raise StartupError(
             f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
             "HttpServer:Certificates:Default:Path and KeyPath"
         )
-    # The supervisor's business; workers take listeners over, and can do without cryptography's 10 MB.
+    # Imported here because only the supervisor needs it: `cryptography` would take 10 MB in each worker.
     from rowcall.service.sockets.certificates import load_certificate
 
     return load_certificate(plan.certificate)
 
 
 class Listeners:
-    """For each address one socket, or one for each worker where the system spreads connections.
+    """The listening sockets of all addresses: one for each address, or on Linux one for each address and worker.
 
-    stay: all of them stay open, elsewhere, when this process ends.
+    stay: another process keeps all of them open when this process ends.
     """
 
     def __init__(
@@ -158,12 +160,15 @@ class Listeners:
         unix_mode: int | None = None,
         inherited: Inherited | None = None,
     ) -> None:
-        """unix_mode: the permissions of Unix sockets; None leaves them to the umask. Raises StartupError."""
+        """Open the sockets, or take over inherited ones. Raises StartupError.
+
+        unix_mode: permissions of Unix sockets; None: the umask decides.
+        """
         self.stay = inherited is not None and inherited.stay
         self._inherited = inherited or Inherited()
         self.urls: list[str] = []
         self.https_port: int | None = None
-        """Of the first address that speaks TLS."""
+        """Port of the first https address."""
         self._unix_mode = unix_mode
         self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
         self._quiet: list[socket.socket] = []
@@ -188,20 +193,20 @@ class Listeners:
         if address.secure and self.https_port is None:
             self.https_port = port
         for sockets in groups:
-            # Each worker has one at least, and each socket a worker.
+            # Each worker gets at least one socket, and each socket belongs to at least one worker.
             for number in range(max(workers, len(sockets))):
-                one = sockets[number % len(sockets)]
-                listener = Listener(one.fileno(), tls, address.unix, plan.protocols)
-                self._sockets[number % workers].append((one, listener))
+                sock = sockets[number % len(sockets)]
+                listener = Listener(sock.fileno(), tls, address.unix, plan.protocols)
+                self._sockets[number % workers].append((sock, listener))
 
     def _opened(self, address: Address, workers: int) -> list[list[socket.socket]]:
-        """For each address that it stands for, the sockets of all workers."""
+        """Open the sockets of all workers, for each host that the address stands for."""
         self.stay = False
         if address.unix:
             return [[self._listen_on_path(address.host)]]
         firsts = _bound_on_all(address)
         port = firsts[0].getsockname()[1]
-        return [self._with_others(one, address, port, workers) for one in firsts]
+        return [self._with_others(first, address, port, workers) for first in firsts]
 
     def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
         host = first.getsockname()[0]
@@ -210,36 +215,40 @@ class Listeners:
         return sockets
 
     def _taken(self, address: Address, workers: int) -> list[list[socket.socket]]:
-        """Those that others have opened. Where they have opened `localhost` on IPv4 alone, so it stays if they keep
-        it: what is to be open is for them to say.
+        """Take over inherited sockets of an address; empty if there are none.
+
+        If only one address of `localhost` was inherited, the other one is opened too, unless the owner keeps the
+        sockets open (systemd), which then decides what is open.
         """
         if address.everywhere:
             places = [host for host in (_ANY, _ANY_IPV4) if (host, address.port) in self._inherited.sockets][:1]
         else:
             places = list(address.bound_hosts)
-        taken = {host: self._inherited.take(host, address.port) for host in places}
-        groups = [self._adopted(sockets, host, address, workers) for host, sockets in taken.items() if sockets]
+        inherited = {host: self._inherited.take(host, address.port) for host in places}
+        groups = [self._adopted(sockets, host, address, workers) for host, sockets in inherited.items() if sockets]
         if groups and not self._inherited.stay:
-            for host in (host for host, sockets in taken.items() if not sockets):
-                one = _bound_if_possible(address, host, address.port)
-                if one is not None:
-                    groups.append(self._with_others(one, address, address.port, workers))
+            for host in (host for host, sockets in inherited.items() if not sockets):
+                sock = _bound_if_possible(address, host, address.port)
+                if sock is not None:
+                    groups.append(self._with_others(sock, address, address.port, workers))
         return groups
 
     def _adopted(self, sockets: list[socket.socket], host: str, address: Address, workers: int) -> list[socket.socket]:
-        """With others beside them where there are too few, and they may be shared. The system spreads new connections
-        over all that listen, and nobody accepts from ours yet: these are quiet until `begin`.
+        """Return inherited sockets, and further ones if there are fewer than workers and the port can be shared.
+
+        The system distributes new connections over all listening sockets, and no worker accepts from the further ones
+        yet; so they do not listen before `begin`.
         """
         if address.unix:
             if not self._inherited.stay:
                 self._paths.append(address.host)
             return sockets
-        for one in sockets:
-            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for sock in sockets:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not SPREADS or not sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT):
             return sockets
         _ours.add((host, address.port))
-        with contextlib.suppress(StartupError):  # another user has opened them
+        with contextlib.suppress(StartupError):  # another user owns the inherited sockets
             for _ in range(workers - len(sockets)):
                 self._quiet.append(_bound(address, host, address.port))
                 sockets.append(self._quiet[-1])
@@ -256,38 +265,40 @@ class Listeners:
         return Tls(files[0].path, files[1].path, tuple(file.descriptor for file in files), oldest)
 
     def _listen_on_path(self, path: str) -> socket.socket:
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             remove_stale(path)
-            one.bind(path)
+            sock.bind(path)
             self._paths.append(path)
             if self._unix_mode is not None:
                 os.chmod(path, self._unix_mode)
-            one.listen(BACKLOG)
-            one.setblocking(False)
+            sock.listen(BACKLOG)
+            sock.setblocking(False)
         except OSError as error:
-            one.close()
+            sock.close()
             raise StartupError(f"cannot listen on http://unix:{path}: {error.strerror or error}") from None
-        return one
+        return sock
 
     def begin(self) -> None:
-        """Their workers are ready to accept. Until then whoever serves beside us gets every connection, so nothing is
-        lost if we end. Does nothing the second time. Raises StartupError.
+        """Listen on the further sockets when the workers are ready to accept. Raises StartupError.
+
+        Before, the previous process gets every connection, so that none is lost if this process ends. A second call has
+        no effect.
         """
         _listen(self._quiet)
         self._quiet = []
 
     def of(self, worker: int) -> tuple[Listener, ...]:
-        """What a worker inherits."""
+        """Return the listeners that a worker inherits."""
         return tuple(listener for _, listener in self._sockets[worker])
 
     @property
     def sockets(self) -> list[socket.socket]:
-        """Each once."""
-        return list({one.fileno(): one for sockets in self._sockets for one, _ in sockets}.values())
+        """All sockets, each once."""
+        return list({sock.fileno(): sock for sockets in self._sockets for sock, _ in sockets}.values())
 
     def give_away(self) -> None:
-        """Another process listens on them from now on."""
+        """Leave the sockets to another process: `close` no longer deletes the paths of Unix sockets."""
         self.stay = True
         self._paths = []
 
@@ -296,18 +307,21 @@ class Listeners:
             with contextlib.suppress(OSError):
                 os.unlink(path)
         for sockets in self._sockets:
-            for one, _ in sockets:
-                one.close()
+            for sock, _ in sockets:
+                sock.close()
         for file in self._pem_files:
             file.close()
         self._paths, self._pem_files = [], []
 
 
 def remove_stale(path: str) -> None:
-    """A socket that nobody listens on any more, left by a process that was killed. Raises OSError for one in use."""
+    """Delete the Unix socket at `path` if no process listens on it, as after a kill.
+
+    Raises OSError for other errors.
+    """
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            return  # bind says what it is
+            return  # bind reports the error
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -318,8 +332,10 @@ def remove_stale(path: str) -> None:
 
 
 def _every_interface() -> str:
-    """One socket takes both families: an address of IPv4 then looks like `::ffff:192.0.2.1` (RFC 4291, 2.5.5.2), which
-    `core.http.forwarded_headers` reads as what it is.
+    """Return the host of all interfaces: `[::]`, or `0.0.0.0` on a machine without IPv6.
+
+    A socket on `[::]` accepts both families. IPv4 addresses of clients then have the form `::ffff:192.0.2.1` (RFC 4291,
+    2.5.5.2), which `core.http.forwarded_headers` reads as IPv4.
     """
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
@@ -333,25 +349,25 @@ def _every_interface() -> str:
 
 
 def _bound_on_all(address: Address) -> list[socket.socket]:
-    """One for each of its addresses, on one port. Raises StartupError."""
+    """Return a bound socket for each host of the address, all on the same port. Raises StartupError."""
     first, *others = address.bound_hosts
     for attempt in range(_TRIES):
-        found = [_bound(address, first, address.port)]
-        port = found[0].getsockname()[1]
+        bound = [_bound(address, first, address.port)]
+        port = bound[0].getsockname()[1]
         try:
-            found += (one for host in others if (one := _bound_if_possible(address, host, port)) is not None)
+            bound += (sock for host in others if (sock := _bound_if_possible(address, host, port)) is not None)
         except StartupError:
-            for one in found:
-                one.close()
+            for sock in bound:
+                sock.close()
             if address.port or attempt == _TRIES - 1:
                 raise
         else:
-            return found
+            return bound
     raise AssertionError("the last try raises")
 
 
 def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
-    """None: the machine has no such address."""
+    """Return a bound socket, or None if the machine has no such address. Raises StartupError."""
     try:
         return _bound(address, host, port)
     except StartupError as error:
@@ -362,42 +378,42 @@ def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket 
 
 
 def _bound(address: Address, host: str, port: int) -> socket.socket:
-    """Does not listen yet. Raises StartupError."""
+    """Return a bound socket that does not listen yet. Raises StartupError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    one: socket.socket | None = None
+    sock: socket.socket | None = None
     try:
-        one = socket.socket(family, socket.SOCK_STREAM)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _take_both_families(one, host)
-        # Accepted connections inherit it. Without it the end of a streamed body waits 40 ms for the client's
-        # acknowledgement of what went before (Nagle's algorithm against delayed acknowledgements).
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _take_both_families(sock, host)
+        # Accepted connections inherit TCP_NODELAY. Without it the end of a streamed body waits 40 ms for the
+        # acknowledgement of the data before it (Nagle's algorithm with delayed acknowledgements).
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if SPREADS:
             _refuse_foreign_owner(family, host, port)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        one.bind((host, port))
-        _ours.add((host, one.getsockname()[1]))
-        one.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind((host, port))
+        _ours.add((host, sock.getsockname()[1]))
+        sock.setblocking(False)
     except OSError as error:
-        if one is not None:
-            one.close()
+        if sock is not None:
+            sock.close()
         where = address.url(port)
         where += f" ({host})" if host != address.host else ""
         raise StartupError(f"cannot listen on {where}: {error.strerror or error}") from error
-    return one
+    return sock
 
 
 def _listen(sockets: Iterable[socket.socket]) -> None:
-    for one in sockets:
+    for sock in sockets:
         try:
-            one.listen(BACKLOG)
+            sock.listen(BACKLOG)
         except OSError as error:
-            host, port = one.getsockname()[:2]
+            host, port = sock.getsockname()[:2]
             raise StartupError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
 
 
 def _take_both_families(one: socket.socket, host: str) -> None:
-    """Whatever the system's own default is (`net.ipv6.bindv6only`)."""
+    """Let a socket on `[::]` accept IPv4 too, independent of the system default (`net.ipv6.bindv6only`)."""
     if one.family == socket.AF_INET6:
         one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != _ANY)
 
@@ -406,7 +422,10 @@ _ours: set[tuple[str, int]] = set()
 
 
 def _refuse_foreign_owner(family: int, host: str, port: int) -> None:
-    """A shared port would also be shared with another rowcall that runs by mistake; so the first bind is exclusive."""
+    """Raise OSError if another process has the port.
+
+    SO_REUSEPORT would also share it with another rowcall that runs by mistake, so the first bind is exclusive.
+    """
     if port == 0 or (host, port) in _ours:
         return
     with socket.socket(family, socket.SOCK_STREAM) as probe:

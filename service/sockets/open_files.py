@@ -1,7 +1,7 @@
-"""How many files and sockets a process may have open, and how many of them connections of clients may take.
+"""The limit of open files of a process, and the share of it for client connections.
 
-Without a descriptor nothing works: no connection can be accepted (and whoever tries again at once does nothing else),
-no pipe can be made for a stream, no session opened. So clients get what is left when everything else has its own.
+Without a free descriptor no connection can be accepted (and a server that retries at once does nothing else), no pipe
+can be created for a stream, and no session opened. So client connections get the descriptors that nothing else needs.
 """
 
 from __future__ import annotations
@@ -10,34 +10,36 @@ import contextlib
 import resource
 
 MOST = 1_048_576
-"""Where the system sets no limit."""
+"""Limit of open files that is assumed if the system has none."""
 LEAST_CONNECTIONS = 8
-"""A worker that takes none serves nobody."""
+"""Minimum number of client connections of a listener, so that a worker can always serve requests."""
 FILES = 256
-"""Descriptors of a worker for what is counted nowhere: libraries, logs, files, calls of other services."""
+"""Reserve of descriptors of a worker for uses that are not counted: libraries, logs, files, outgoing requests."""
 STREAM = 4
-"""Descriptors of a streamed answer besides its connection: both ends of a pipe, the end that granian opens, and one
-kept free for that."""
+"""Descriptors of a streamed response besides its connection: both ends of a pipe, the end that granian opens, and one
+reserve for that."""
 
 
 def raise_limit() -> None:
-    """To what the system allows this process, and with it those that it starts."""
+    """Raise the limit of open files to the hard limit, for this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST if hard == resource.RLIM_INFINITY else hard
-    with contextlib.suppress(ValueError, OSError):  # macOS has another limit beside this one
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    target = MOST if hard == resource.RLIM_INFINITY else hard
+    with contextlib.suppress(ValueError, OSError):  # macOS has another limit besides this one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 def limit() -> int:
+    """Return the limit of open files of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
 
 
 def room_for_connections(descriptors: int, sessions: int, streams: int, listeners: int) -> int:
-    """How many connections each of the listeners of a worker may have open at the same time.
+    """Return how many connections each listener of a worker may have open at the same time.
 
-    sessions: of all databases. streams: answers that can be streamed at the same time.
+    descriptors: limit of open files. sessions: number of sessions of all databases. streams: maximum number of
+    responses that are streamed at the same time.
     """
     files = min(FILES, descriptors // 4)
-    left = descriptors - files - sessions - STREAM * streams
-    return max(LEAST_CONNECTIONS, left // max(1, listeners))
+    available = descriptors - files - sessions - STREAM * streams
+    return max(LEAST_CONNECTIONS, available // max(1, listeners))

@@ -1,4 +1,4 @@
-"""The connections of this process by who is at the other end, which the HTTP server tells nothing of."""
+"""Find the connections of this process by their client address, since granian does not provide its sockets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ZONE = re.compile(r"%[^\]]*")
 
 
 def own_sockets() -> Iterator[socket.socket]:
-    """Every socket of this process, as another descriptor of it. Empty when there is none left for that."""
+    """Yield a duplicate of every socket of this process; ends early if no descriptor is free."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/dev/fd"):
             with contextlib.suppress(OSError, ValueError):
@@ -22,29 +22,32 @@ def own_sockets() -> Iterator[socket.socket]:
 
 
 def is_with(connection: socket.socket, client: str) -> bool:
-    """client: `host:port`. Raises OSError for a socket that listens."""
+    """Return whether the peer of a connection is `client` (`host:port`). Raises OSError for a listening socket."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
     host, port = connection.getpeername()[:2]
-    # The interface of a link-local address is a name here, and a number there (RFC 4007, 11).
+    # The zone of a link-local address is a name in the one and a number in the other (RFC 4007, 11).
     host, client = host.partition("%")[0], _ZONE.sub("", client)
     return client in (f"{host}:{port}", f"[{host}]:{port}")
 
 
 class Presence:
-    """Whether a client is there still: the HTTP server closes the connection of one that has left, whatever it was
-    sending. Where that cannot be known, as over a Unix socket, everybody is there."""
+    """Liveness of the client connection: granian closes the connection of a client that has disconnected.
+
+    If the connection cannot be identified, as with Unix sockets, the client counts as connected.
+    """
 
     def __init__(self, client: str) -> None:
         self._client = client
         self._descriptor = -1
 
     def ended(self) -> bool:
+        """Return whether the connection of the client is closed."""
         if ":" not in self._client:
             return False
         if self._descriptor >= 0 and self._is_at(self._descriptor):
             return False
-        # Its number, for the next time: looking at all of them takes milliseconds where there are thousands.
+        # The descriptor is stored, because a search takes milliseconds with thousands of connections.
         self._descriptor = self._find()
         return self._descriptor < 0
 
@@ -52,7 +55,7 @@ class Presence:
         try:
             numbers = [int(name) for name in os.listdir("/dev/fd")]
         except OSError:
-            return 0  # there is no descriptor left to look with: another time
+            return 0  # no descriptor is free for the search; count as connected and search again later
         return next((number for number in numbers if self._is_at(number)), -1)
 
     def _is_at(self, number: int) -> bool:

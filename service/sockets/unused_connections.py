@@ -1,13 +1,13 @@
-"""Closes connections on which nothing happens: one clock for all of them.
+"""Close unused client connections, with one timer for all of them.
 
-granian watches only HTTP/1.1 without TLS, and there only the head of a request. Everything else it waits for without
-end: the first bytes, the rest of a preface of HTTP/2, a request after SETTINGS or behind the last answer, the end of
-headers in CONTINUATION frames, the rest of a body. All of these count among the open connections, so without this a few
-clients could use up all there may be.
+granian has a timeout only for the head of a request of HTTP/1.1 without TLS. It waits without limit for everything
+else: the first bytes, the rest of an HTTP/2 preface, a request after SETTINGS or after the last response, the end of
+headers in CONTINUATION frames, the rest of a body. These connections count as open, so without this module a few
+clients could use up the limit of connections.
 
-A connection is unused when no request of it is being worked on, and nothing has been sent to it for a while. What the
-client sends does not count: a byte now and then would keep it open for ever. Where a body is on its way it is the
-client's turn, so there only what it sends counts.
+A connection is unused if none of its requests is being processed, and nothing has been sent to the client for the
+timeout. Data from the client does not count, since a byte now and then would keep the connection open forever. If all
+requests wait for the rest of a body, only data from the client counts.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.sockets.peers import own_sockets
 
 KNOWS = sys.platform == "linux"
-"""Elsewhere a socket does not tell when it has sent and received."""
+"""Whether sockets report the time since they sent and received data; only Linux does."""
 
 _TCP_INFO = struct.Struct("=44xI4xI")
-"""Of Linux' `struct tcp_info`: milliseconds since data was sent and since data came, or since it was opened."""
+"""Part of `struct tcp_info` of Linux: milliseconds since data was sent and since data was received; without data, since
+the connection was opened."""
 
 LOOKS = 8
-"""In the time that a connection may be unused."""
+"""Number of checks within the timeout of an unused connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Whose requests are being worked on, as `host:port`.
+    """Clients with requests in progress, as `host:port`.
 
-    busy: at least one is. sending: all that there are wait for the rest of a body.
+    busy: at least one request is being processed. sending: all requests wait for the rest of a body.
     """
 
     busy: frozenset[str]
@@ -50,22 +51,22 @@ class Clients:
 async def close_unused(
     listeners: Iterable[Listener], seconds: float, unread: float, clients: Callable[[], Clients]
 ) -> None:
-    """Looks again and again, in a thread, at the connections of `listeners`.
+    """Check the connections of `listeners` periodically in a thread, and close unused ones. Never returns.
 
-    seconds: how long one may be unused. unread: how long a client may leave unread what it was sent.
+    seconds: timeout of an unused connection. unread: timeout of a client that does not read the data sent to it.
     """
     ports = frozenset(port for listener in listeners if (port := _port(listener)) is not None)
     if not KNOWS or not ports:
-        await asyncio.Event().wait()  # there will never be anything to close
+        await asyncio.Event().wait()  # nothing can be checked; wait until cancelled
     loop = asyncio.get_running_loop()
-    looks = _Looks(ports, seconds, unread)
+    checks = _Looks(ports, seconds, unread)
     while True:
         await asyncio.sleep(max(0.1, seconds / LOOKS))
-        await loop.run_in_executor(None, looks.look, clients())
+        await loop.run_in_executor(None, checks.look, clients())
 
 
 def _port(listener: Listener) -> int | None:
-    """None for Unix sockets: clients are our own neighbours there."""
+    """Return the port of a listener; None for Unix sockets, whose clients are on the same machine."""
     if listener.unix:
         return None
     with socket.socket(fileno=os.dup(listener.fd)) as listening:
@@ -74,13 +75,15 @@ def _port(listener: Listener) -> int | None:
 
 
 class _Looks:
+    """Repeated checks of the connections on some ports."""
+
     def __init__(self, ports: frozenset[int], seconds: float, unread: float) -> None:
         self._ports = ports
         self._seconds = seconds
         self._unread = unread
         self._suspects: set[int] = set()
-        """Sockets that were unused at the last look. A request may have come in the moment between two questions, so
-        only what is unused twice in a row is closed."""
+        """Inodes of sockets that were unused at the last check. A request may arrive while the state is read, so only a
+        connection that is unused twice in a row is closed."""
 
     def look(self, clients: Clients) -> None:
         before, self._suspects = self._suspects, set()
@@ -99,7 +102,7 @@ class _Looks:
             return False
         if connection.getsockname()[1] not in self._ports:
             return False
-        host, port = connection.getpeername()[:2]  # raises for those that listen
+        host, port = connection.getpeername()[:2]  # raises OSError for a listening socket
         names = {f"{host}:{port}", f"[{host}]:{port}"}
         if names & clients.busy:
             return False
@@ -110,12 +113,12 @@ class _Looks:
 
 
 def _since(connection: socket.socket) -> tuple[float, float]:
-    """Seconds since data was sent, and since data came."""
+    """Return the seconds since data was sent, and since data was received."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     sent, received = _TCP_INFO.unpack(info)
     return sent / 1000, received / 1000
 
 
 def _unread(connection: socket.socket) -> int:
-    """Bytes that the client has not taken yet."""
+    """Return the number of sent bytes that the client has not acknowledged."""
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, b"\0\0\0\0"), sys.byteorder)
