@@ -412,10 +412,10 @@ def _listen(sockets: Iterable[socket.socket]) -> None:
             raise StartupError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
 
 
-def _take_both_families(one: socket.socket, host: str) -> None:
+def _take_both_families(sock: socket.socket, host: str) -> None:
     """Let a socket on `[::]` accept IPv4 too, independent of the system default (`net.ipv6.bindv6only`)."""
-    if one.family == socket.AF_INET6:
-        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != _ANY)
+    if sock.family == socket.AF_INET6:
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != _ANY)
 
 
 _ours: set[tuple[str, int]] = set()

@@ -86,13 +86,13 @@ class _Looks:
         connection that is unused twice in a row is closed."""
 
     def look(self, clients: Clients) -> None:
-        before, self._suspects = self._suspects, set()
+        previous, self._suspects = self._suspects, set()
         for connection in own_sockets():
             with connection, contextlib.suppress(OSError):
                 if not self._is_unused(connection, clients):
                     continue
                 identity = os.fstat(connection.fileno()).st_ino
-                if identity in before:
+                if identity in previous:
                     connection.shutdown(socket.SHUT_RDWR)
                 else:
                     self._suspects.add(identity)
