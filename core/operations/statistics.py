@@ -144,5 +144,5 @@ def _cell(value: object) -> str:
 
 
 def _timestamp(value: datetime.datetime) -> str:
-    """`2025-03-01T10:20:30.1234560Z`."""
+    """Return a timestamp in UTC with seven decimals: `2025-03-01T10:20:30.1234560Z`."""
     return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")

@@ -166,7 +166,7 @@ def _http2_options(settings: Settings) -> Http2Options:
 
 
 def _window(settings: Settings, name: str) -> int | None:
-    # RFC 9113, 6.9.1: none is smaller than 65,535 by default.
+    # RFC 9113, 6.9.1: the default window is 65,535; a smaller one is not allowed here.
     return settings.integer_or_none(_HTTP2 + name, minimum=65_535)
 
 

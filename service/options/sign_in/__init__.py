@@ -1,1 +1,1 @@
-"""`Auth` and what belongs to it: the schemes, and what is configured and does not do what it says."""
+"""Options of sign-in: the authentication schemes, and configuration warnings about them."""
