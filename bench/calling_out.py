@@ -58,14 +58,14 @@ class Behind:
                 self._answer(connection, path)
 
     def _answer(self, connection: socket.socket, path: str) -> None:
-        what, _, number = path.partition("?")
-        if what == "/down":
+        endpoint, _, number = path.partition("?")
+        if endpoint == "/down":
             size = int(number)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
             for sent in range(0, size, len(PIECE)):
                 connection.sendall(PIECE[: size - sent])
             return
-        time.sleep({"/slow": DELAY, "/quick": DELAY / 2}.get(what, 0))
+        time.sleep({"/slow": DELAY, "/quick": DELAY / 2}.get(endpoint, 0))
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
 
@@ -117,11 +117,11 @@ def download(port: int, size: int) -> int:
     connection.request("GET", f"/down?{size}")
     answer = connection.getresponse()
     room = bytearray(len(PIECE))
-    taken = 0
+    received = 0
     while number := answer.readinto(room):
-        taken += number
+        received += number
     connection.close()
-    return taken
+    return received
 
 
 def upload(port: int, size: int) -> int:
@@ -152,7 +152,7 @@ def times(port: int, requests: int) -> dict[str, float]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     times_by_path: dict[str, list[float]] = {"/one": [], "/two": []}
     for number in range(requests + 20):
-        for path, taken in times_by_path.items():
+        for path, durations in times_by_path.items():
             began = time.perf_counter()
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -160,8 +160,8 @@ def times(port: int, requests: int) -> dict[str, float]:
             if answer.status != 200:
                 raise SystemExit(f"{path}: {answer.status}")
             if number >= 20:
-                taken.append(time.perf_counter() - began)
-    return {path: statistics.median(taken) for path, taken in times_by_path.items()}
+                durations.append(time.perf_counter() - began)
+    return {path: statistics.median(durations) for path, durations in times_by_path.items()}
 
 
 def main() -> None:
@@ -185,12 +185,12 @@ def main() -> None:
                     f"{transfer.__name__} of {chosen.bytes / 1e6:,.0f} MB through a proxy: the worker grows by "
                     f"{size / 1e6:.1f} MB, {verdict} {MOST_MEMORY / 1e6:.0f} MB; {seconds:.1f} s"
                 )
-            found = times(port, chosen.requests)
-            more = found["/two"] - found["/one"]
+            p50s = times(port, chosen.requests)
+            more = p50s["/two"] - p50s["/one"]
             verdict = "within" if more <= MOST_TIME else "MORE THAN"
             print(
-                f"p50 with the slower type alone {found['/one'] * 1000:.2f} ms, "
-                f"with both {found['/two'] * 1000:.2f} ms: {more * 1000:+.2f} ms, {verdict} {MOST_TIME * 1000:.0f} ms"
+                f"p50 with the slower type alone {p50s['/one'] * 1000:.2f} ms, "
+                f"with both {p50s['/two'] * 1000:.2f} ms: {more * 1000:+.2f} ms, {verdict} {MOST_TIME * 1000:.0f} ms"
             )
         finally:
             service.stop()

@@ -55,8 +55,8 @@ def first_difference(expected: Any, answer: Any, place: str) -> str | None:
         # By type too: in Python true equals 1.
         same = type(expected) is type(answer) and expected == answer
         return None if same else f"{place}: {expected!r} against {answer!r}"
-    found = (first_difference(left, right, inner) for inner, left, right in pairs)
-    return next((text for text in found if text), None)
+    differences = (first_difference(left, right, inner) for inner, left, right in pairs)
+    return next((text for text in differences if text), None)
 
 
 def unlike(expected: bytes, answer: bytes) -> str | None:

@@ -53,17 +53,17 @@ def _held(running: Running, seconds: float) -> list[Finding]:
     scenario = BY_NAME["types-10"]
     _, expected = ask(running.port, scenario)
     before = usage(running.process.pid)
-    seen = load(scenario, running.port, expected, seconds)
+    result = load(scenario, running.port, expected, seconds)
     after = usage(running.process.pid)
     memory = after.worker_resident(before)
-    rate = seen.requests / seen.seconds
+    rate = result.requests / result.seconds
     return [
         Finding(
             f"64 connections held for {seconds:.0f} s ({scenario.name})",
-            f"{seen.requests:,} answered ({rate:,.0f}/s), {seen.errors} lost or wrong",
+            f"{result.requests:,} answered ({rate:,.0f}/s), {result.errors} lost or wrong",
             "0 lost or wrong",
-            seen.errors == 0 and seen.requests > 0,
-            seen.detail,
+            result.errors == 0 and result.requests > 0,
+            result.detail,
         ),
         Finding(
             "resident memory of a worker under that load",
@@ -81,23 +81,23 @@ def half_load(
 
     beside: other services with their maximum rates. Their tail latencies at half of it show the share of the machine.
     """
-    seen = _at_half(running, scenario, full_rate, seconds)
+    result = _at_half(running, scenario, full_rate, seconds)
     requested_rate = full_rate / 2
-    rate_share = seen.requests / seen.seconds / requested_rate
-    ratio = _tail(seen)
+    rate_share = result.requests / result.seconds / requested_rate
+    ratio = _tail(result)
     is_meaningful = rate_share > 0.98
-    others = [f"{one.name} {_tail(_at_half(one, scenario, rate, seconds)):.1f}" for one, rate in beside]
+    others = [f"{service.name} {_tail(_at_half(service, scenario, rate, seconds)):.1f}" for service, rate in beside]
     note = (
-        seen.detail
+        result.detail
         if is_meaningful
         else f"not judged: generator and service together held {rate_share:.0%} of the rate"
     )
     note = ", ".join([*([note] if note else []), *others])
     return Finding(
         f"p99 / p50 at half load ({scenario.name}, {requested_rate:,.0f}/s)",
-        f"{ratio:.1f} (p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms)",
+        f"{ratio:.1f} (p50 {result.p50:.2f} ms, p99 {result.p99:.2f} ms)",
         f"≤ {TAIL_LIMIT:.0f}",
-        ratio <= TAIL_LIMIT and not seen.errors if is_meaningful else None,
+        ratio <= TAIL_LIMIT and not result.errors if is_meaningful else None,
         note,
     )
 

@@ -137,7 +137,7 @@ def running(server: Server, folder: Path, protocols: str) -> Iterator[tuple[int,
         f"HttpServer:Endpoints:Http:Url=http://127.0.0.1:{port}",
         f"HttpServer:Endpoints:Http:Protocols={protocols}",
     )
-    command = [sys.executable, "-m", "rowcall.service.cli", *(f"--{one}" for one in (*settings, *where))]
+    command = [sys.executable, "-m", "rowcall.service.cli", *(f"--{setting}" for setting in (*settings, *where))]
     with (folder / "service.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
     try:
@@ -194,7 +194,7 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
     subscribers = Subscribers(port, count)
     loaded = Prober(port)
     total = int(rate * seconds)
-    began, used = time.monotonic(), busy(worker)
+    began, used_before = time.monotonic(), busy(worker)
     post(port, "/publish", {"count": total, "atOnce": 10, "pause": 10 / rate})
     took = time.monotonic() - began
     deadline = time.monotonic() + 30
@@ -204,7 +204,7 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
     subscribers.close()
     delays = subscribers.delays
     yield f"{total / took:.0f} events/s to {count} streams: {subscribers.received} of {total * count} delivered"
-    each = (busy(worker) - used) / max(1, subscribers.received) * 1e6
+    each = (busy(worker) - used_before) / max(1, subscribers.received) * 1e6
     yield f"{each:.2f} µs of the worker for each delivery"
     yield f"delivery p50 {quantile(delays, 50):.1f} ms, p99 {quantile(delays, 99):.1f} ms"
     yield f"another endpoint's p99: {before:.2f} ms before, {after:.2f} ms meanwhile ({after / before:.1f}×)"

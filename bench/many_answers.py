@@ -76,7 +76,7 @@ class Measured:
     def _store(self) -> int:
         """Return the bytes of shared memory that the cache uses."""
         maps = self._service.worker.memory_maps(grouped=False)
-        files = {Path(one.path) for one in maps if one.path.endswith("answers/memory")}
+        files = {Path(memory_map.path) for memory_map in maps if memory_map.path.endswith("answers/memory")}
         return sum(file.stat().st_blocks * 512 for file in files)
 
     def stop(self) -> None:
@@ -95,8 +95,8 @@ def main() -> None:
         for megabytes in arguments.megabytes:
             measured = Measured(server, megabytes)
             phases = (("without a cache", "uncached"), ("while it fills", "answer"), ("when it has", "answer"))
-            for what, path in phases:
-                line = json.dumps(measured.ask(what, path, arguments.seconds))
+            for phase, path in phases:
+                line = json.dumps(measured.ask(phase, path, arguments.seconds))
                 print(line, flush=True)
                 if arguments.keep:
                     with arguments.keep.open("a") as file:

@@ -51,18 +51,18 @@ def main() -> None:
         server.psql(stdin=SMALL)
         ports = {kind: free_port() for kind in KINDS}
         services = {kind: OneWorker(server, ports[kind], *settings) for kind, settings in KINDS.items()}
-        found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        costs_by_kind: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for number in range(arguments.turns + 1):
             for kind, service in services.items():
                 cost = turn(service, ports[kind], arguments.connections, arguments.seconds)
                 if number:  # The first turn is a warm-up.
-                    found[kind].append(cost)
+                    costs_by_kind[kind].append(cost)
         for service in services.values():
             service.stop()
-    plain = statistics.median(found["nothing"])
-    for kind, costs in found.items():
+    plain = statistics.median(costs_by_kind["nothing"])
+    for kind, costs in costs_by_kind.items():
         median = statistics.median(costs)
-        ratio = statistics.median(bare / cost for bare, cost in zip(found["nothing"], costs, strict=True))
+        ratio = statistics.median(bare / cost for bare, cost in zip(costs_by_kind["nothing"], costs, strict=True))
         print(f"{kind:22} {median:7.2f} µs a request   {median - plain:+6.2f} µs   {ratio:.3f} of nothing's requests")
 
 

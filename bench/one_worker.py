@@ -31,7 +31,7 @@ class OneWorker:
         )  # fmt: skip
         self._wait()
         children = psutil.Process(self._process.pid).children(recursive=True)
-        self.worker = next(one for one in children if one.name() == "rowcall-worker")
+        self.worker = next(child for child in children if child.name() == "rowcall-worker")
 
     def _wait(self) -> None:
         until = time.monotonic() + 30

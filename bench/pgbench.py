@@ -51,10 +51,10 @@ def read_report(report: str, latencies: list[float], cpu: float) -> Load:
 
 
 def number(report: str, pattern: str) -> float:
-    found = re.search(pattern, report)
-    if found is None:
+    match = re.search(pattern, report)
+    if match is None:
         raise RuntimeError(f"pgbench says something else:\n{report}")
-    return float(found[1])
+    return float(match[1])
 
 
 def sampled_latencies(folder: Path) -> list[float]:

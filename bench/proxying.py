@@ -128,11 +128,11 @@ def main() -> None:
         ):
             service = OneWorker(server, own, "Service:ProxyOptions:Enabled=true", "Service:UrlPathPrefix=/api")
             time.sleep(2)  # The peer does not report when it is ready.
-            those = ((front, front_process), (own, service.worker.pid), (peer, peer_process))
+            proxies = ((front, front_process), (own, service.worker.pid), (peer, peer_process))
             try:
                 for size in SIZES:
                     turns = [
-                        [measure(port, process, size, chosen.seconds, chosen.connections) for port, process in those]
+                        [measure(port, process, size, chosen.seconds, chosen.connections) for port, process in proxies]
                         for _ in range(chosen.turns)
                     ]
                     print(line(size, turns))
@@ -141,13 +141,13 @@ def main() -> None:
 
 
 def line(size: int, turns: list[list[Found]]) -> str:
-    told = ", ".join(
-        f"{name} {median(one.cpu for one in found):.1f} µs ({median(one.rate for one in found):,.0f}/s)"
-        for name, found in zip(("nginx", "rowcall", "FastAPI + httpx"), zip(*turns, strict=True), strict=True)
+    figures = ", ".join(
+        f"{name} {median(result.cpu for result in results):.1f} µs ({median(result.rate for result in results):,.0f}/s)"
+        for name, results in zip(("nginx", "rowcall", "FastAPI + httpx"), zip(*turns, strict=True), strict=True)
     )
     of_nginx = median(passed.cpu / ours.cpu for passed, ours, _ in turns)
     of_peer = median(theirs.cpu / ours.cpu for _, ours, theirs in turns)
-    return f"{size} bytes: {told}; rowcall is {of_nginx:.2f} of nginx and {of_peer:.1f} times FastAPI on one core"
+    return f"{size} bytes: {figures}; rowcall is {of_nginx:.2f} of nginx and {of_peer:.1f} times FastAPI on one core"
 
 
 if __name__ == "__main__":

@@ -60,22 +60,22 @@ class Clock:
 
 def _cpu(process: psutil.Process) -> float:
     total = 0.0
-    for one in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         try:
-            times = one.cpu_times()
+            times = member.cpu_times()
         except psutil.NoSuchProcess:
             continue
         total += times.user + times.system
         # Includes ended sessions of the server.
-        total += times.children_user + times.children_system if one == process else 0
+        total += times.children_user + times.children_system if member == process else 0
     return total
 
 
 def load_many(server: Server, script: Path, routines: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / script.name
-        written.write_text(script.read_text("utf-8").replace("1..1000", f"1..{routines}"), "utf-8")
-        server.load(written, "many")
+        copy = Path(folder) / script.name
+        copy.write_text(script.read_text("utf-8").replace("1..1000", f"1..{routines}"), "utf-8")
+        server.load(copy, "many")
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -100,7 +100,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
         wait_for(lambda: "listening on" in log.read_text("utf-8"), process)
         tell("start", clock.read())
         number = 0
-        for what, sql in CHANGES.items():
+        for change, sql in CHANGES.items():
             for _ in range(3):
                 number += 1
                 server.psql("-c", sql.format(n=number), database="many")
@@ -110,12 +110,12 @@ def measure(server: Server, workers: int, log: Path) -> None:
                 served = f"edition {number + 1} is served"
                 server.psql("-c", "notify rowcall, 'reload'", database="many")
                 wait_for(lambda served=served: served in log.read_text("utf-8"), process)  # type: ignore[misc]
-                tell(f"reload after {what}", clock.read())
+                tell(f"reload after {change}", clock.read())
                 status = ask(port, Scenario("changed", f"/many/changed-{number}?id=1", ""))[0]
                 if status != 200:
                     raise SystemExit(f"/many/changed-{number} is answered with {status}")
         workers_memory = [
-            one.memory_full_info().uss >> 20 for one in psutil.Process(process.pid).children(recursive=True)
+            child.memory_full_info().uss >> 20 for child in psutil.Process(process.pid).children(recursive=True)
         ]
         print(f"private memory of its other processes, MiB: {sorted(workers_memory, reverse=True)}")
     finally:
@@ -137,12 +137,12 @@ def main() -> None:
     parser.add_argument("--routines", type=int, default=22_000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--postgres", default="auto", help="system, wheel, auto, or a folder with programs")
-    given = parser.parse_args()
-    with throw_away(given.postgres) as server, tempfile.TemporaryDirectory() as folder:
+    arguments = parser.parse_args()
+    with throw_away(arguments.postgres) as server, tempfile.TemporaryDirectory() as folder:
         for script in (MANY, KINDS):
-            load_many(server, script, given.routines)
-            print(f"{script.name}, {given.routines} routines:")
-            measure(server, given.workers, Path(folder) / "log")
+            load_many(server, script, arguments.routines)
+            print(f"{script.name}, {arguments.routines} routines:")
+            measure(server, arguments.workers, Path(folder) / "log")
 
 
 if __name__ == "__main__":

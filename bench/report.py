@@ -51,16 +51,16 @@ def machine() -> dict[str, str]:
 def commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
     try:
-        found = subprocess.run(command, cwd=Path(__file__).parent, check=True, text=True, capture_output=True)
+        process = subprocess.run(command, cwd=Path(__file__).parent, check=True, text=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 def limit_of(medians: dict[str, Figures]) -> Figures | None:
     """Return the faster of the two results of pgbench."""
-    found = [medians[name] for name in LIMITS if name in medians]
-    return max(found, key=lambda figures: figures.rate, default=None)
+    limits = [medians[name] for name in LIMITS if name in medians]
+    return max(limits, key=lambda figures: figures.rate, default=None)
 
 
 def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
@@ -74,9 +74,9 @@ def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
 def targets(scenario: Scenario) -> Iterator[tuple[str, float]]:
     """Yield the targets. Targets against pgbench are checked against both of its plan modes: the choice of PostgreSQL,
     and generic plans."""
-    for other, wanted in scenario.targets.items():
+    for other, ratio in scenario.targets.items():
         for name in LIMITS if other == "pgbench" else (other,):
-            yield name, wanted
+            yield name, ratio
 
 
 def verdicts(scenario: Scenario, cells: Sequence[Cell]) -> Iterable[tuple[str, float | None, float, bool | None]]:
@@ -86,14 +86,14 @@ def verdicts(scenario: Scenario, cells: Sequence[Cell]) -> Iterable[tuple[str, f
     """
     medians = {cell.service: cell.median for cell in cells if cell.median is not None}
     ours = medians.get(SUBJECT)
-    for other, wanted in targets(scenario):
+    for other, target in targets(scenario):
         if ours is None:
-            yield other, None, wanted, False
+            yield other, None, target, False
         elif other not in medians:
-            yield other, None, wanted, None
+            yield other, None, target, None
         else:
             ratio = ours.rate / medians[other].rate if medians[other].rate else float("inf")
-            yield other, ratio, wanted, ratio >= wanted and not ours.errors
+            yield other, ratio, target, ratio >= target and not ours.errors
 
 
 def markdown(result: Result) -> str:
@@ -107,9 +107,9 @@ def markdown(result: Result) -> str:
 def summary(result: Result) -> list[str]:
     lines = ["## Against the targets", "", "| scenario | against | ratio | target | |", "|---|---|--:|--:|---|"]
     for scenario, cells in result.scenarios.items():
-        for other, ratio, wanted, met in verdicts(scenario, cells):
-            shown = f"{ratio:.2f}" if ratio is not None else "–"
-            lines.append(f"| {scenario.name} | {other} | {shown} | ≥ {wanted:g} | {VERDICT[met]} |")
+        for other, ratio, target, met in verdicts(scenario, cells):
+            ratio_text = f"{ratio:.2f}" if ratio is not None else "–"
+            lines.append(f"| {scenario.name} | {other} | {ratio_text} | ≥ {target:g} | {VERDICT[met]} |")
         lines += database_cpu(scenario, cells)
     return [*lines, ""]
 
@@ -137,8 +137,8 @@ def details(result: Result) -> list[str]:
     for scenario, cells in result.scenarios.items():
         medians = compared(cells)
         lines += [row(scenario, cell, medians.get(SUBJECT), medians.get("pgbench")) for cell in cells]
-    asked = [f"- {each.name}: `{each.method} {each.path}`" for each in result.scenarios]
-    return [*lines, "", *asked, ""]
+    requests = [f"- {each.name}: `{each.method} {each.path}`" for each in result.scenarios]
+    return [*lines, "", *requests, ""]
 
 
 def row(scenario: Scenario, cell: Cell, ours: Figures | None, limit: Figures | None) -> str:
@@ -192,8 +192,8 @@ def as_json(result: Result) -> str:
         "scenarios": {
             scenario.name: {
                 "targets": [
-                    {"against": other, "ratio": ratio, "target": wanted, "met": met}
-                    for other, ratio, wanted, met in verdicts(scenario, cells)
+                    {"against": other, "ratio": ratio, "target": target, "met": met}
+                    for other, ratio, target, met in verdicts(scenario, cells)
                 ],
                 "services": {
                     cell.service: {

@@ -53,13 +53,13 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def names(text: str) -> list[str]:
-    found = [name for name in text.split(",") if name and name != "none"]
-    return [scenario.name for scenario in CACHE_SCENARIOS] if found == ["cache"] else found
+    chosen = [name for name in text.split(",") if name and name != "none"]
+    return [scenario.name for scenario in CACHE_SCENARIOS] if chosen == ["cache"] else chosen
 
 
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    known = {"scenarios": BY_NAME.keys(), "peers": services.BY_NAME.keys() | PLANS.keys(), "checks": CHECKS}
-    for option, allowed in known.items():
+    allowed_names = {"scenarios": BY_NAME.keys(), "peers": services.BY_NAME.keys() | PLANS.keys(), "checks": CHECKS}
+    for option, allowed in allowed_names.items():
         for name in getattr(options, option):
             if name not in allowed:
                 parser.error(f"--{option}: unknown {name!r}, known: {', '.join(sorted(allowed))}")
@@ -145,7 +145,7 @@ class Bench:
         subject = next((running for running in self.running if running.name == "rowcall"), None)
         if subject is None or not self.options.checks:
             return []
-        found: list[endurance.Finding] = []
+        findings: list[endurance.Finding] = []
         steps = {
             "hold": lambda: endurance.hold(subject.service, self.setting(), self.options.hold_seconds),
             "half-load": lambda: self.half_loads(subject, table),
@@ -156,21 +156,25 @@ class Bench:
         for name in self.options.checks:
             say(f"check: {name}")
             try:
-                found += steps[name]()
+                findings += steps[name]()
             except (OSError, ServiceError) as error:
-                found.append(endurance.Finding(name, "failed", "", False, str(error)))
-        return found
+                findings.append(endurance.Finding(name, "failed", "", False, str(error)))
+        return findings
 
     def half_loads(self, subject: Running, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
         seconds = max(self.options.seconds, 3.0)
-        found = []
+        findings = []
         for scenario, cells in table.items():
             rates = {cell.service: cell.median.rate for cell in cells if cell.median}
             if subject.name not in rates or scenario.name not in VARIANT_SCENARIOS:
                 continue
-            beside = [(one, rates[one.name]) for one in self.running if one.name in BESIDE and one.name in rates]
-            found.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, beside))
-        return found
+            beside = [
+                (running, rates[running.name])
+                for running in self.running
+                if running.name in BESIDE and running.name in rates
+            ]
+            findings.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, beside))
+        return findings
 
     def streams(self, subject: Running) -> list[endurance.Finding]:
         rows, slow = self.options.stream_rows, self.options.slow_seconds
@@ -179,7 +183,7 @@ class Bench:
 
 def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
     """Check that two workers are not slower than one, if they, PostgreSQL and the generator have cores of their own."""
-    found = []
+    findings = []
     for scenario, cells in table.items():
         medians = report.compared(cells)
         if "rowcall" not in medians or "rowcall-2-workers" not in medians:
@@ -189,8 +193,8 @@ def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
         note = "" if enough else f"{cores()} cores are shared by PostgreSQL, generator and workers"
         met = ratio >= NOISE if enough or ratio >= NOISE else None
         check = f"two workers against one ({scenario.name})"
-        found.append(endurance.Finding(check, f"{ratio:.2f}", f"≥ {NOISE}", met, note))
-    return found
+        findings.append(endurance.Finding(check, f"{ratio:.2f}", f"≥ {NOISE}", met, note))
+    return findings
 
 
 def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
@@ -214,8 +218,8 @@ def main(given: Sequence[str] | None = None) -> int:
         redis = stack.enter_context(throw_away_redis(services.free_port())) if keeps else None
         bench = Bench(options, server, folder, redis)
         table = bench.measure(bench.start_all(stack))
-        found = bench.check(table)
-        result = report.Result(setting(options, server), table, found, bench.absent)
+        findings = bench.check(table)
+        result = report.Result(setting(options, server), table, findings, bench.absent)
     page = report.keep(result, options.results)
     print(page.read_text("utf-8"))
     say(f"kept as {page} and {page.with_suffix('.json').name}")

@@ -77,11 +77,11 @@ class Run:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        kept = json.loads(path.read_text("utf-8"))
-        self.setting: dict[str, str] = kept["setting"]
+        document = json.loads(path.read_text("utf-8"))
+        self.setting: dict[str, str] = document["setting"]
         self._medians: dict[str, dict[str, float]] = {
             name: scenario["services"][SUBJECT]["median"]
-            for name, scenario in kept["scenarios"].items()
+            for name, scenario in document["scenarios"].items()
             if SUBJECT in scenario["services"]
         }
         if not self._medians:
@@ -148,8 +148,10 @@ def _servers(primary: float, reading: float, assumed: Assumptions) -> str:
 def page(run: Run, assumed: Assumptions) -> Iterator[str]:
     """Yield the lines of the page in markdown."""
     yield f"From `{run.path.name}`: {run.setting['cpu']}; {run.setting['PostgreSQL']}; {run.setting['rowcall']}."
-    told = ", ".join(f"{one.name.replace('_', ' ')} {getattr(assumed, one.name):g}" for one in fields(assumed))
-    yield f"Assumed: {told}."
+    assumptions = ", ".join(
+        f"{assumption.name.replace('_', ' ')} {getattr(assumed, assumption.name):g}" for assumption in fields(assumed)
+    )
+    yield f"Assumed: {assumptions}."
     for name, mix in MIXES.items():
         yield ""
         if lacking := run.lacks(mix):
@@ -170,30 +172,32 @@ def _table(needs: Sequence[Need]) -> Iterator[str]:
         "| cores PostgreSQL, writing | reading | servers |"
     )
     yield "|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
-    for one in needs:
+    for need in needs:
         yield (
-            f"| {one.rate:,} | {one.service_cores:.1f} | {one.hosts} | {one.workers} | {one.in_flight:,} "
-            f"| {one.connections:,} | {one.gibibytes:.1f} | {one.primary_cores:.1f} | {one.replica_cores:.1f} "
-            f"| {one.servers} |"
+            f"| {need.rate:,} | {need.service_cores:.1f} | {need.hosts} | {need.workers} | {need.in_flight:,} "
+            f"| {need.connections:,} | {need.gibibytes:.1f} | {need.primary_cores:.1f} | {need.replica_cores:.1f} "
+            f"| {need.servers} |"
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("result", nargs="?", type=Path, help="a kept run; by default the newest that has all scenarios")
-    for one in fields(Assumptions):
-        parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
-    given = vars(parser.parse_args())
-    path = given.pop("result") or newest()
-    print(*page(Run(path), Assumptions(**given)), sep="\n")
+    for assumption in fields(Assumptions):
+        parser.add_argument(
+            f"--{assumption.name.replace('_', '-')}", type=type(assumption.default), default=assumption.default
+        )
+    arguments = vars(parser.parse_args())
+    path = arguments.pop("result") or newest()
+    print(*page(Run(path), Assumptions(**arguments)), sep="\n")
 
 
 def newest() -> Path:
-    wanted = set().union(*MIXES.values())
+    required = set().union(*MIXES.values())
     for path in sorted(RESULTS.glob("20*.json"), reverse=True):
-        if wanted <= json.loads(path.read_text("utf-8"))["scenarios"].keys():
+        if required <= json.loads(path.read_text("utf-8"))["scenarios"].keys():
             return path
-    raise SystemExit(f"no run in {RESULTS} has all of {', '.join(sorted(wanted))}; name one")
+    raise SystemExit(f"no run in {RESULTS} has all of {', '.join(sorted(required))}; name one")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ class Service:
     """It supports requests with random keys."""
 
     def answers(self, scenario: Scenario) -> bool:
-        known = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
-        return known and (self.keyed or not scenario.keys)
+        supported = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
+        return supported and (self.keyed or not scenario.keys)
 
 
 def fastapi(setting: Setting) -> list[str]:

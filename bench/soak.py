@@ -216,8 +216,8 @@ class Faults:
             kinds += (self.kill_worker,)
         chosen = random.Random(13)  # A fixed seed for the same order of faults in each run.
         waiting: list[Callable[[], Awaitable[None]]] = []
-        while (left := until - time.monotonic()) > 15:
-            await asyncio.sleep(min(left, chosen.uniform(0.5, 1.5) * self._seconds))
+        while (seconds_left := until - time.monotonic()) > 15:
+            await asyncio.sleep(min(seconds_left, chosen.uniform(0.5, 1.5) * self._seconds))
             # All faults occur once before one is repeated.
             waiting = waiting or chosen.sample(kinds, len(kinds))
             kind = waiting.pop()
@@ -302,20 +302,20 @@ def _is_client_backend(pid: int) -> bool:
 
 
 def workers(supervisor: int) -> list[int]:
-    found = []
+    pids = []
     for pid in tree(supervisor):
         with contextlib.suppress(OSError):
             if Path(f"/proc/{pid}/comm").read_text() == "rowcall-worker\n":
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def descriptors(supervisor: int) -> int:
-    found = 0
+    count = 0
     for pid in (supervisor, *workers(supervisor)):
         with contextlib.suppress(OSError):
-            found += len(os.listdir(f"/proc/{pid}/fd"))
-    return found
+            count += len(os.listdir(f"/proc/{pid}/fd"))
+    return count
 
 
 @dataclass(slots=True)
@@ -398,17 +398,17 @@ async def together(*works: Awaitable[None]) -> AsyncIterator[None]:
 
 
 async def soak(server: Server, supervisor: int, port: int, arguments: argparse.Namespace) -> dict[str, object]:
-    seen = Seen()
+    observations = Seen()
     numbers = itertools.count(1)
     watch = Watch(server, supervisor)
     faults = Faults(server, supervisor, port, arguments.every, spare_workers=arguments.spare_workers)
     before = descriptors(supervisor)
     pace = Pace()
-    clients = [Client(port, seen, numbers, pace) for _ in range(arguments.clients)]
+    clients = [Client(port, observations, numbers, pace) for _ in range(arguments.clients)]
     until = time.monotonic() + arguments.measure
     async with together(*(client.run(until) for client in clients)):
         pass
-    limit = seen.statuses.total() / arguments.measure
+    limit = observations.statuses.total() / arguments.measure
     pace.interval = 1 / (limit * arguments.share)
     until = time.monotonic() + arguments.seconds
     async with together(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
@@ -418,14 +418,14 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
     return {
         "seconds": arguments.seconds,
         "limit_per_second": round(limit),
-        "requests": sum(seen.statuses.values()) + seen.late,
-        "statuses": {str(status): count for status, count in sorted(seen.statuses.items())},
+        "requests": sum(observations.statuses.values()) + observations.late,
+        "statuses": {str(status): count for status, count in sorted(observations.statuses.items())},
         "faults": dict(faults.done),
-        "lost": len(seen.kept - rows.keys()),
+        "lost": len(observations.kept - rows.keys()),
         "doubled": sum(count > 1 for count in rows.values()),
-        "foreign": len(seen.foreign),
-        "unexpected": len(seen.unexpected),
-        "unanswered": seen.late,
+        "foreign": len(observations.foreign),
+        "unexpected": len(observations.unexpected),
+        "unanswered": observations.late,
         "most_sessions": watch.most_sessions,
         "sessions_allowed": arguments.workers * SESSIONS + OWN_SESSIONS,
         "sessions_after": await sessions(server),
@@ -434,7 +434,7 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
         "descriptors_per_hour": slope(watch.descriptors),
         "memory_mib_per_hour": slope(watch.longest()),
         "memory_mib": [round(memory) for _, memory in watch.longest()[:: max(1, len(watch.longest()) // 20)]],
-        "examples": [*seen.foreign[:5], *seen.unexpected[:5]],
+        "examples": [*observations.foreign[:5], *observations.unexpected[:5]],
     }
 
 
@@ -474,14 +474,14 @@ def main() -> int:
         server.psql("-c", "create database soak", database="postgres")
         server.psql("-c", SQL, database="soak")
         with service(server, arguments.workers) as (supervisor, port, log):
-            found = asyncio.run(soak(server, supervisor, port, arguments))
+            results = asyncio.run(soak(server, supervisor, port, arguments))
         tracebacks = log.read_text("utf-8", errors="replace").count("Traceback (most recent call last)")
-    kept = Kept({key: value for key, value in vars(arguments).items() if key != "keep"}, found, tracebacks)
-    text = json.dumps(asdict(kept), indent=2)
+    record = Kept({key: value for key, value in vars(arguments).items() if key != "keep"}, results, tracebacks)
+    text = json.dumps(asdict(record), indent=2)
     print(text)
     if arguments.keep:
         RESULTS.joinpath(f"soak-{time.strftime('%Y-%m-%dT%H%M')}.json").write_text(text + "\n", encoding="utf-8")
-    wrong = verdict(found)
+    wrong = verdict(results)
     print("; ".join(wrong) if wrong else "nothing lost, doubled or foreign")
     return 1 if wrong or tracebacks else 0
 

@@ -39,10 +39,10 @@ def main() -> None:
         seconds = time.perf_counter() - began
     if done.returncode:
         raise SystemExit(f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(done.stdout.strip().splitlines()[-1])
     print(
-        f"{arguments.tests} tests in {seconds:.2f} s ({used.ru_utime + used.ru_stime:.2f} s of processor, all children)"
+        f"{arguments.tests} tests in {seconds:.2f} s ({cpu.ru_utime + cpu.ru_stime:.2f} s of processor, all children)"
     )
 
 

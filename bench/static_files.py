@@ -127,12 +127,12 @@ def compare(both: tuple[Served, Served], root: Path, seconds: float, rounds: int
     print(f"{'file':<7} {'rowcall':>9} {'nginx':>9} {'ratio':>6}   CPU a request: rowcall, nginx, ratio")
     for each in SIZES:
         body = (root / f"{each}.css").read_bytes()
-        found: tuple[list[Figure], list[Figure]] = ([], [])
+        figures_by_server: tuple[list[Figure], list[Figure]] = ([], [])
         for _ in range(rounds):
-            for figures, served in zip(found, both, strict=True):
+            for figures, served in zip(figures_by_server, both, strict=True):
                 figures.append(measured(served, f"/{each}.css", body, seconds))
-        rates = [statistics.median(figure.rate for figure in figures) for figures in found]
-        costs = [statistics.median(figure.cost for figure in figures) for figures in found]
+        rates = [statistics.median(figure.rate for figure in figures) for figures in figures_by_server]
+        costs = [statistics.median(figure.cost for figure in figures) for figures in figures_by_server]
         print(
             f"{each:<7} {rates[0]:>9,.0f} {rates[1]:>9,.0f} {rates[0] / rates[1]:>6.2f}   "
             f"{costs[0]:.1f} µs, {costs[1]:.1f} µs, {costs[1] / costs[0]:.2f}"

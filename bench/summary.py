@@ -42,12 +42,17 @@ def rates(services: Mapping[str, Any]) -> dict[str, float]:
 
 def table(scenarios: Mapping[str, Any]) -> Iterator[str]:
     measured = {name: rates(scenarios[name]["services"]) for name in ABOUT if name in scenarios}
-    columns = [name for name in SERVICES if any(name in found for found in measured.values())]
+    columns = [name for name in SERVICES if any(name in rates_of_scenario for rates_of_scenario in measured.values())]
     yield "| requests/s | rowcall | " + " | ".join(SERVICES[name] for name in columns) + " |"
     yield "|---|--:|" + "--:|" * len(columns)
-    for name, found in measured.items():
-        own = found["rowcall"]
-        others = (f"{found[peer]:,.0f} (×{own / found[peer]:.2g})" if peer in found else "–" for peer in columns)
+    for name, rates_of_scenario in measured.items():
+        own = rates_of_scenario["rowcall"]
+        others = (
+            f"{rates_of_scenario[peer]:,.0f} (×{own / rates_of_scenario[peer]:.2g})"
+            if peer in rates_of_scenario
+            else "–"
+            for peer in columns
+        )
         yield f"| {ABOUT[name]} | **{own:,.0f}** | {' | '.join(others)} |"
 
 

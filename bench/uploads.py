@@ -167,7 +167,7 @@ class Bench:
         for thread in threads:
             thread.join()
         worker, postgres = (
-            now - before - one * small.count for now, before, one in zip(ended, began, each, strict=True)
+            now - before - cost * small.count for now, before, cost in zip(ended, began, each, strict=True)
         )
         status, seconds, client, body = posted.stdout.split(b" ", 3)
         if status != b"200":
@@ -218,8 +218,8 @@ def be_client(port: str, path: str, file: str, kind: str) -> None:
     began = time.perf_counter()
     status, body = post(int(port), path, Path(file), kind)
     seconds = time.perf_counter() - began
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    sys.stdout.buffer.write(b"%d %.3f %.3f %b" % (status, seconds, used.ru_utime + used.ru_stime, body))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    sys.stdout.buffer.write(b"%d %.3f %.3f %b" % (status, seconds, usage.ru_utime + usage.ru_stime, body))
 
 
 def csv_file(folder: Path, rows: int) -> Path:
@@ -321,10 +321,10 @@ def main() -> None:
             server.psql(stdin=SMALL + SQL)
             bench = Bench(server, folder)
             try:
-                known = workloads(bench, arguments.rows, arguments.megabytes)
-                chosen = [known[name]() for name in arguments.workload or known]
+                workloads_by_name = workloads(bench, arguments.rows, arguments.megabytes)
+                chosen = [workloads_by_name[name]() for name in arguments.workload or workloads_by_name]
                 *_, last = itertools.islice(zip(*chosen, strict=True), arguments.rounds)
-                print(*(one.line() for one in last), sep="\n")
+                print(*(measured.line() for measured in last), sep="\n")
             finally:
                 bench.stop()
     finally:

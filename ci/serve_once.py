@@ -39,8 +39,8 @@ def first_example(service: "subprocess.Popen[str]") -> str:
     assert service.stdout is not None
     for line in service.stdout:
         print(line, end="")
-        if found := re.search(r"curl '?(http://\S+?)'?(\s|$)", line):
-            return found[1]
+        if match := re.search(r"curl '?(http://\S+?)'?(\s|$)", line):
+            return match[1]
     raise SystemExit("the service ended before it listened")
 
 

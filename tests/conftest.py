@@ -133,16 +133,16 @@ def every_postgres(request: pytest.FixtureRequest, run_folder: Path) -> Postgres
 
 @pytest.fixture(scope="module")
 def database(postgres: PostgresServer) -> Iterator[Database]:
-    made = create_database(postgres)
-    yield made
-    drop_database(made)
+    created = create_database(postgres)
+    yield created
+    drop_database(created)
 
 
 @pytest.fixture(scope="module")
 def every_database(every_postgres: PostgresServer) -> Iterator[Database]:
-    made = create_database(every_postgres)
-    yield made
-    drop_database(made)
+    created = create_database(every_postgres)
+    yield created
+    drop_database(created)
 
 
 @pytest.fixture

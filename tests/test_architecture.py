@@ -154,10 +154,10 @@ def modules_of(top: str) -> dict[str, set[str]]:
         paths.setdefault(name, []).append(path)
     modules = {
         name: {
-            known
+            module
             for path in files
-            for known in _known(imported_modules(path), paths)
-            if not f"{name}.".startswith(f"{known}.")
+            for module in _known(imported_modules(path), paths)
+            if not f"{name}.".startswith(f"{module}.")
         }
         for name, files in paths.items()
     }

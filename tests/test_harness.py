@@ -30,12 +30,14 @@ def test_a_script_of_several_statements_runs_as_one(database: Database) -> None:
 
 
 def test_a_dropped_database_takes_its_roles_along(postgres: PostgresServer) -> None:
-    made = create_database(postgres)
-    made.execute(f"create role {made.name}_reader login")
-    drop_database(made)
+    created = create_database(postgres)
+    created.execute(f"create role {created.name}_reader login")
+    drop_database(created)
     with psycopg.connect(postgres.conninfo()) as connection:
-        left = connection.execute("select count(*) from pg_roles where rolname like %s", [f"{made.name}%"]).fetchone()
-    assert left == (0,)
+        roles_left = connection.execute(
+            "select count(*) from pg_roles where rolname like %s", [f"{created.name}%"]
+        ).fetchone()
+    assert roles_left == (0,)
 
 
 def test_a_stopped_server_refuses_and_serves_again(own_postgres: PostgresServer) -> None:
@@ -52,5 +54,5 @@ def test_a_port_is_given_to_one_process_only() -> None:
     ask_for_it = "import sys; from tests.harness import postgres; port = int(sys.argv[1])\n"
     ask_for_it += "postgres._candidates = iter([port, port])\nprint(postgres.free_port())"
     command = [sys.executable, "-c", ask_for_it, str(free_port())]
-    asked = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
-    assert "a cycle does not end" in asked.stderr
+    process = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert "a cycle does not end" in process.stderr

@@ -51,8 +51,8 @@ def test_thousand_exchanges(benchmark: Any, counted: bool) -> None:
 
 
 def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    one, memory = meter()
-    bare, counted = contexts(), contexts(one)
+    request_meter, memory = meter()
+    bare, counted = contexts(), contexts(request_meter)
     rounds = [(_seconds(bare), _seconds(counted)) for _ in range(300)]
     benchmark(counted)
     more = min(after for _, after in rounds) - min(before for before, _ in rounds)

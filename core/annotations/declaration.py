@@ -23,11 +23,11 @@ FALSE_WORDS = frozenset({"false", "off", "disabled", "disable", "0"})
 
 
 class BadValueError(ValueError):
-    """The argument of an annotation does not fit; the text says what would."""
+    """The argument of an annotation is not valid; the message names valid arguments."""
 
 
 HIDDEN = "***"
-"""Shown in place of what is secret."""
+"""Shown in place of secret arguments."""
 
 
 class Line:

@@ -147,8 +147,10 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
         draft.meant_http |= annotation.name == "http"
         _hide(line, annotation, sides[0])
         sign = " =" if annotation.apply is None and annotation.assignable else ""
-        written = f"{sides[0]}{sign} {HIDDEN if annotation.secret else sides[1]}".strip()
-        raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")
+        suggestion = f"{sides[0]}{sign} {HIDDEN if annotation.secret else sides[1]}".strip()
+        raise BadValueError(
+            f"a header cannot be called like an annotation and is left out; did you mean `{suggestion}`?"
+        )
     set_header(draft, *sides)
     return HEADER
 

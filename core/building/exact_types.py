@@ -26,14 +26,16 @@ _WRITES = (Command.INSERT, Command.UPDATE)
 
 def exact_types(types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> dict[int, TypeInfo]:
     """Return the types with constraints of composite attributes. A composite value itself may be NULL."""
-    known = _Known(types, constraints)
-    return {oid: known.composite(info) for oid, info in types.items()}
+    reader = _Known(types, constraints)
+    return {oid: reader.composite(info) for oid, info in types.items()}
 
 
 def exact_endpoint(endpoint: Endpoint, types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> Endpoint:
-    known = _Known(types, constraints)
-    parameters = tuple(replace(one, constraints=known.parameter(endpoint, one)) for one in endpoint.parameters)
-    return replace(endpoint, parameters=parameters, shape=known.shape(endpoint, endpoint.shape))
+    reader = _Known(types, constraints)
+    parameters = tuple(
+        replace(parameter, constraints=reader.parameter(endpoint, parameter)) for parameter in endpoint.parameters
+    )
+    return replace(endpoint, parameters=parameters, shape=reader.shape(endpoint, endpoint.shape))
 
 
 @dataclass(frozen=True, slots=True)

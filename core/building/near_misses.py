@@ -119,13 +119,13 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
     word = line.keyword.rstrip(":=")
     if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
         return None
-    known = nearest(word)
-    if known is None or (len(line.words) >= _SENTENCE and BY_WORD[known].in_files):
+    suggestion = nearest(word)
+    if suggestion is None or (len(line.words) >= _SENTENCE and BY_WORD[suggestion].in_files):
         return None
-    if BY_WORD[known].secret:
+    if BY_WORD[suggestion].secret:
         line.hide(line.words[0])
-    message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
-    return NearMiss(message, _guards(line, word, known, names), known == "http" and _names_route(line))
+    message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {suggestion!r}?"
+    return NearMiss(message, _guards(line, word, suggestion, names), suggestion == "http" and _names_route(line))
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
@@ -148,11 +148,11 @@ def protects(line: Line, names: frozenset[str]) -> bool:
 
 def misspelt_protection(key: str) -> str | None:
     """Return the protective annotation of which the key of a custom parameter is a misspelling, or None."""
-    known = nearest(key.lower())
+    suggestion = nearest(key.lower())
     # Settings of uploads may have the key of a configured handler as prefix: `fs_check_image = false`.
-    if known is None or BY_WORD[known].name.startswith(("check_", "included_", "excluded_")):
+    if suggestion is None or BY_WORD[suggestion].name.startswith(("check_", "included_", "excluded_")):
         return None
-    return known if _is_misspelt(key.lower(), known) else None
+    return suggestion if _is_misspelt(key.lower(), suggestion) else None
 
 
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
@@ -205,7 +205,11 @@ def nearest(word: str) -> str | None:
     if len(word) < 4 or len(word) > 40:
         return None
     allowed = 2 if len(word) >= _LONG else 1
-    near = [(distance, known) for known in BY_WORD if (distance := edit_distance(word, known, allowed)) <= allowed]
+    near = [
+        (distance, candidate)
+        for candidate in BY_WORD
+        if (distance := edit_distance(word, candidate, allowed)) <= allowed
+    ]
     return min(near)[1] if near else None
 
 

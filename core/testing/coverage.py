@@ -80,10 +80,10 @@ def coverage_of(
     routes: Sequence[Route], called: Mapping[str, Calls], host: str | None, *, gaps: bool, stubbed: bool = False
 ) -> Coverage:
     """Return the coverage. called: by name of the endpoint. stubbed: proxies have stubs in tests."""
-    shown = [route for route in routes if not route.primary.options.invalidates]
+    listed = [route for route in routes if not route.primary.options.invalidates]
     testable = [
         route
-        for route in shown
+        for route in listed
         if refusal(route.primary) is None
         and (route.primary.name in called or stubbed or not sends_away(route.primary, host))
     ]
@@ -93,7 +93,7 @@ def coverage_of(
         tuple(gap for route in covered for gap in _gaps(route.primary, called[route.primary.name])) if gaps else ()
     )
     endpoints = sorted((_calls_of(route.primary, called) for route in testable), key=lambda item: item.name)
-    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, all_gaps, tuple(endpoints))
+    return Coverage(len(covered), len(testable), len(listed) - len(testable), untested, all_gaps, tuple(endpoints))
 
 
 def _calls_of(endpoint: Endpoint, called: Mapping[str, Calls]) -> EndpointCalls:

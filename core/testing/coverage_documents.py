@@ -16,18 +16,18 @@ _DOCTYPE = '<!DOCTYPE coverage SYSTEM "http://cobertura.sourceforge.net/xml/cove
 
 def listing(coverage: Coverage) -> str:
     """Return one line for each testable endpoint: method and path, then the routine."""
-    width = max((len(one.name) for one in coverage.endpoints), default=0)
-    return "".join(f"{one.name:<{width}}  {one.routine}\n" for one in coverage.endpoints)
+    width = max((len(endpoint.name) for endpoint in coverage.endpoints), default=0)
+    return "".join(f"{endpoint.name:<{width}}  {endpoint.routine}\n" for endpoint in coverage.endpoints)
 
 
 def lcov(coverage: Coverage, source: str) -> str:
     """Return a tracefile as in geninfo(1): each endpoint is a function and a line. source: path of the listing."""
     numbered = list(enumerate(coverage.endpoints, 1))
     lines = ["TN:rowcall", f"SF:{source}"]
-    lines += (f"FN:{number},{one.name}" for number, one in numbered)
-    lines += (f"FNDA:{one.calls},{one.name}" for _, one in numbered)
+    lines += (f"FN:{number},{endpoint.name}" for number, endpoint in numbered)
+    lines += (f"FNDA:{endpoint.calls},{endpoint.name}" for _, endpoint in numbered)
     lines += (f"FNF:{len(numbered)}", f"FNH:{coverage.covered}")
-    lines += (f"DA:{number},{one.calls}" for number, one in numbered)
+    lines += (f"DA:{number},{endpoint.calls}" for number, endpoint in numbered)
     lines += (f"LF:{len(numbered)}", f"LH:{coverage.covered}", "end_of_record", "")
     return "\n".join(lines)
 
@@ -50,10 +50,10 @@ def cobertura(coverage: Coverage, folder: str, source: str, milliseconds: int) -
     unit = ElementTree.SubElement(classes, "class", {"name": "endpoints", "filename": source, **rates})
     methods = ElementTree.SubElement(unit, "methods")
     lines = ElementTree.SubElement(unit, "lines")
-    for number, one in enumerate(coverage.endpoints, 1):
-        own = {"name": one.name, "signature": one.routine, "line-rate": _rate([one]), "branch-rate": "0"}
+    for number, endpoint in enumerate(coverage.endpoints, 1):
+        own = {"name": endpoint.name, "signature": endpoint.routine, "line-rate": _rate([endpoint]), "branch-rate": "0"}
         method = ElementTree.SubElement(methods, "method", {**own, "complexity": "0"})
-        line = {"number": str(number), "hits": str(one.calls), "branch": "false"}
+        line = {"number": str(number), "hits": str(endpoint.calls), "branch": "false"}
         ElementTree.SubElement(ElementTree.SubElement(method, "lines"), "line", line)
         ElementTree.SubElement(lines, "line", line)
     ElementTree.indent(root)
@@ -63,5 +63,5 @@ def cobertura(coverage: Coverage, folder: str, source: str, milliseconds: int) -
 
 def _rate(endpoints: Sequence[EndpointCalls]) -> str:
     """Return the share of called endpoints, between 0 and 1; 1 if there are none."""
-    share = sum(one.calls > 0 for one in endpoints) / len(endpoints) if endpoints else 1.0
+    share = sum(endpoint.calls > 0 for endpoint in endpoints) / len(endpoints) if endpoints else 1.0
     return f"{share:.4g}"

@@ -42,9 +42,9 @@ def _walk(pattern: str) -> Iterator[str]:
         # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
         # As the pattern spells it: paths begin with `./` for `./sql/*.sql`, and not for `sql/*.sql`.
-        shown = folder.replace(os.sep, "/")
-        bare = shown == "." and not pattern.startswith("./")
-        yield from names if bare else (f"{shown.rstrip('/')}/{name}" for name in names)
+        prefix = folder.replace(os.sep, "/")
+        bare = prefix == "." and not pattern.startswith("./")
+        yield from names if bare else (f"{prefix.rstrip('/')}/{name}" for name in names)
 
 
 def read_text(path: str, folder: str) -> FileText | None:

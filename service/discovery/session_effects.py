@@ -195,9 +195,9 @@ async def _rows(cursor: AsyncCursor[TupleRow], sql: str, parameters: dict[str, A
 
 def _function(row: TupleRow) -> CatalogueObject:
     oid, schema, name, kind, language, body, defaults, mark, extension, types, variadic, parts = row
-    written = language in ("sql", "plpgsql")
+    has_source = language in ("sql", "plpgsql")
     aggregate = kind == "a"
-    readable = written or aggregate or (language == "c" and extension in HARMLESS_EXTENSIONS)
+    readable = has_source or aggregate or (language == "c" and extension in HARMLESS_EXTENSIONS)
     arguments = [f"null::{_POLYMORPHIC.get(type_name, type_name)}" for type_name in types]
     if variadic and arguments:
         arguments[-1] = f"variadic {arguments[-1]}"

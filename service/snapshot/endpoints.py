@@ -175,13 +175,13 @@ class EndpointBuilder:
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
         unique = dict.fromkeys(diagnostics)
-        new = [one for one in unique if one not in self._reported]
+        new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
         grouped = list(gathered(new))
-        for one in grouped:
-            log.log(logging.INFO if one.told else logging.WARNING, "%s", one)
-        for one in new:
-            if one not in grouped:
-                log.debug("%s", one)
+        for diagnostic in grouped:
+            log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
+        for diagnostic in new:
+            if diagnostic not in grouped:
+                log.debug("%s", diagnostic)
         # A mistake that was fixed and reappears is reported again.
         self._reported = set(unique)
 
@@ -198,10 +198,10 @@ class EndpointBuilder:
 
 
 def _log_forwarding(endpoint: Endpoint) -> None:
-    for word, wish in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
-        if wish is not None:
-            host = "Service:ProxyOptions:Host" if wish.url is None else shown_url(wish.url)
-            log.info("%s: %s, method %s, host %s", endpoint.name, word, wish.method or "as it comes", host)
+    for word, forwarding in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
+        if forwarding is not None:
+            host = "Service:ProxyOptions:Host" if forwarding.url is None else shown_url(forwarding.url)
+            log.info("%s: %s, method %s, host %s", endpoint.name, word, forwarding.method or "as it comes", host)
 
 
 def _endpoints(
@@ -214,18 +214,23 @@ def _endpoints(
     endpoints: list[Endpoint] = []
     of_tables: list[tuple[str, Diagnostic]] = []
     for routine, defaults in exposed:
-        known = build(routine, defaults)
-        noticed = known.built.diagnostics
+        build_of_routine = build(routine, defaults)
+        noticed = build_of_routine.built.diagnostics
         if not noticed:
-            endpoints += known.endpoints
+            endpoints += build_of_routine.endpoints
             continue
-        endpoints_of_routine = known.endpoints
-        if not first and any(one.fatal for one in noticed):
-            noticed = tuple(replace(one, fatal=False, left_out=1) if one.fatal else one for one in noticed)
+        endpoints_of_routine = build_of_routine.endpoints
+        if not first and any(diagnostic.fatal for diagnostic in noticed):
+            noticed = tuple(
+                replace(diagnostic, fatal=False, left_out=1) if diagnostic.fatal else diagnostic
+                for diagnostic in noticed
+            )
             endpoints_of_routine = ()
         if isinstance(routine.source, TableOperation):
             table = f"{routine.schema}.{routine.name}"
-            of_tables += ((_ROUTE.sub("", one.message), replace(one, object=table)) for one in noticed)
+            of_tables += (
+                (_ROUTE.sub("", diagnostic.message), replace(diagnostic, object=table)) for diagnostic in noticed
+            )
         else:
             diagnostics += noticed
         endpoints += endpoints_of_routine
@@ -243,13 +248,13 @@ def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]
     without a line, their message without the route, which is the first item of each pair.
     """
     merged: dict[tuple[str, str], Diagnostic] = {}
-    for message, one in diagnostics:
-        key = one.object, message if one.line is None else one.line
+    for message, diagnostic in diagnostics:
+        key = diagnostic.object, message if diagnostic.line is None else diagnostic.line
         first = merged.get(key)
         if first is not None:
-            one = replace(first, left_out=first.left_out + one.left_out)
-            one = one if one.line is not None else replace(one, message=message)
-        merged[key] = one
+            diagnostic = replace(first, left_out=first.left_out + diagnostic.left_out)
+            diagnostic = diagnostic if diagnostic.line is not None else replace(diagnostic, message=message)
+        merged[key] = diagnostic
     return merged.values()
 
 

@@ -123,7 +123,7 @@ def _covers(cookie: str, path: str) -> bool:
     """
     ours, theirs = cookie.lower().rstrip("/").split("/"), path.lower().split("/")
     return len(ours) <= len(theirs) and all(
-        one == other or other.startswith("{") for one, other in zip(ours, theirs, strict=False)
+        segment == other or other.startswith("{") for segment, other in zip(ours, theirs, strict=False)
     )
 
 

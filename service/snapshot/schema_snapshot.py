@@ -53,7 +53,7 @@ class Difference:
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
-        names = {one.name for some in moved_endpoints(old, new) for one in some}
+        names = {endpoint.name for moved in moved_endpoints(old, new) for endpoint in moved}
         before = _by_name(old, names)
         after = _by_name(new, names)
         return cls(
@@ -69,8 +69,8 @@ class Difference:
 def moved_endpoints(old: SchemaSnapshot, new: SchemaSnapshot) -> tuple[list[Endpoint], list[Endpoint]]:
     """Return the endpoint objects that are only in the old snapshot, and those that are only in the new one."""
     before, after = set(map(id, old.endpoints)), set(map(id, new.endpoints))
-    return [one for one in old.endpoints if id(one) not in after], [
-        one for one in new.endpoints if id(one) not in before
+    return [endpoint for endpoint in old.endpoints if id(endpoint) not in after], [
+        endpoint for endpoint in new.endpoints if id(endpoint) not in before
     ]
 
 
@@ -107,8 +107,8 @@ class SnapshotChange:
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
         begin = end = 0
-        for one in new.endpoints:
-            place = places.get(id(one))
+        for endpoint in new.endpoints:
+            place = places.get(id(endpoint))
             if place == end > begin:
                 end += 1
                 continue
@@ -118,9 +118,9 @@ class SnapshotChange:
             if place is not None:
                 begin, end = place, place + 1
             elif parts and isinstance(last := parts[-1], list):
-                last.append(one)
+                last.append(endpoint)
             else:
-                parts.append([one])
+                parts.append([endpoint])
         if end > begin:
             parts.append((begin, end))
         return cls(

@@ -252,7 +252,7 @@ class SnapshotReader:
                     routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
         await self._look_at_targets(routed, types)
         if number == 1:
-            for name in unused_profiles(self._options.cache, (one for group in groups for one in group)):
+            for name in unused_profiles(self._options.cache, (endpoint for group in groups for endpoint in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
         judged = self._all_judged(zip(keys, groups, strict=True))
@@ -303,41 +303,41 @@ class SnapshotReader:
         )
 
     async def _discover(self, key: str) -> None:
-        known = self._databases.pop(key, None)
+        previous = self._databases.pop(key, None)
         async with await self._connector(key).open_plain() as connection:
             for attempt in range(1, MOST_READINGS + 1):
-                found = await self._read_in_one_snapshot(key, connection, known)
+                database = await self._read_in_one_snapshot(key, connection, previous)
                 # Functions such as has_function_privilege() look objects up in their present state, not in that of
-                # the snapshot, and return NULL for a dropped object. So what changed meanwhile is read again.
-                if attempt == MOST_READINGS or await catalogue_fingerprint(connection) == found.fingerprint:
+                # the snapshot, and return NULL for a dropped object. So changes during the reading are read again.
+                if attempt == MOST_READINGS or await catalogue_fingerprint(connection) == database.fingerprint:
                     break
                 log.debug("the catalogue changed while it was read (attempt %d)", attempt)
-        self._databases[key] = found
-        self._worlds[key] = found.dependency_graph
+        self._databases[key] = database
+        self._worlds[key] = database.dependency_graph
 
     async def _read_in_one_snapshot(
         self, key: str, connection: psycopg.AsyncConnection[Any], known: _Database | None
     ) -> _Database:
         """Read fingerprint and catalogue in one REPEATABLE READ transaction.
 
-        known: the result of the previous reading, if only what has changed since then has to be read.
+        known: the result of the previous reading, if only the changes since then have to be read.
         """
         schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
         await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
         async with connection.transaction():
             # A change of the catalogue by a later statement is found by the next poll.
             fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
-            found = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
-            if found is None:
+            database = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
+            if database is None:
                 if known is None:
                     discovered, dependency_graph = await self._at_once(key, connection, schema)
                 else:
                     discovered = await discover_all(connection, self._exposure.wanted, schema)
                     dependency_graph = await read_dependency_graph(connection)
                     dependency_graph.remember(known.dependency_graph)
-                found = _Database(fingerprint, discovered, dependency_graph)
+                database = _Database(fingerprint, discovered, dependency_graph)
                 self._affected[key] = None
-        return found
+        return database
 
     async def _at_once(
         self, key: str, connection: psycopg.AsyncConnection[Any], schema: str | None
@@ -373,12 +373,14 @@ class SnapshotReader:
         if not groups:
             self._affected[key] = frozenset()
             return known
-        found = await discover_changes(connection, self._exposure.wanted, schema, known.found, groups)
-        changed = None if found is None else await read_changed_functions(connection, known.dependency_graph, groups)
-        if found is None or changed is None:
+        discovered = await discover_changes(connection, self._exposure.wanted, schema, known.found, groups)
+        changed = (
+            None if discovered is None else await read_changed_functions(connection, known.dependency_graph, groups)
+        )
+        if discovered is None or changed is None:
             return None
         self._affected[key] = changed.affected
-        return _Database(fingerprint, found, changed.dependency_graph)
+        return _Database(fingerprint, discovered, changed.dependency_graph)
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
         """Return the catalogues of files by the connections on which they are described."""
@@ -484,8 +486,8 @@ class SnapshotReader:
                 continue  # The endpoint has a diagnostic.
             try:
                 async with await self._connector(place).open_plain() as connection:
-                    found = await types_of_the_same_names(connection, here.types.values())
-                    types.setdefault(place, {}).update(found)
+                    types_there = await types_of_the_same_names(connection, here.types.values())
+                    types.setdefault(place, {}).update(types_there)
                     if place not in self._worlds:
                         self._worlds[place] = await read_dependency_graph(connection)
                     if self._verify != "None":

@@ -21,11 +21,11 @@ ENDPOINTS = 256
 
 def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
     """Yield the parts with endpoints, and finally the rest."""
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
     for begin in range(0, len(snapshot.endpoints), ENDPOINTS):
-        yield _part(pickler, written, snapshot.endpoints[begin : begin + ENDPOINTS])
-    yield _part(pickler, written, replace(snapshot, endpoints=()))
+        yield _part(pickler, buffer, snapshot.endpoints[begin : begin + ENDPOINTS])
+    yield _part(pickler, buffer, replace(snapshot, endpoints=()))
 
 
 def _part(pickler: pickle.Pickler, written: io.BytesIO, value: object) -> bytes:

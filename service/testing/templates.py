@@ -64,9 +64,9 @@ class Templates:
 
     async def _copied(self, target: ConnectionTarget, source: str) -> str:
         name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
-        made = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
+        statement = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
         async with self._copying, await _administer(target, source) as connection:
-            await connection.execute(made)
+            await connection.execute(statement)
         return name
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:
@@ -93,7 +93,7 @@ async def _name(connector: Connector) -> str:
 
 
 async def _administer(target: ConnectionTarget, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
-    database = next(one for one in _ADMINISTRATION if one != other_than)
+    database = next(database_name for database_name in _ADMINISTRATION if database_name != other_than)
     return await Connector(
         replace(target, parameters={**target.parameters, "dbname": database}, timeout=0)
     ).open_plain()

@@ -41,4 +41,4 @@ def ways(service: Service, url: str, path: str, stack: ExitStack, **options: Any
 
 
 def _peers(pid: int) -> set[int]:
-    return {one.raddr.port for one in psutil.Process(pid).net_connections("tcp") if one.raddr}
+    return {connection.raddr.port for connection in psutil.Process(pid).net_connections("tcp") if connection.raddr}

@@ -23,10 +23,12 @@ def settings_of(database: Database, settings: Mapping[str, str] | None = None) -
 
 
 def read_edition(database: Database, settings: Mapping[str, str] | None = None) -> SchemaSnapshot:
-    found = settings_of(database, settings)
-    with connections(found, demo=False) as opened:
-        options = worker_options(found, opened)
-        reader = SnapshotReader(found, options, opened.plan, exposure(found, options, opened.plan))
+    database_settings = settings_of(database, settings)
+    with connections(database_settings, demo=False) as opened:
+        options = worker_options(database_settings, opened)
+        reader = SnapshotReader(
+            database_settings, options, opened.plan, exposure(database_settings, options, opened.plan)
+        )
         return asyncio.run(_read(reader))
 
 

@@ -88,10 +88,10 @@ class EventStream:
     def _read_until(self, condition: Callable[[], object], seconds: float = WITHIN) -> bool:
         deadline = time.monotonic() + seconds
         while not condition():
-            left = deadline - time.monotonic()
-            if left <= 0 or self.ended or self.cut:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 or self.ended or self.cut:
                 return False
-            self.socket.settimeout(left)
+            self.socket.settimeout(seconds_left)
             try:
                 data = self.socket.recv(1 << 20)
             except TimeoutError:

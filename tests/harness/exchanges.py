@@ -60,8 +60,8 @@ def compare(
         missing = [part for part in expected_body.split("|") if part not in text]
         assert not missing, f"{text!r} lacks {missing}"
     else:
-        found, media_type, body = answer(response)
-        _same((found, masked(body)), (number, expected_body))
+        actual_status, media_type, body = answer(response)
+        _same((actual_status, masked(body)), (number, expected_body))
         if expected_body:
             _same(media_type, wanted_headers.get("content-type", _TYPES[kind]))
     _same({name: response.headers.get(name) for name in wanted_headers}, wanted_headers)

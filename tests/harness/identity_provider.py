@@ -181,7 +181,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         self._server.shutdown()
         self._server.server_close()
 
-    # --- what a test says ------------------------------------------------------------------------------------------
+    # --- interface for tests -----------------------------------------------------------------------------------------
 
     def rotate(self) -> None:
         """Sign with a new key from now on, and withdraw the old one."""
@@ -211,18 +211,18 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
             self.__dict__.update(before)
 
     def forms(self, path: str) -> list[dict[str, str]]:
-        return [form for _, seen, form in list(self.seen) if seen == path]
+        return [form for _, request_path, form in list(self.seen) if request_path == path]
 
-    # --- authlib asks ----------------------------------------------------------------------------------------------
+    # --- hooks of authlib -------------------------------------------------------------------------------------------
 
     def query_client(self, client_id: str) -> _Client | None:
         return self.client if client_id == CLIENT else None
 
     def save_token(self, token: dict[str, Any], request: Any) -> None:
-        kept = _Token(token, request.user)
-        self.tokens[token["access_token"]] = kept
-        if kept.refresh:
-            self.refreshing[kept.refresh] = kept
+        saved = _Token(token, request.user)
+        self.tokens[token["access_token"]] = saved
+        if saved.refresh:
+            self.refreshing[saved.refresh] = saved
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
         pass
@@ -234,7 +234,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         content = json.dumps(body).encode() if isinstance(body, dict) else (body or "").encode()
         return status, list(headers), content
 
-    # --- what it answers -------------------------------------------------------------------------------------------
+    # --- endpoints -----------------------------------------------------------------------------------------------
 
     def answer(self, method: str, target: str, headers: Any, body: bytes) -> Answer:
         request = _Request(method, target, headers, body)

@@ -129,9 +129,9 @@ def _be_template(channel: socket.socket) -> NoReturn:
 
     assert single_threaded(), "a thread would be missing in a copy"
     payload, descriptors = copies(channel)
-    wanted = json.loads(payload)
-    _become(wanted, *descriptors)
-    code = cli.main(wanted["arguments"])
+    order = json.loads(payload)
+    _become(order, *descriptors)
+    code = cli.main(order["arguments"])
     if sys.warnoptions or not all(thread.daemon for thread in threading.enumerate()[1:]):
         sys.exit(code)
     atexit._run_exitfuncs()

@@ -60,8 +60,8 @@ class Load:
 
     def wait_for(self, count: int, status: int = 200, seconds: float = 30.0) -> None:
         """Wait for `count` more responses with this status."""
-        seen = self.statuses()[status]
-        wait_until(lambda: self.statuses()[status] >= seen + count, f"{count} more answers {status}", seconds)
+        count_before = self.statuses()[status]
+        wait_until(lambda: self.statuses()[status] >= count_before + count, f"{count} more answers {status}", seconds)
 
     def statuses(self) -> Counter[int]:
         return Counter(outcome.status for outcome in list(self.outcomes))

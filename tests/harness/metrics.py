@@ -58,7 +58,7 @@ _TOLD = re.compile(r"the admin listener is at (\S+)")
 
 def admin_of(service: Service, token: str | None = None) -> httpx.Client:
     """Return a client for the admin listener, at its port."""
-    told = _TOLD.search(service.wait_for_log("the admin listener is at"))
-    assert told is not None
+    match = _TOLD.search(service.wait_for_log("the admin listener is at"))
+    assert match is not None
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=told[1], headers=headers, timeout=30, trust_env=False, verify=NO_TLS)
+    return httpx.Client(base_url=match[1], headers=headers, timeout=30, trust_env=False, verify=NO_TLS)

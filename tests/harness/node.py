@@ -34,9 +34,9 @@ def node() -> str:
 
 
 def _npm() -> list[str]:
-    found = shutil.which("npm")
-    if found is not None:
-        return [found]
+    program = shutil.which("npm")
+    if program is not None:
+        return [program]
     return [node(), str(Path(node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 

@@ -48,8 +48,8 @@ class ObjectStore:
 
     def objects(self, bucket: str) -> list[str]:
         base = self._folder / bucket
-        found = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
-        return sorted(str(path) for path in found if not any(part.startswith(".") for part in path.parts))
+        paths = (path.relative_to(base) for path in base.rglob("*") if path.is_file())
+        return sorted(str(path) for path in paths if not any(part.startswith(".") for part in path.parts))
 
     def unfinished(self) -> list[Path]:
         """Return the multipart uploads that are neither complete nor aborted."""

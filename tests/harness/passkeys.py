@@ -55,7 +55,7 @@ class Authenticator:
         return changed
 
     def made(self, told: dict[str, Any], **changes: Any) -> dict[str, Any]:
-        """Return the request that ends a registration. `told` is the response of the options endpoint."""
+        """Return the request that ends a registration. The argument is the response of the options endpoint."""
         self.handle = told["user"]["id"]
         attested = bytes(16) + len(self.id).to_bytes(2, "big") + self.id + cbor2.dumps(self.cose or self.public())
         data = self._data(self.flags | ATTESTED) + attested

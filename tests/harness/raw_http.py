@@ -50,24 +50,24 @@ class _Reader:
         while (end := self.buffer.find(mark)) < 0:
             if not self._more():
                 return None
-        found = bytes(self.buffer[:end])
+        data = bytes(self.buffer[:end])
         del self.buffer[: end + len(mark)]
-        return found
+        return data
 
     def exactly(self, size: int) -> bytes:
         while len(self.buffer) < size:
             if not self._more():
                 raise EOFError(f"the body ended after {len(self.buffer)} of {size} bytes")
-        found = bytes(self.buffer[:size])
+        data = bytes(self.buffer[:size])
         del self.buffer[:size]
-        return found
+        return data
 
     def to_end(self) -> bytes:
         while self._more():
             pass
-        found = bytes(self.buffer)
+        data = bytes(self.buffer)
         self.buffer.clear()
-        return found
+        return data
 
     def _more(self) -> bool:
         try:

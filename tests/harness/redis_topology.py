@@ -64,8 +64,8 @@ class RedisClusterServers:
 
 
 def _is_whole(client: redis.Redis) -> bool:
-    told = client.execute_command("CLUSTER INFO")
-    text = told.decode() if isinstance(told, bytes) else str(told)
+    reply = client.execute_command("CLUSTER INFO")
+    text = reply.decode() if isinstance(reply, bytes) else str(reply)
     return ("cluster_state:ok" in text or "'cluster_state': 'ok'" in text) and (
         "cluster_known_nodes:3" in text or "'cluster_known_nodes': '3'" in text
     )

@@ -87,7 +87,7 @@ def _sequence(tokens: list[str]) -> tuple[st.SearchStrategy[str], list[str]]:
             parts.append(st.one_of(st.just(""), inner))
         elif token == _MORE:
             item = parts[-1]
-            parts.append(st.lists(item, max_size=2).map(lambda more: "".join(f", {one}" for one in more)))
+            parts.append(st.lists(item, max_size=2).map(lambda more: "".join(f", {item_text}" for item_text in more)))
         else:
             parts.append(_word(token))
     return st.tuples(*parts).map("".join), tokens

@@ -88,7 +88,7 @@ class Upstream:
         self._behaviours[path] = behaviour
 
     def to(self, path: str) -> list[Seen]:
-        return [seen for seen in list(self.seen) if seen.path == path]
+        return [request for request in list(self.seen) if request.path == path]
 
     @property
     def open_connections(self) -> int:
@@ -124,10 +124,10 @@ class Upstream:
             self._connections.add(connection)
         try:
             with connection, contextlib.suppress(OSError), connection.makefile("rb") as stream:
-                while (seen := self._read(stream, connection)) is not None:
-                    behaviour = self._behaviours.get(seen.path) or self._behaviours.get("*") or answer({}, 404)
-                    self.seen.append(seen)
-                    sent = behaviour if isinstance(behaviour, bytes) else behaviour(seen, connection)
+                while (request := self._read(stream, connection)) is not None:
+                    behaviour = self._behaviours.get(request.path) or self._behaviours.get("*") or answer({}, 404)
+                    self.seen.append(request)
+                    sent = behaviour if isinstance(behaviour, bytes) else behaviour(request, connection)
                     if sent is None:
                         return
                     connection.sendall(sent)
@@ -146,13 +146,13 @@ class Upstream:
         while text := stream.readline().decode("latin-1").rstrip("\r\n"):
             name, _, value = text.partition(":")
             headers.append((name, value.strip()))
-        known = {name.lower(): value for name, value in headers}
-        if known.get("expect") == "100-continue":
+        fields = {name.lower(): value for name, value in headers}
+        if fields.get("expect") == "100-continue":
             connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if known.get("transfer-encoding", "").lower() == "chunked":
+        if fields.get("transfer-encoding", "").lower() == "chunked":
             body = self._chunks(stream)
         else:
-            body = stream.read(int(known.get("content-length", "0")))
+            body = stream.read(int(fields.get("content-length", "0")))
         return Seen(method, target, tuple(headers), body, connection.getpeername()[1])
 
     def _chunks(self, stream: Any) -> bytes:

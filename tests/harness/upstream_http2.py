@@ -85,15 +85,15 @@ class _Peer(asyncio.Protocol):
         self._go_on(stream)
 
     def _go_on(self, stream: int) -> None:
-        left = self._left[stream]
-        while left:
+        rest = self._left[stream]
+        while rest:
             room = min(self.state.local_flow_control_window(stream), self.state.max_outbound_frame_size)
             if room <= 0:
                 break
-            self.state.send_data(stream, left[:room])
-            left = left[room:]
-        self._left[stream] = left
-        if not left:
+            self.state.send_data(stream, rest[:room])
+            rest = rest[room:]
+        self._left[stream] = rest
+        if not rest:
             del self._left[stream]
             self.state.end_stream(stream)
 
