@@ -21,7 +21,7 @@ from rowcall.core.endpoint.capabilities import Stale
 from rowcall.service.store.flights import Found, FoundStale, not_forgotten
 from rowcall.service.store.memory_answers import MemoryAnswers
 from rowcall.service.store.redis_answers import RedisAnswers, stored_name
-from rowcall.service.store.redis_connection import FAILURES
+from rowcall.service.store.redis_connection import FAILURES, MALFORMED
 from rowcall.service.store.redis_link import PING, GoneError
 
 CHANNEL = b"rowcall:forget"
@@ -163,7 +163,7 @@ class HybridAnswers:
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
         began = time.monotonic()
-        with contextlib.suppress(*FAILURES):
+        with contextlib.suppress(*FAILURES, *MALFORMED):
             async with asyncio.timeout(seconds):
                 answer = await self._redis.link.client.blpop([reply], timeout=seconds)
                 if answer is not None:
