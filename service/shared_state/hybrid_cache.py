@@ -20,7 +20,7 @@ from rowcall.core.cache.options import HybridOptions
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.redis_cache import RedisCache, stored_name
-from rowcall.service.shared_state.redis_connection import FAILURES
+from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED
 from rowcall.service.shared_state.redis_link import PING, GoneError
 from rowcall.service.shared_state.single_flight import Found, FoundStale, invalidation_failed
 
@@ -163,7 +163,7 @@ class HybridCache:
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
         began = time.monotonic()
-        with contextlib.suppress(*FAILURES):
+        with contextlib.suppress(*FAILURES, *MALFORMED):
             async with asyncio.timeout(seconds):
                 answer = await self._redis.link.client.blpop([reply], timeout=seconds)
                 if answer is not None:

@@ -80,7 +80,11 @@ class RedisLink:
         client = await open_client(self._address, "rowcall")
         try:
             # A user whom Redis lets in and who may do nothing is better told of now.
-            await client.eval(PROBE, 1, b"rowcall:probe")
+            async with asyncio.timeout(self._timeout):
+                await client.eval(PROBE, 1, b"rowcall:probe")
+        except MALFORMED as error:
+            await client.aclose()
+            raise ConnectionError(f"a malformed reply: {error}") from None
         except BaseException:
             await client.aclose()
             raise
@@ -117,11 +121,14 @@ class RedisLink:
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
             values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
-        except GoneError as error:
+        except BaseException as error:
+            # Whatever has failed: a future that is never done would let a request wait for ever.
             for future in wanted.values():
                 if not future.done():
-                    future.set_exception(error)
-                    future.exception()  # whoever waits may have left
+                    future.set_exception(GoneError())
+                    future.exception()  # the request that waits may have ended
+            if not isinstance(error, GoneError):
+                raise
         else:
             for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has counted them
                 if not future.done():

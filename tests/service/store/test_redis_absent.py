@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from redis.exceptions import RedisError
+
 from rowcall.core.cache.options import CacheOptions, Place
+from rowcall.core.cache.redis_address import parse_redis
 from rowcall.service.shared_state.cache_backends import CacheBackends
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.message_bus import MessageBus
+from rowcall.service.shared_state.redis_link import RedisLink
 from tests.harness.redis_server import RedisServer
+from tests.harness.tcp_proxy import READ, TcpProxy
 
 
 def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Path) -> None:
@@ -61,3 +68,48 @@ def test_a_message_that_one_cannot_take_keeps_nobody_from_the_others(tmp_path: P
 
     asyncio.run(listen())
     assert taken == [b"1", b"2"]
+
+
+class FirstReplies(TcpProxy):
+    """Passes replies on until one to EVAL, which it loses, or replaces by one of another form."""
+
+    def __init__(self, port: int, reply: bytes) -> None:
+        self._reply = reply
+        self._clients: set[asyncio.StreamWriter] = set()
+        self.evaluated = False
+        super().__init__(port)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.add(writer)
+        await super()._accept(reader, writer)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(READ):
+                if writer not in self._clients:
+                    self.evaluated = self.evaluated or b"EVAL\r\n" in data
+                elif self.evaluated:
+                    data = self._reply
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@pytest.mark.parametrize("reply", [b"", b":abc\r\n", b"*-7\r\n"], ids=["lost", "malformed", "length"])
+def test_a_link_whose_probe_is_not_answered_fails(redis: RedisServer, reply: bytes) -> None:
+    proxy = FirstReplies(redis.port, reply)
+
+    async def connect() -> None:
+        link = RedisLink(parse_redis(f"127.0.0.1:{proxy.port},syncTimeout=200"))
+        connecting = asyncio.create_task(link.connect())
+        done, _ = await asyncio.wait({connecting}, timeout=30)
+        assert done, "connecting goes on"
+        assert isinstance(connecting.exception(), (OSError, RedisError))
+        assert link.gone
+        await link.close()
+
+    try:
+        asyncio.run(connect())
+    finally:
+        proxy.close()
+    assert proxy.evaluated
