@@ -78,7 +78,7 @@ class Server:
 
 def find_programs(choice: str) -> Path:
     """Return the folder of PostgreSQL's programs for `system`, `wheel`, `auto` (system if installed), or a folder."""
-    installed = sorted(SYSTEM.glob("*/bin/postgres"), key=lambda found: float(found.parts[-3]))
+    installed = sorted(SYSTEM.glob("*/bin/postgres"), key=lambda result: float(result.parts[-3]))
     if choice in ("auto", "system") and installed:
         return installed[-1].parent
     if choice in ("auto", "wheel"):

@@ -98,19 +98,19 @@ class Measured:
 
     def line(self) -> str:
         def middle(of: Callable[[Round], float]) -> float:
-            return statistics.median(of(one) for one in self.rounds)
+            return statistics.median(of(item) for item in self.rounds)
 
-        times = [middle(of) for of in (lambda one: one.alone, lambda one: one.meanwhile, lambda one: one.beside)]
-        ratios = [middle(lambda one: one.meanwhile / one.alone), middle(lambda one: one.meanwhile / one.beside)]
-        rate = self.amount / middle(lambda one: one.seconds)
-        limits = [one.limit for one in self.rounds if one.limit is not None]
+        times = [middle(of) for of in (lambda run: run.alone, lambda run: run.meanwhile, lambda run: run.beside)]
+        ratios = [middle(lambda run: run.meanwhile / run.alone), middle(lambda run: run.meanwhile / run.beside)]
+        rate = self.amount / middle(lambda run: run.seconds)
+        limits = [item.limit for item in self.rounds if item.limit is not None]
         limit = statistics.median(limits) if limits else None
         ratio = "" if limit is None else f" ({rate / limit:.2f} of {limit:,.0f})"
         each = 1e6 / self.amount
         return (
             f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; processor time of one, µs: worker "
-            f"{middle(lambda one: one.worker) * each:.2f}, PostgreSQL {middle(lambda one: one.postgres) * each:.2f}, "
-            f"client {middle(lambda one: one.client) * each:.2f}; worker +{middle(lambda one: one.grown):.0f} MB; p99 "
+            f"{middle(lambda run: run.worker) * each:.2f}, PostgreSQL {middle(lambda run: run.postgres) * each:.2f}, "
+            f"client {middle(lambda run: run.client) * each:.2f}; worker +{middle(lambda run: run.grown):.0f} MB; p99 "
             f"{times[0]:.1f} ms alone, {times[1]:.1f} ms meanwhile ({ratios[0]:.1f}x), {times[2]:.1f} ms of a service "
             f"without the upload ({ratios[1]:.1f}x)"
         )

@@ -34,9 +34,9 @@ def test_habits_of_peers_are_no_difference(expected: bytes, answer: bytes) -> No
     ],
 )
 def test_any_other_difference_is_named_by_its_place(expected: bytes, answer: bytes, place: str) -> None:
-    found = difference(expected, answer)
-    assert found is not None
-    assert found.startswith(f"{place}: ")
+    result = difference(expected, answer)
+    assert result is not None
+    assert result.startswith(f"{place}: ")
 
 
 def test_an_answer_that_is_not_json_differs() -> None:

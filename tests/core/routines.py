@@ -78,7 +78,7 @@ def column(name: str, oid: int = 23) -> Column:
 def routine(
     *parameters: Parameter, name: str = "f", returns: int = 23, columns: tuple[Column, ...] = (), **changes: Any
 ) -> Routine:
-    numbered = tuple(replace(one, argument=one.argument or index) for index, one in enumerate(parameters))
+    numbered = tuple(replace(item, argument=item.argument or index) for index, item in enumerate(parameters))
     made = Routine(
         oid=1,
         kind=RoutineKind.FUNCTION,

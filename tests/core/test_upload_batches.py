@@ -42,16 +42,16 @@ def test_rows_run_one_by_one(text: str) -> None:
     ],
 )
 def test_rows_can_share_a_statement(text: str, head: str, expression: str) -> None:
-    found = pattern(row_command(text, {}))
-    assert found is not None
-    assert (found.head, found.expression) == (head, expression)
+    result = pattern(row_command(text, {}))
+    assert result is not None
+    assert (result.head, result.expression) == (head, expression)
 
 
 def test_a_placeholder_stays_a_value() -> None:
     command = row_command("insert into t values ($1, {_who}, '{_who}: x')", {"_who": 0})
-    found = pattern(command)
-    assert found is not None
-    made = batch(command, found)
+    result = pattern(command)
+    assert result is not None
+    made = batch(command, result)
     assert made.picks == (0, 1, 4)
     assert "select rowcall_row.number, $3, (coalesce($3::text, '') || ': x') from" in made.sql
 
@@ -75,9 +75,9 @@ def test_a_placeholder_stays_a_value() -> None:
 )  # fmt: skip
 def test_cells_that_are_named_one_by_one_are_columns(text: str, columns: tuple[int, ...], written: str) -> None:
     command = row_command(text, {})
-    found = pattern(command)
-    assert found is not None
-    made = batch(command, found)
+    result = pattern(command)
+    assert result is not None
+    made = batch(command, result)
     assert made.columns == columns
     assert f" select {written} from (select " in f" {made.sql}".replace(" as value from", " from")
     assert made.types == (23, *[1009] * (len(columns) or 1))
@@ -85,7 +85,7 @@ def test_cells_that_are_named_one_by_one_are_columns(text: str, columns: tuple[i
 
 def test_the_arrays_of_columns_come_behind_all_other_values() -> None:
     command = row_command("insert into t values ({_a}, ($2)[5], $4, ($2)[2], {_b})", {"_a": 0, "_b": 1})
-    found = pattern(command)
-    assert found is not None
-    made = batch(command, found)
+    result = pattern(command)
+    assert result is not None
+    made = batch(command, result)
     assert (made.columns, made.picks) == ((2, 5), (0, 6, 7, 4, 3, 5))

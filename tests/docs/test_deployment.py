@@ -52,8 +52,8 @@ def test_the_image_is_configured_with_keys_that_there_are(tmp_path: Path) -> Non
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     assert int(compose["services"]["rowcall"]["stop_grace_period"].removesuffix("s")) > seconds(settings)
     keys = [argument.removeprefix("--") for argument in compose["services"]["rowcall"]["command"]]
-    given = dict(key.split("=", 1) for key in keys)
-    assert given["CacheOptions:RedisConfiguration"].split(":")[0] in compose["services"]
+    value = dict(key.split("=", 1) for key in keys)
+    assert value["CacheOptions:RedisConfiguration"].split(":")[0] in compose["services"]
 
 
 def test_compose_reads_its_file() -> None:
@@ -76,8 +76,8 @@ def test_the_dockerfile_has_nothing_to_be_said_against() -> None:
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if program is None:
         pytest.skip("pip install --group deployment brings hadolint")
-    told = subprocess.run([program, FOLDER / "Dockerfile"], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stdout) == (0, "")
+    output = subprocess.run([program, FOLDER / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (output.returncode, output.stdout) == (0, "")
 
 
 def test_systemd_understands_its_units_and_finds_little_exposed(tmp_path: Path) -> None:
@@ -116,14 +116,14 @@ def test_the_chart_gives_what_kubernetes_takes(tmp_path: Path, replicas: int) ->
     }
     with helm.Chart.load(str(FOLDER / "chart")) as chart:
         rendered = chart.render(values=values, name="shop")
-    found = {one["kind"]: one for text in rendered.values() for one in yaml.safe_load_all(text) if one}
-    assert sorted(found) == ["ConfigMap", "Deployment", *(["PodDisruptionBudget"] if replicas > 1 else []), "Service"]
-    for one in found.values():
-        kubernetes.validate(one, kubernetes.latest_version(), strict=True)
-    settings = accepted(tmp_path, found["ConfigMap"]["data"]["rowcall.json"])
+    items = {item["kind"]: item for text in rendered.values() for item in yaml.safe_load_all(text) if item}
+    assert sorted(items) == ["ConfigMap", "Deployment", *(["PodDisruptionBudget"] if replicas > 1 else []), "Service"]
+    for item in items.values():
+        kubernetes.validate(item, kubernetes.latest_version(), strict=True)
+    settings = accepted(tmp_path, items["ConfigMap"]["data"]["rowcall.json"])
     assert settings["CacheOptions"]["Enabled"] is True
     assert (settings["HttpServer"]["ServerTiming"], settings["HttpServer"]["Workers"]) == (True, 2)
-    pod = found["Deployment"]["spec"]["template"]["spec"]
+    pod = items["Deployment"]["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] > seconds(settings)
     (container,) = pod["containers"]
     health = settings["HealthChecks"]

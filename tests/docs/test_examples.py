@@ -82,10 +82,10 @@ def _differences(context: RequestContext, response: httpx.Response, known: dict[
         yield f"status {response.status_code}, the page says {context.status}"
     promised = dict.fromkeys(["content-type", *(name for name, _ in context.promised_headers)])
     for name in promised:
-        wanted = [value for key, value in context.promised_headers if key == name]
+        values = [value for key, value in context.promised_headers if key == name]
         got = response.headers.get_list(name)
-        if len(got) != len(wanted) or not all(fits(*pair, known) for pair in zip(wanted, got, strict=True)):
-            yield f"{name} {got}, the page says {wanted}"
+        if len(got) != len(values) or not all(fits(*pair, known) for pair in zip(values, got, strict=True)):
+            yield f"{name} {got}, the page says {values}"
     if not fits(context.promised_body, response.content.decode(errors="replace"), known):
         yield f"the body is\n{response.text[:500]}\nand the page says\n{context.promised_body[:500]}"
 

@@ -50,8 +50,8 @@ def shop(web: Path, written: Path, database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
+    with browser() as result:
+        yield result
 
 
 @pytest.fixture
@@ -109,9 +109,9 @@ def test_a_sale_is_seen_by_everybody_at_once(page: Page, opened: Browser, shop: 
     expect(page.locator("#buyer")).to_have_text("Ada buys.")
     page.locator("#albums tr", has_text="Azulejo").get_by_role("button").click()
     expect(page.locator("#said:not(.refused)")).to_have_text("Azulejo is yours for 16.00; 6 left")
-    for one in (page, other):
-        expect(_stock(one, "Azulejo")).to_have_text("6")
-        expect(one.locator("#best-sellers li").first).to_have_text("Azulejo: 3 sold")
+    for item in (page, other):
+        expect(_stock(item, "Azulejo")).to_have_text("6")
+        expect(item.locator("#best-sellers li").first).to_have_text("Azulejo: 3 sold")
     sales = "select count(*) from shop.sale join shop.customer using (customer_id) where name = 'Ada'"
     assert database.value(sales) == 1
     page.locator("#albums tr", has_text="Low Water").get_by_role("button").click()

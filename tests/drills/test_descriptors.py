@@ -52,8 +52,8 @@ def idle_clients(service: Service, count: int) -> Iterator[list[socket.socket]]:
         made += (service.connect() for _ in range(count))
         yield made
     finally:
-        for one in made:
-            one.close()
+        for item in made:
+            item.close()
 
 
 def worker(service: Service) -> psutil.Process:

@@ -73,7 +73,7 @@ class Judge:
     def blocks(self) -> int:
         """So many at most are in use."""
         tags = {tag for entry in self.entries.values() for tag in entry.tags} | self.forgotten_tags.keys()
-        return sum(blocks_of(*one) for one in self.entries.items()) + len(tags) + len(self.forgotten)
+        return sum(blocks_of(*item) for item in self.entries.items()) + len(tags) + len(self.forgotten)
 
 
 def blocks_of(key: bytes, entry: Entry) -> int:
@@ -148,16 +148,16 @@ class Trial:
 
     def look_who_had_to_go(self) -> None:
         """Answers that are gone were the oldest, and room was needed."""
-        kept = False
+        stored = False
         for key in list(self.judge.entries):
-            found = self.tables[0].find(key, self.at)
+            result = self.tables[0].find(key, self.at)
             if not self.is_live(key):
-                assert found is None
-            elif found is not None:
-                assert found == self.judge.entries[key]
-                kept = True
+                assert result is None
+            elif result is not None:
+                assert result == self.judge.entries[key]
+                stored = True
             else:
-                assert not kept or self.shards > 1, "an older one was kept"
+                assert not stored or self.shards > 1, "an older one was kept"
                 del self.judge.entries[key]
 
     def note(self, key: bytes, entry: Entry) -> None:
@@ -210,22 +210,22 @@ class Trial:
     def taken(self, process: int, key: bytes, seconds: float = 0.0, *, fresh: bool = False) -> bool:
         """A lease."""
         ends = self.at + seconds if seconds else 0.0
-        found = self.tables[process].begin(key, ends, self.at, fresh)
+        result = self.tables[process].begin(key, ends, self.at, fresh)
         if self.is_live(key):
             entry = self.judge.entries[key]
             if not (fresh and entry.fresh and self.at >= entry.fresh):
-                assert found == entry
+                assert result == entry
                 return False
-        assert isinstance(found, int)
+        assert isinstance(result, int)
         lease = self.judge.leases.get(key)
         if lease is not None and not self.is_over(lease):
-            assert found == HELD
+            assert result == HELD
             lease.awaited = lease.awaited or lease.process != process
             return False
-        if found == FULL:
+        if result == FULL:
             return False
-        assert found > 0
-        self.judge.leases[key] = Lease(process, found, self.at, ends)
+        assert result > 0
+        self.judge.leases[key] = Lease(process, result, self.at, ends)
         return True
 
     def end(self) -> None:
@@ -238,25 +238,25 @@ class Trial:
         if self.choices.of(3):
             self.land(process, key)
             return
-        said = self.tables[process].drop(key, lease.number)
+        message = self.tables[process].drop(key, lease.number)
         if process != lease.process:
-            assert said == GONE
+            assert message == GONE
             return
-        assert said == lease.awaited * AWAITED or (said == GONE and self.is_over(lease))
+        assert message == lease.awaited * AWAITED or (message == GONE and self.is_over(lease))
         del self.judge.leases[key]
 
     def land(self, process: int, key: bytes) -> None:
         lease, entry = self.judge.leases[key], self.entry
-        said = self.tables[process].keep(key, lease.number, lease.began, entry, self.at)
+        message = self.tables[process].keep(key, lease.number, lease.began, entry, self.at)
         if process != lease.process:
-            assert said == GONE
+            assert message == GONE
             return
         del self.judge.leases[key]
-        if said == GONE:
+        if message == GONE:
             assert self.is_over(lease)
             return
-        assert bool(said & AWAITED) == lease.awaited
-        if said & FORGOTTEN:
+        assert bool(message & AWAITED) == lease.awaited
+        if message & FORGOTTEN:
             # Marks that had to go count for all tags.
             assert entry.tags
             assert self.judge.marks
@@ -268,10 +268,10 @@ class Trial:
     def put(self) -> None:
         process, key, entry = self.process, self.key, self.entry
         began = self.at - self.choices.of(3)
-        said = self.tables[process].put(key, entry, began, self.at)
+        message = self.tables[process].put(key, entry, began, self.at)
         if self.judge.forgotten.get(key, 0.0) >= began or self.is_invalidated(entry.tags, began):
-            assert not said
-        elif said:
+            assert not message
+        elif message:
             self.note(key, entry)
         elif self.is_live(key) and self.tables[process].find(key, self.at) == self.judge.entries[key]:
             assert self.judge.marks, "something was forgotten since"
@@ -281,9 +281,9 @@ class Trial:
 
     def find(self) -> None:
         key = self.key
-        found = self.table.find(key, self.at)
-        assert found == (self.judge.entries[key] if self.is_live(key) else None)
-        assert found is None or type(found) is Entry
+        result = self.table.find(key, self.at)
+        assert result == (self.judge.entries[key] if self.is_live(key) else None)
+        assert result is None or type(result) is Entry
 
     def has(self) -> None:
         process, key = self.process, self.key
@@ -293,8 +293,8 @@ class Trial:
 
     def forget(self) -> None:
         key, noted = self.key, self.choices.of(2) == 1
-        found, awaited = self.table.forget(key, self.at, noted)
-        assert found == self.is_live(key)
+        result, awaited = self.table.forget(key, self.at, noted)
+        assert result == self.is_live(key)
         self.judge.entries.pop(key, None)
         lease = self.judge.leases.pop(key, None)
         assert awaited == (lease is not None and lease.awaited) or (lease is not None and self.is_over(lease))
@@ -310,8 +310,8 @@ class Trial:
         live = sum(map(self.is_live, having))
         count, more, process = 0, True, self.process
         while more:
-            found, more = self.tables[process].invalidate_tag(tag.encode(), self.at, most)
-            count += found
+            result, more = self.tables[process].invalidate_tag(tag.encode(), self.at, most)
+            count += result
         # The oldest may have had to go for the mark.
         assert count <= live if not had_room else count == live
         for key in having:
@@ -387,9 +387,9 @@ class Trial:
         if done == 0:
             table.put(key, self.entry, self.at, self.at)
         elif done == 1:
-            found = table.begin(key, 0.0, self.at)
-            if isinstance(found, int) and found > 0:
-                table.keep(key, found, self.at, self.entry, self.at)
+            result = table.begin(key, 0.0, self.at)
+            if isinstance(result, int) and result > 0:
+                table.keep(key, result, self.at, self.entry, self.at)
         elif done < 5:
             assert isinstance(table.find(key, self.at), Entry | None)
         elif done == 5:

@@ -72,11 +72,11 @@ def check(data: bytes) -> None:
     query = data.decode("latin-1")
     pairs = outcome(query_text.pairs, query)
     agree(pairs and [(key, text.encode()) for key, text in pairs], outcome(parse, query), "pairs")
-    found = outcome(members, data)
-    agree(outcome(json_text.members, data), found, "members")
+    result = outcome(members, data)
+    agree(outcome(json_text.members, data), result, "members")
     outcome(elements, data)
     outcome(unescape, data)
-    for _, raw in found or ():
+    for _, raw in result or ():
         if raw[:1] == b"[":
             agree(json_text.elements(raw), elements(raw), "elements")
     for slow, fast in BINDERS:

@@ -73,8 +73,8 @@ def _days_only(rows: Cells, oids: list[int]) -> tuple[Cells, list[bytes]]:
         for oid, cell in zip(oids, row, strict=True)
         if cell is not None and not _day_exists(oid, cell)
     ]
-    kept = [[cell if _day_exists(oid, cell) else None for oid, cell in zip(oids, row, strict=True)] for row in rows]
-    return kept, unsure
+    values = [[cell if _day_exists(oid, cell) else None for oid, cell in zip(oids, row, strict=True)] for row in rows]
+    return values, unsure
 
 
 def check_days(texts: list[bytes]) -> None:

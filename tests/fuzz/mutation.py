@@ -44,7 +44,7 @@ def run(check: Check, seeds: Sequence[bytes], syntax: Sequence[bytes], seconds: 
     """Mutates the seeds and their descendants until the time is over; gives the number of inputs tried."""
     dice = random.Random(seed)
     pool = list(seeds)
-    kept = len(pool)
+    stored = len(pool)
     end = time.monotonic() + seconds
     tried = 0
     while time.monotonic() < end:
@@ -58,7 +58,7 @@ def run(check: Check, seeds: Sequence[bytes], syntax: Sequence[bytes], seconds: 
         if len(pool) < 500:
             pool.append(data)
         elif dice.random() < 0.05:
-            pool[dice.randrange(kept, len(pool))] = data
+            pool[dice.randrange(stored, len(pool))] = data
     return tried
 
 

@@ -80,18 +80,18 @@ def options_of(page: str) -> dict[str, Any]:
     """What the script of a page is told."""
     match = re.search(r"const options = (\{.*\});", page) or re.search(r'id="external-sign-in">(\{.*\})</script>', page)
     assert match is not None, page
-    told: dict[str, Any] = json.loads(match[1])
-    return told
+    body: dict[str, Any] = json.loads(match[1])
+    return body
 
 
 def begin(service: Service, path: str, headers: dict[str, str] | None = None) -> Begun:
     with fresh(service) as client:
         response = client.get(path, headers=headers or {})
     assert response.status_code == 200, response.text
-    told = options_of(response.text)
+    text = options_of(response.text)
     cookies = [value for value in response.headers.get_list("set-cookie") if "rowcall.signin." in value]
     assert len(cookies) == 1
-    return Begun(path, told["authUrl"], told["state"], cookies[0].partition(";")[0])
+    return Begun(path, text["authUrl"], text["state"], cookies[0].partition(";")[0])
 
 
 def granted(url: str) -> dict[str, str]:
@@ -128,5 +128,5 @@ def fresh(service: Service) -> httpx.Client:
 def session_of(response: httpx.Response) -> dict[str, str]:
     """Headers of who has just been signed in by cookie."""
     cookies = [value.partition(";")[0] for value in response.headers.get_list("set-cookie")]
-    kept = [cookie for cookie in cookies if not cookie.endswith("=")]
-    return {"Cookie": "; ".join(kept)}
+    values = [cookie for cookie in cookies if not cookie.endswith("=")]
+    return {"Cookie": "; ".join(values)}

@@ -43,8 +43,8 @@ def settings(proxy: HostileRedis, kind: str) -> dict[str, str]:
 
 def check_one(service: Service, key: str) -> None:
     """A GET is never an error, and never the response of another key."""
-    found = service.get(f"/api/echoed?a={key}")
-    assert (found.status_code, found.text) == (200, f"value of {key}")
+    response = service.get(f"/api/echoed?a={key}")
+    assert (response.status_code, response.text) == (200, f"value of {key}")
     rows = service.get(f"/api/rows-of?a={key}")
     assert (rows.status_code, rows.json()) == (200, [{"a": key, "n": n} for n in (1, 2, 3)])
 

@@ -25,8 +25,8 @@ def agreed(instances: list[Service], path: str) -> str:
     """What all of them give. On a machine so busy that Redis is late, a request is answered without it."""
 
     def one_answer() -> set[str] | None:
-        found = everywhere(instances, path)
-        return found if len(found) == 1 else None
+        result = everywhere(instances, path)
+        return result if len(result) == 1 else None
 
     return "".join(wait_until(one_answer, "all give one answer", 30) or ())
 

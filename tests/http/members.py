@@ -81,8 +81,8 @@ def with_cookie(service: Service, nick: str = "kiri", scheme: str = "Cookies") -
 
 
 def tokens(service: Service, scheme: str, nick: str = "kiri") -> dict[str, object]:
-    found: dict[str, object] = let_in(service, nick, scheme).json()
-    return found
+    body: dict[str, object] = let_in(service, nick, scheme).json()
+    return body
 
 
 def let_in(service: Service, nick: str, scheme: str | None) -> httpx.Response:

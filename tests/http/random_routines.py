@@ -197,7 +197,7 @@ def _path(random: Random, routine: Routine) -> str:
             segments.append(segment)
         elif not segment.endswith("?}") or random.random() < 0.6:
             name = segment.strip("{?}")
-            kind = next((one.kind for one in routine.parameters if one.name == name), None)
+            kind = next((item.kind for item in routine.parameters if item.name == name), None)
             segments.append((text(random) if kind is None else _text(random, kind)) or "0")
     return "/".join(segments)
 

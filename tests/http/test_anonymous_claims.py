@@ -103,8 +103,8 @@ def test_in_a_body_as_well(service: Service, body: str) -> None:
 
 
 def shown(response: httpx.Response) -> tuple[object, ...]:
-    told = {name: value for name, value in response.headers.items() if name != "date"}
-    return response.status_code, told, response.content
+    headers = {name: value for name, value in response.headers.items() if name != "date"}
+    return response.status_code, headers, response.content
 
 
 def test_failed_sign_ins_look_alike(service: Service) -> None:

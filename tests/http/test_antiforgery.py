@@ -219,13 +219,13 @@ def test_names_and_places_are_configured(own_database: Database, serve_once: Ser
     }
     service = serve_once(own_database, member_sql() + SQL, settings)
     response = fresh(service, "GET", "/token")
-    told = response.json()
-    assert (told["fieldName"], told["headerName"]) == ("proof", "X-Proof")
+    body = response.json()
+    assert (body["fieldName"], body["headerName"]) == ("proof", "X-Proof")
     assert response.headers["set-cookie"].startswith("xsrf=")
     assert "x-frame-options" not in response.headers
     cookie = {"Cookie": response.headers["set-cookie"].partition(";")[0]}
-    problem(fresh(service, "POST", "/api/note", data={"text": "x", "proof": told["token"]}, headers=cookie), 400)
-    sent = fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, "X-Proof": told["token"]})
+    problem(fresh(service, "POST", "/api/note", data={"text": "x", "proof": body["token"]}, headers=cookie), 400)
+    sent = fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, "X-Proof": body["token"]})
     assert sent.text == "x"
 
 
@@ -238,8 +238,8 @@ def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) ->
 
 
 def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Path) -> None:
-    given = {"ConnectionStrings:Default": own_database.conninfo, **ANTIFORGERY, "Antiforgery:TokenPath": "token"}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": own_database.conninfo, **ANTIFORGERY, "Antiforgery:TokenPath": "token"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "Antiforgery:TokenPath" in done.stderr + done.stdout
 

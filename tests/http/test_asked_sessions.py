@@ -171,17 +171,17 @@ def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: D
         insert into key select encode(sha256(convert_to(name, 'UTF8')), 'hex'), 10, true, 'pg_monitor'
         from unnest(array['till-4', 'till-5']) name
     """)
-    for asked, ending in ((service, "update key set ok = false"), (alone, "delete from key")):
+    for requested, ending in ((service, "update key set ok = false"), (alone, "delete from key")):
         database.execute("update key set ok = true where id = 10")
         with (
-            EventStream(asked, "/api/tell/info", {"x-till-key": "till-4"}) as ended,
-            EventStream(asked, "/api/tell/info", {"x-till-key": "till-5"}) as other,
+            EventStream(requested, "/api/tell/info", {"x-till-key": "till-4"}) as ended,
+            EventStream(requested, "/api/tell/info", {"x-till-key": "till-5"}) as other,
         ):
-            asked.post("/api/tell", json={"text": "first"})
+            requested.post("/api/tell", json={"text": "first"})
             ended.wait_for("first")
             database.execute(f"{ending} where digest = encode(sha256('till-4'), 'hex')")
             ended.wait_for_end(30)
-            asked.post("/api/tell", json={"text": "second"})
+            requested.post("/api/tell", json={"text": "second"})
             other.wait_for("first", "second")
             assert ended.messages == ["first"]
 
@@ -190,7 +190,7 @@ def test_one_question_for_many_requests() -> None:
     """Whoever asks may leave, and another one asks then; what was answered is good for a while."""
 
     async def drill() -> tuple[list[object], int]:
-        asked = IntrospectionCache[str](60.0)
+        requested = IntrospectionCache[str](60.0)
         questions = 0
         first = asyncio.Event()
 
@@ -205,12 +205,12 @@ def test_one_question_for_many_requests() -> None:
             questions += 1
             return "kiri"
 
-        asking = [asyncio.ensure_future(asked.ask("k", leaves))]
+        asking = [asyncio.ensure_future(requested.ask("k", leaves))]
         await asyncio.sleep(0)
-        asking += [asyncio.ensure_future(asked.ask("k", stays)) for _ in range(5)]
+        asking += [asyncio.ensure_future(requested.ask("k", stays)) for _ in range(5)]
         await asyncio.sleep(0)
         first.set()
-        return [*await asyncio.gather(*asking, return_exceptions=True), asked.known("k")], questions
+        return [*await asyncio.gather(*asking, return_exceptions=True), requested.known("k")], questions
 
     answers, questions = asyncio.run(drill())
     assert isinstance(answers[0], ClientDisconnectedError)

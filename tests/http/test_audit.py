@@ -36,19 +36,19 @@ def audit(folder: Path, database: Database, role: str, *arguments: str) -> tuple
 def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str, tmp_path: Path) -> None:
     own_database.execute(PAGE.sql.replace("clerk", clerk))
     settings = [f"--{key}={value}" for key, value in PAGE.settings.items()]
-    code, said = audit(tmp_path, own_database, clerk, *settings)
-    found = _TEXT.search((FOLDER / "audit.md").read_text(encoding="utf-8"))
-    assert found is not None
+    code, message = audit(tmp_path, own_database, clerk, *settings)
+    match = _TEXT.search((FOLDER / "audit.md").read_text(encoding="utf-8"))
+    assert match is not None
     owner = own_database.value("select current_user")
-    promised = found[1].replace("clerk", clerk).replace("postgres", owner)
-    assert said == promised
+    promised = match[1].replace("clerk", clerk).replace("postgres", owner)
+    assert message == promised
     assert code == 1
-    code, said = audit(tmp_path, own_database, clerk, "--json", *settings)
-    report = json.loads(said)
+    code, message = audit(tmp_path, own_database, clerk, "--json", *settings)
+    report = json.loads(message)
     assert (code, report["passed"], report["role"], report["endpoints"]) == (1, False, clerk, 4)
     assert report["counts"] == {"high": 3, "medium": 4, "low": 1}
     assert list(report["findings"][0]) == ["severity", "code", "about", "message", "remedy"]
-    assert "1234" not in said
+    assert "1234" not in message
 
 
 def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
     """)
     on = "--Auth:JwtAuth=true", "--Auth:JwtSecret=nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk"
     report = json.loads(audit(tmp_path, own_database, clerk, "--json", *on)[1])
-    found = {(one["severity"], one["code"], one["about"]) for one in report["findings"]}
-    assert found == {
+    values = {(item["severity"], item["code"], item["about"]) for item in report["findings"]}
+    assert values == {
         ("high", "membership", f"role {clerk}"),
         ("medium", "role-attribute", f"role {clerk}"),
         ("high", "policies-without-effect", "public.letter"),
@@ -104,18 +104,18 @@ def test_secrets_in_generated_documents_are_found(own_database: Database, clerk:
         "--Service:HttpFileOptions:CommentHeader=Full",
         "--Service:HttpFileOptions:Name=all",
     ]
-    code, said = audit(tmp_path, own_database, clerk, "--json", *on)
-    found = [one for one in json.loads(said)["findings"] if one["code"] == "published-secret"]
+    code, message = audit(tmp_path, own_database, clerk, "--json", *on)
+    body = [item for item in json.loads(message)["findings"] if item["code"] == "published-secret"]
     assert code == 1
     password = "the document contains a password of basic_auth in the comment of GET /api/look"
-    assert {(one["about"], one["message"]) for one in found} == {
+    assert {(item["about"], item["message"]) for item in body} == {
         ("client.ts", password),
         ("all_public.http", password),
         ("all_public.http", "the document contains Auth:JwtSecret"),
         ("/mcp tools/list", password),
     }
-    assert "swordfish" not in said
-    assert secret not in said
+    assert "swordfish" not in message
+    assert secret not in message
     assert list(tmp_path.iterdir()) == []
 
 

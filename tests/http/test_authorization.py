@@ -75,8 +75,8 @@ def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) ->
 
     def shown(method: str, path: str, **headers: str) -> tuple[object, ...]:
         response = service.request(method, path, headers=headers)
-        told = {name: value for name, value in response.headers.items() if name != "date"}
-        return response.status_code, told, response.content
+        header = {name: value for name, value in response.headers.items() if name != "date"}
+        return response.status_code, header, response.content
 
     closed = shown("GET", "/api/closed")
     assert closed[0] == 401
@@ -118,9 +118,9 @@ def test_configuration_opens_every_endpoint_but_the_closed_ones(opened: Service)
 
 
 def test_database_is_not_asked_for_a_stranger(database: Database, by_default: Service) -> None:
-    asked = """select count(*) from pg_stat_activity
+    requested = """select count(*) from pg_stat_activity
                 where datname = current_database() and query like '%plain%' and pid <> pg_backend_pid()"""
-    before = database.value(asked)
+    before = database.value(requested)
     by_default.get("/api/plain?a=1")
-    after = database.value(asked)
+    after = database.value(requested)
     assert after == before

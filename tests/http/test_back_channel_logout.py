@@ -64,12 +64,12 @@ def signed_in(service: Service, provider: IdentityProvider, sid: str, **user: st
 
 def holds(service: Service, session: dict[str, str]) -> bool:
     """On every worker: each connection may be another's."""
-    found = set()
+    result = set()
     for _ in range(8):
         with fresh(service) as client:
-            found.add(client.get("/api/me", headers=session).status_code)
-    assert len(found) == 1, found
-    return found == {200}
+            result.add(client.get("/api/me", headers=session).status_code)
+    assert len(result) == 1, result
+    return result == {200}
 
 
 def tell(service: Service, token: str, path: str = PATH) -> httpx.Response:
@@ -78,17 +78,17 @@ def tell(service: Service, token: str, path: str = PATH) -> httpx.Response:
 
 
 def test_the_session_of_a_sign_in_ends_on_all_workers(service: Service, provider: IdentityProvider) -> None:
-    one, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
-    assert holds(service, one)
+    item, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
+    assert holds(service, item)
     assert holds(service, other)
     response = tell(service, provider.logout_token(sub=ALMA["sub"], sid="one"))
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["cache-control"] == "no-store"
-    wait_until(lambda: not _any(service, one), "no worker takes it")
-    assert not holds(service, one)
+    wait_until(lambda: not _any(service, item), "no worker takes it")
+    assert not holds(service, item)
     assert holds(service, other)
     with fresh(service) as client:
-        assert client.post("/signin-id/refresh", headers=one).status_code == 401
+        assert client.post("/signin-id/refresh", headers=item).status_code == 401
 
 
 def _any(service: Service, session: dict[str, str]) -> bool:
@@ -143,9 +143,9 @@ def test_what_is_no_logout_token_ends_nothing(
     response = tell(service, provider.logout_token(**{"sub": ALMA["sub"], **claims}))
     assert response.status_code == 400
     assert response.headers["cache-control"] == "no-store"
-    told = response.json()
-    assert told["error"] == "invalid_request"
-    assert any(part in told["error_description"] for part in said.split("|")), told
+    body = response.json()
+    assert body["error"] == "invalid_request"
+    assert any(part in body["error_description"] for part in said.split("|")), body
     assert database.value("select count(*) from session where ended") == before
 
 
@@ -191,7 +191,7 @@ def test_it_is_written_down(service: Service, provider: IdentityProvider, databa
         "select c->>'endpoint', c->>'userName', (c->>'status')::int from call, json_array_elements(calls) c"
         " where c->>'endpoint' ~ 'signin'"
     )
-    wanted = {
+    expected = {
         ("POST /signin-id", "Alma Dahl", 200),
         ("POST /signin-id/refresh", "Alma Dahl", 200),
         ("POST /signin-id/refresh", None, 401),
@@ -199,4 +199,4 @@ def test_it_is_written_down(service: Service, provider: IdentityProvider, databa
         (f"POST {PATH}", None, 400),
         ("POST /signin-id/logout", None, 303),
     }
-    wait_until(lambda: wanted <= set(database.fetch(sql)), "all of it has been written down")
+    wait_until(lambda: expected <= set(database.fetch(sql)), "all of it has been written down")

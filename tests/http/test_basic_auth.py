@@ -105,8 +105,8 @@ def credentials(user: str, password: str) -> dict[str, str]:
 
 
 def test_the_values_of_a_command_have_types(service: Service) -> None:
-    told = service.get("/api/described", headers=credentials("scale7", "s3cret"))
-    assert told.text.startswith("scale7 t ")
+    response = service.get("/api/described", headers=credentials("scale7", "s3cret"))
+    assert response.text.startswith("scale7 t ")
     assert service.get("/api/described", headers=credentials("else", "x")).text.startswith("else  ")
 
 
@@ -279,16 +279,16 @@ def everywhere(database: Database, service: Service, serve: Serve) -> Service:
 def test_events_for_callers_reach_nobody_without_a_password(service: Service, everywhere: Service) -> None:
     """Whoever asks for the password: the comment, or the configuration."""
     mate, stream = credentials("mate", "s3cret"), "/api/tell-callers/info"
-    for asked, path, told in (
+    for requested, path, result in (
         (service, "/api/tell-callers", "for callers"),
         (everywhere, "/api/tell-callers", "for callers"),
         (everywhere, "/api/tell-fewer", "for callers anywhere"),
     ):
-        with EventStream(asked, stream) as anybody, EventStream(asked, stream, mate) as caller:
-            assert asked.post(path).status_code == 401
-            assert asked.post(path, headers=mate).is_success
-            assert asked.post("/api/tell-all", headers=mate).is_success
-            caller.wait_for(told, "for all")
+        with EventStream(requested, stream) as anybody, EventStream(requested, stream, mate) as caller:
+            assert requested.post(path).status_code == 401
+            assert requested.post(path, headers=mate).is_success
+            assert requested.post("/api/tell-all", headers=mate).is_success
+            caller.wait_for(result, "for all")
             anybody.wait_for("for all")
 
 

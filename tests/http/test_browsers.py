@@ -210,7 +210,7 @@ def test_any_origin_is_told_so(open_to_all: Service) -> None:
 def test_a_policy_that_cannot_be_ends_the_start(
     own_database: Database, tmp_path: Path, settings: Mapping[str, str], words: str
 ) -> None:
-    given = {"ConnectionStrings:Default": own_database.conninfo, **CORS, **settings}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": own_database.conninfo, **CORS, **settings}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert words in done.stderr + done.stdout

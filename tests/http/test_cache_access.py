@@ -70,18 +70,18 @@ def mo(service: Service) -> dict[str, str]:
 
 
 def test_nobody_is_let_in_by_a_kept_answer(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
-    kept = get(service, "for-chiefs?a=1", kiri).text
+    body = get(service, "for-chiefs?a=1", kiri).text
     for _ in range(4):
         assert get(service, "for-chiefs?a=1").status_code == 401
         assert get(service, "for-chiefs?a=1", mo).status_code == 403
-        assert get(service, "for-chiefs?a=1", kiri).text == kept
+        assert get(service, "for-chiefs?a=1", kiri).text == body
 
 
 def test_nobody_forgets_what_he_may_not_see(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
-    kept = get(service, "for-chiefs?a=2", kiri).text
+    body = get(service, "for-chiefs?a=2", kiri).text
     assert post(service, "for-chiefs/purge?a=2").status_code == 401
     assert post(service, "for-chiefs/purge?a=2", mo).status_code == 403
-    assert get(service, "for-chiefs?a=2", kiri).text == kept
+    assert get(service, "for-chiefs?a=2", kiri).text == body
     assert post(service, "for-chiefs/purge?a=2", kiri).json() == {"invalidated": True}
 
 

@@ -132,7 +132,7 @@ def test_documents_show_the_method(service: Service, by_own_method: Service) -> 
         paths = served.get("/openapi.json").json()["paths"]
         assert list(paths["/price/purge"]) == [method]
         operation = paths["/price/purge"][method]
-        assert [one["name"] for one in operation["parameters"]] == ["sku"]
+        assert [item["name"] for item in operation["parameters"]] == ["sku"]
         assert "requestBody" not in operation
         assert operation["operationId"] != paths["/price"]["get"]["operationId"]
         assert f"{method.upper()} {{{{host}}}}/price/purge?sku=" in served.get("/calls_public.http").text

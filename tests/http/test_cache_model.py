@@ -237,8 +237,8 @@ def test_never_older_never_another_users_never_half(
         work = [threads.submit(_again_and_again, model.read, number, goes_on) for number in range(READERS)]
         work.append(threads.submit(_again_and_again, model.write, READERS, goes_on, 0.05))
         work.append(threads.submit(_again_and_again, break_something, READERS + 1, goes_on, 0.3))
-        for one in work:
-            one.result()
+        for item in work:
+            item.result()
     assert not model.wrong, f"seed {SEED}: {model.wrong[:5]}; {model.seen}"
     assert model.seen["acknowledged"], model.seen
     print(f"{kind}: {SECONDS:g} s, seed {SEED}: {dict(model.seen)}; {dict(broken)}")  # with `pytest -s`

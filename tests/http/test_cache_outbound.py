@@ -190,8 +190,8 @@ def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> Non
     """They are part of the key, as a hash."""
     for credentials in ({"authorization": "Bearer open-sesame"}, {"cookie": "session=open-sesame"}):
         ask(service, "/passed-by-a?a=10", headers=credentials)
-        found = ask(service, "/passed-by-a/forget?a=10", "POST", headers=credentials).json()
-        assert found == {"invalidated": True}
+        body = ask(service, "/passed-by-a/forget?a=10", "POST", headers=credentials).json()
+        assert body == {"invalidated": True}
         assert ask(service, "/passed-by-a/forget?a=10", "POST").json() == {"invalidated": False}
     service.wait_for_log("cache invalidation: not found")
     assert "open-sesame" not in service.log

@@ -132,9 +132,9 @@ def sentinels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelServ
 @pytest.fixture(scope="module", params=["tls", "cluster", "sentinels"])
 def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) -> list[Service]:
     """Two of them, with copies on their hosts."""
-    found = request.getfixturevalue(request.param)
-    place = found if isinstance(found, str) else found.places
-    if isinstance(found, SentinelServers):
+    result = request.getfixturevalue(request.param)
+    place = result if isinstance(result, str) else result.places
+    if isinstance(result, SentinelServers):
         place += f",serviceName={SentinelServers.SERVICE}"
     return [serve(prepared, settings=settings("Hybrid", place), workers=2) for _ in range(2)]
 
@@ -150,10 +150,10 @@ def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service])
 def _forget(service: Service, path: str) -> None:
     """Which is refused without Redis. On a busy machine that may be late, and is then left alone for a second."""
     forget = path.replace("?", "/forget?")
-    told = wait_until(
+    result = wait_until(
         lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(), "forgotten", 30
     )
-    assert told == {"invalidated": True}
+    assert result == {"invalidated": True}
 
 
 def test_a_tag_is_forgotten_by_all(instances: list[Service], prepared: Database) -> None:
@@ -173,10 +173,10 @@ def _computed_by_one(instances: list[Service], prepared: Database) -> bool:
     path = unique("slow")
     with ThreadPoolExecutor(12) as threads:
         with prepared.locked(31):
-            asked = [threads.submit(ask, instances[number % 2], path) for number in range(12)]
+            values = [threads.submit(ask, instances[number % 2], path) for number in range(12)]
             wait_until(prepared.waiting, "somebody computes")
             computing = len(prepared.backends("wait_event = 'advisory'"))
-        return computing == 1 and len({one.result().text for one in asked}) == 1
+        return computing == 1 and len({item.result().text for item in values}) == 1
 
 
 def test_instances_count_together(instances: list[Service]) -> None:

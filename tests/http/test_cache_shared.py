@@ -198,7 +198,7 @@ def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepa
             os.kill(owner, signal.SIGKILL)
             prepared.terminate(f"pid = {running}")
             wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
-        bodies = [answer for one in waiting if (answer := one.result()) is not None]
+        bodies = [answer for item in waiting if (answer := item.result()) is not None]
     # With one instance some of them were the dead worker's own.
     assert len(set(bodies)) <= 1
     assert instances[-1] is instances[0] or len(bodies) == 6
@@ -233,10 +233,10 @@ def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Dat
     before = prepared.value("select ran()")
 
     async def asked_by_many() -> list[bytes]:
-        asked = asyncio.Event()
+        requested = asyncio.Event()
         with prepared.locked(11):
-            crowd = asyncio.create_task(_crowd(instances, path, asked, 500))
-            await asked.wait()
+            crowd = asyncio.create_task(_crowd(instances, path, requested, 500))
+            await requested.wait()
             await asyncio.to_thread(wait_until, prepared.waiting, "somebody computes", 30)
             if killed:
                 await asyncio.to_thread(_kill_who_computes, instances, prepared)
@@ -280,7 +280,7 @@ def _talks_to(pid: int, database: Database, backend: int) -> bool:
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
     if port == -1:  # a Unix socket: its peer has no name, so the busier one is taken
         return bool(psutil.Process(pid).net_connections("unix"))
-    return any(one.laddr and one.laddr.port == port for one in psutil.Process(pid).net_connections("tcp"))
+    return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
 
 
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])

@@ -140,14 +140,14 @@ def unique(name: str, parameter: str = "sku") -> str:
 def stale(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
     """The first answer after the lifetime."""
     ask(service, path, headers)
-    found: list[httpx.Response] = []
+    result: list[httpx.Response] = []
 
     def is_stale() -> bool:
-        found.append(ask(service, path, headers))
-        return word(found[-1]) == "stale"
+        result.append(ask(service, path, headers))
+        return word(result[-1]) == "stale"
 
     wait_until(is_stale, "the answer is stale")
-    return found[-1]
+    return result[-1]
 
 
 def test_one_request_makes_a_new_answer_and_nobody_waits_for_it(service: Service, prepared: Database) -> None:
@@ -172,9 +172,9 @@ def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: 
             wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
             wait_until(prepared.waiting, "somebody makes a new one")
             assert forget(service, path).json() == {"invalidated": True}
-            asked = [threads.submit(ask, service, path) for _ in range(4)]
+            values = [threads.submit(ask, service, path) for _ in range(4)]
             wait_until(lambda: len(prepared.backends("wait_event = 'advisory'")) == 2, "another one is made anew")
-        assert old not in {one.result().text for one in asked}
+        assert old not in {item.result().text for item in values}
 
 
 def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepared: Database) -> None:

@@ -157,11 +157,11 @@ cached';""")
     service = serve_once(own_database, settings=settings, workers=2)
 
     def answers(path: str) -> set[str]:
-        found = set()
+        result = set()
         for _ in range(4):
             with service.new_client() as client:
-                found.add(client.get(path).text)
-        return found
+                result.add(client.get(path).text)
+        return result
 
     assert [answers(f"/api/{name}") for name in ("text-of", "told", "kept")] == [{"first"}, {'[{"a":1,"b":2}]'}, {"[]"}]
     other = answers("/api/other")

@@ -105,10 +105,10 @@ def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) ->
     assert [len(answers) for answers in first] == [1, 1, 1]
     assert ask(service, "/forget?tag=price:a", boss, "POST").json() == {"invalidated": 1}
     second = [everywhere(service, path) for path in paths]
-    assert [one == other for one, other in zip(first, second, strict=True)] == [False, True, True]
+    assert [item == other for item, other in zip(first, second, strict=True)] == [False, True, True]
     assert ask(service, "/forget?tag=prices&tag=nothing", boss, "POST").json() == {"invalidated": 2}
     third = [everywhere(service, path) for path in paths]
-    assert [one == other for one, other in zip(second, third, strict=True)] == [False, False, True]
+    assert [item == other for item, other in zip(second, third, strict=True)] == [False, False, True]
 
 
 def test_not_everybody_forgets(service: Service, boss: dict[str, str]) -> None:
@@ -152,12 +152,12 @@ def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:
     for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
         answer = ask(service, path)
         mark = answer.headers["etag"]
-        for wanted in (mark, mark.removeprefix("W/"), f'"other", {mark}', "*"):
-            again = ask(service, path, {"if-none-match": wanted})
+        for expected in (mark, mark.removeprefix("W/"), f'"other", {mark}', "*"):
+            again = ask(service, path, {"if-none-match": expected})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
             assert "content-type" not in again.headers
         assert ask(service, path, {"if-none-match": '"other"'}).status_code == 200
     assert ask(service, "/api/tagged-text").headers["etag"] != ask(service, "/api/tagged-text?a=2").headers["etag"]
-    told = ask(service, "/api/tagged-text", {"if-none-match": "*"}).headers
-    assert (told["cache-control"], told["vary"]) == ("max-age=60", "Accept-Language")
+    headers = ask(service, "/api/tagged-text", {"if-none-match": "*"}).headers
+    assert (headers["cache-control"], headers["vary"]) == ("max-age=60", "Accept-Language")
     assert "etag" not in ask(service, "/api/untagged?sku=x").headers

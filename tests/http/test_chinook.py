@@ -243,7 +243,7 @@ SETTINGS = {
 
 def _chinook() -> Path | None:
     places = [ROOT.parent / "shared", Path(os.environ.get("ROWCALL_SHARED", "/work/shared"))]
-    return next((found for place in places if (found := place / "data" / "chinook.sql").exists()), None)
+    return next((result for place in places if (result := place / "data" / "chinook.sql").exists()), None)
 
 
 @pytest.fixture(scope="module")

@@ -86,12 +86,12 @@ CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], 
 @pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
 def test_parameters_by_every_scheme(service: Service, scheme: str) -> None:
     headers = with_cookie(service) if scheme == "Cookies" else bearer(tokens(service, scheme)["accessToken"])
-    found = service.get("/api/who", headers=headers).json()
-    assert found["userId"] == "41"
-    assert found["userName"] == "kiri"
-    assert found["userRoles"] == ["boss", "gate"]
-    assert found["address"] == "127.0.0.1"
-    assert {name: found["claims"][name] for name in CLAIMS} == CLAIMS
+    body = service.get("/api/who", headers=headers).json()
+    assert body["userId"] == "41"
+    assert body["userName"] == "kiri"
+    assert body["userRoles"] == ["boss", "gate"]
+    assert body["address"] == "127.0.0.1"
+    assert {name: body["claims"][name] for name in CLAIMS} == CLAIMS
 
 
 def test_claims_json_is_written_without_spaces(service: Service, kiri: dict[str, str]) -> None:
@@ -191,8 +191,8 @@ def test_a_null_claim_is_null(service: Service, kiri: dict[str, str], mo: dict[s
 
 
 def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
-    found = service.get("/api/context", headers=kiri).json()
-    assert found == {
+    body = service.get("/api/context", headers=kiri).json()
+    assert body == {
         "id": "41",
         "name": "kiri",
         "roles": '{"boss","gate"}',

@@ -98,9 +98,9 @@ def test_who_has_the_answer_is_told_so(service: Service, path: str) -> None:
     mark = answer.headers["etag"]
     assert mark.startswith('W/"')
     opaque = mark.removeprefix("W/")
-    for wanted in (mark, opaque, f'"other", {mark}', "*"):
+    for expected in (mark, opaque, f'"other", {mark}', "*"):
         for method in ("GET", "HEAD"):
-            again = ask(service, path, {"if-none-match": wanted}, method)
+            again = ask(service, path, {"if-none-match": expected}, method)
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
             assert again.headers["cache-control"] == answer.headers["cache-control"]
             assert again.headers.get("vary") == answer.headers.get("vary")
@@ -143,8 +143,8 @@ def test_errors_are_not_kept(service: Service) -> None:
 
 def test_what_is_not_for_everybody_is_private(service: Service) -> None:
     kiri = bearer(tokens(service, "BearerToken")["accessToken"])
-    found = [ask(service, path, kiri).headers["cache-control"] for path in ("shut", "shut-line", "shut-well", "told")]
-    assert found == ["private, max-age=60", "private, max-age=60", "no-store", "private, max-age=60"]
+    headers = [ask(service, path, kiri).headers["cache-control"] for path in ("shut", "shut-line", "shut-well", "told")]
+    assert headers == ["private, max-age=60", "private, max-age=60", "no-store", "private, max-age=60"]
     assert ask(service, "shut", {"if-none-match": "*"}).status_code == 401, "who may not have it is not told anything"
     for name in ("shut", "shut_line", "told"):
         assert f"{name} is not for everybody" in service.log.replace("-", "_")

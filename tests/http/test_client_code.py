@@ -225,9 +225,9 @@ def test_results_are_read_as_what_they_are(public: str, name: str, declared: str
 
 def test_the_content_type_is_that_of_the_request(public: str) -> None:
     """On a GET it would only cause a CORS preflight; without it fetch calls JSON `text/plain`."""
-    said = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
-    assert said in body(public, "signIn")
-    assert said in body(public, "addBox")
+    message = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
+    assert message in body(public, "signIn")
+    assert message in body(public, "addBox")
     for name in ("getNames", "getNumbers", "getSettings", "findParcels", "pingDepot", "appendNote"):
         assert "headers: {" not in body(public, name)
 
@@ -395,10 +395,10 @@ def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[s
         chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
         options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
-        for one in client_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now"):
-            path = folder / one.path
+        for item in client_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now"):
+            path = folder / item.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(one.text or "", encoding="utf-8")
+            path.write_text(item.text or "", encoding="utf-8")
 
     return write
 
@@ -466,7 +466,7 @@ def test_one_file_holds_everything(write: Callable[[Path, Mapping[str, str]], No
 def test_the_comment_shows_the_routine(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     generate(serve_once, made, tmp_path, {P + "CommentHeader": "Simple"})
     text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
-    wanted = """
+    expected = """
 /**
 * function public.find_parcels(
 *     _depot text,
@@ -496,7 +496,7 @@ export async function findParcels(
         "* function public.ticked(\n*     $1 integer,\n*     $2 text DEFAULT ''::text\n* )\n",
     ):
         assert head.replace("* \n* @param", "") in text
-    assert wanted.replace("~", " ") in text
+    assert expected.replace("~", " ") in text
 
 
 def test_a_path_without_room_for_several_files_writes_none(made: Database, serve_once: Serve, tmp_path: Path) -> None:
@@ -515,8 +515,8 @@ def test_what_is_unchanged_is_not_written_again(made: Database, serve_once: Serv
 
 def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
-    kept = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
-    service = generate(serve_once, made, tmp_path, kept)
+    stored = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
+    service = generate(serve_once, made, tmp_path, stored)
     service.wait_for_log("unchanged, 1 left alone as FileOverwrite is false")
     assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "publicApiTypes.d.ts").exists()
@@ -619,8 +619,8 @@ def test_the_lines_of_the_header_are_those_that_are_given(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     """Empty ones too (clients-2)."""
-    given = {P + "HeaderLines:0": "// {{one}}", P + "HeaderLines:1": "", P + "HeaderLines:2": "// at {0}"}
-    write(tmp_path, {**given, P + "CreateSeparateTypeFile": "true"})
+    value = {P + "HeaderLines:0": "// {{one}}", P + "HeaderLines:1": "", P + "HeaderLines:2": "// at {0}"}
+    write(tmp_path, {**value, P + "CreateSeparateTypeFile": "true"})
     for name in ("publicApi.ts", "publicApiTypes.d.ts"):
         assert (tmp_path / name).read_text(encoding="utf-8").startswith("// {one}\n\n// at now\n")
 

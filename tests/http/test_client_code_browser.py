@@ -96,10 +96,10 @@ def origins(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Cors:Enabled": "true",
         "Cors:AllowedOrigins:0": origins[1],
         "Cors:AllowCredentials": "true",
-        **{f"Cors:AllowedMethods:{n}": one for n, one in enumerate(("GET", "POST", "PUT", "DELETE"))},
+        **{f"Cors:AllowedMethods:{n}": item for n, item in enumerate(("GET", "POST", "PUT", "DELETE"))},
         **{
-            f"Cors:AllowedHeaders:{n}": one
-            for n, one in enumerate(("Content-Type", "X-NpgsqlRest-ID", "X-Version", "X-Xsrf"))
+            f"Cors:AllowedHeaders:{n}": item
+            for n, item in enumerate(("Content-Type", "X-NpgsqlRest-ID", "X-Version", "X-Xsrf"))
         },
     }
     serve(database, "", settings, port=port, workers=2)
@@ -124,10 +124,10 @@ def opened() -> Iterator[Callable[[str], Page]]:
 @pytest.fixture(params=[0, 1], ids=["same origin", "other origin"])
 def page(request: pytest.FixtureRequest, origins: tuple[str, str], opened: Callable[[str], Page]) -> Iterator[Page]:
     """It has the client as `api`."""
-    found = opened(origins[request.param])
-    found.evaluate("import('/publicApi.js').then(api => { window.api = api; })")
-    yield found
-    found.context.close()
+    result = opened(origins[request.param])
+    result.evaluate("import('/publicApi.js').then(api => { window.api = api; })")
+    yield result
+    result.context.close()
 
 
 def run(page: Page, code: str) -> Any:
@@ -147,9 +147,11 @@ def test_the_page_gets_the_values_of_the_database(page: Page, origins: tuple[str
 
 def test_headers_of_one_s_own_are_sent(page: Page) -> None:
     """With a type that says JSON, and so asked for first where it goes to another origin."""
-    with page.expect_request(lambda request: request.url.endswith("/get-names") and request.method == "GET") as asked:
+    with page.expect_request(
+        lambda request: request.url.endswith("/get-names") and request.method == "GET"
+    ) as requested:
         assert run(page, "return await api.getNames();") == ["a", "b"]
-    sent = asked.value.all_headers()
+    sent = requested.value.all_headers()
     assert (sent["x-version"], sent["content-type"]) == ("1.4", "application/json")
 
 
@@ -169,8 +171,8 @@ def test_files_are_uploaded_with_their_progress(page: Page) -> None:
         {"name": "small.txt", "mimeType": "text/plain", "buffer": b"y"},
     ]
     page.locator("input").set_input_files(files)
-    with page.expect_request(lambda one: "/import-manifest" in one.url and one.method == "POST") as asked:
-        told = run(
+    with page.expect_request(lambda item: "/import-manifest" in item.url and item.method == "POST") as requested:
+        output = run(
             page,
             """
             const steps = [];
@@ -178,14 +180,14 @@ def test_files_are_uploaded_with_their_progress(page: Page) -> None:
             const answer = await api.importManifest(input.files, {}, asIs, xhr => xhr, step, "token");
             return {answer, steps};""",
         )
-    assert asked.value.all_headers()["x-xsrf"] == "token"
-    assert [(one["fileName"], one["size"], one["status"]) for one in told["answer"]] == [
+    assert requested.value.all_headers()["x-xsrf"] == "token"
+    assert [(item["fileName"], item["size"], item["status"]) for item in output["answer"]] == [
         ("a & ж.txt", size, "Ok"),
         ("small.txt", 1, "Ok"),
     ]
-    loaded, total = told["steps"][-1]
+    loaded, total = output["steps"][-1]
     assert loaded == total > size
-    assert [step[0] for step in told["steps"]] == sorted(step[0] for step in told["steps"])
+    assert [step[0] for step in output["steps"]] == sorted(step[0] for step in output["steps"])
 
 
 def test_uploads_that_fail_say_why(page: Page) -> None:
@@ -203,7 +205,7 @@ def test_uploads_that_fail_say_why(page: Page) -> None:
 
 def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
     """The routine goes on until one of its words has been heard, which the page tells by another call."""
-    told = run(
+    output = run(
         page,
         """
         await api.forgetHeard();
@@ -214,13 +216,13 @@ def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
         await noted;
         return [answer, [...words]];""",
     )
-    assert told == ["ahoy", ["ahoy"]]
+    assert output == ["ahoy", ["ahoy"]]
 
 
 def test_a_stream_can_be_opened_by_itself(page: Page) -> None:
     """And an upload is told from others by the id of its execution."""
     page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
-    told = run(
+    output = run(
         page,
         """
         const source = api.createCountFilesEventSource("mine");
@@ -231,4 +233,4 @@ def test_a_stream_can_be_opened_by_itself(page: Page) -> None:
         source.close();
         return [files.length, word];""",
     )
-    assert told == [1, "1 files"]
+    assert output == [1, "1 files"]

@@ -120,9 +120,9 @@ def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
     def made(**changes: Any) -> dict[str, str]:
         options = replace(PLAIN, **changes)
         files = {
-            one.path: one.text or ""
-            for one in dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
-            if one.text is not None
+            item.path: item.text or ""
+            for item in dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
+            if item.text is not None
         }
         for name, text in files.items():
             (tmp_path / name).write_text(text, encoding="utf-8")
@@ -134,8 +134,8 @@ def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
 
 def body(text: str, name: str) -> str:
     """A function with its comment, or a class."""
-    (found,) = (block for block in text.split("\n\n") if re.search(rf"^(Future.*> |class ){name}[( ]", block, re.M))
-    return found
+    (result,) = (block for block in text.split("\n\n") if re.search(rf"^(Future.*> |class ){name}[( ]", block, re.M))
+    return result
 
 
 def whole(text: str, name: str) -> str:
@@ -146,8 +146,8 @@ def whole(text: str, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def plain(snapshot: SchemaSnapshot) -> dict[str, str]:
-    found = dart_files(snapshot.endpoints, snapshot.types_of, {}, PLAIN, now="now")
-    return {one.path: one.text or "" for one in found}
+    result = dart_files(snapshot.endpoints, snapshot.types_of, {}, PLAIN, now="now")
+    return {item.path: item.text or "" for item in result}
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
 
 
 def test_the_example_of_the_sheet(public: str) -> None:
-    wanted = """Future<double?> parcelWeight(ParcelWeightRequest request) async {
+    expected = """Future<double?> parcelWeight(ParcelWeightRequest request) async {
   final uri = Uri.parse('$baseUrl/api/parcel-weight');
   final response = await _send(
     'POST',
@@ -183,7 +183,7 @@ def test_the_example_of_the_sheet(public: str) -> None:
   );
   return utf8.decode(response.bodyBytes).isEmpty ? null : double.parse(utf8.decode(response.bodyBytes));
 }"""
-    assert wanted in public
+    assert expected in public
 
 
 def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> None:
@@ -298,8 +298,8 @@ def test_the_content_type_is_that_of_the_request(public: str) -> None:
 
 def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(snapshot: SchemaSnapshot) -> None:
     options = replace(PLAIN, status_code=True)
-    found = dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
-    text = next(one.text for one in found if one.path == "public_api.dart") or ""
+    result = dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
+    text = next(item.text for item in result if item.path == "public_api.dart") or ""
     error = text[text.index("class ApiError {") : text.index("class ApiResult<T>")]
     assert "  final String? hint;\n" in error
     assert "  final List<Map<String, dynamic>> errors;\n" in error

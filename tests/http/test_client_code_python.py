@@ -154,13 +154,13 @@ CALLS: tuple[tuple[str, dict[str, Any], Any], ...] = (
 
 def test_values_come_back_as_they_are_in_the_database(api: ModuleType) -> None:
     with api.Client() as client:
-        assert [getattr(client, name)(**given) for name, given, _ in CALLS] == [value for _, _, value in CALLS]
+        assert [getattr(client, name)(**values) for name, values, _ in CALLS] == [value for _, _, value in CALLS]
 
 
 def test_and_so_they_do_with_asyncio(api: ModuleType) -> None:
     async def call() -> list[Any]:
         async with api.AsyncClient() as client:
-            return [await getattr(client, name)(**given) for name, given, _ in CALLS]
+            return [await getattr(client, name)(**values) for name, values, _ in CALLS]
 
     assert asyncio.run(call()) == [value for _, _, value in CALLS]
 
@@ -192,10 +192,10 @@ def test_a_sign_in_is_kept(api: ModuleType) -> None:
 
 def test_files_are_sent(api: ModuleType) -> None:
     with api.Client() as client:
-        (told,) = client.import_manifest([("a.txt", b"hello")], note="x")
-    assert (told["fileName"], told["size"], told["success"]) == ("a.txt", 5, True)
+        (result,) = client.import_manifest([("a.txt", b"hello")], note="x")
+    assert (result["fileName"], result["size"], result["success"]) == ("a.txt", 5, True)
     # A member beyond those of `UploadedFile`.
-    assert told["oid"] > 0
+    assert result["oid"] > 0
 
 
 def test_the_docstring_tells_what_the_comment_says(api: ModuleType) -> None:

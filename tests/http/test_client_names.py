@@ -38,7 +38,7 @@ comment on function a_hyphen() is 'HTTP GET /api/gate-open';
 
 def names(endpoints: Sequence[Endpoint]) -> dict[str, str]:
     options = ClientCodeOptions("{0}.ts", schema_names=False)
-    return {f"{one.method} {one.routine.identity}": name for one, name in client_names(endpoints, options)}
+    return {f"{item.method} {item.routine.identity}": name for item, name in client_names(endpoints, options)}
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +80,14 @@ def test_no_name_passes_to_another_endpoint(alone: Sequence[Endpoint], endpoints
 def test_no_name_depends_on_the_order(endpoints: Sequence[Endpoint]) -> None:
     typescript = ClientCodeOptions("{0}.ts")
     dart, python = DartOptions("{0}.dart"), PythonOptions("{0}.py")
-    found, backwards = (
+    result, backwards = (
         [
-            sorted((id(one), name) for one, name in pairs)
+            sorted((id(item), name) for item, name in pairs)
             for pairs in (client_names(order, typescript), dart_names(order, dart), python_names(order, python))
         ]
         for order in (endpoints, endpoints[::-1])
     )
-    assert found == backwards
-    assert len({name for _, name in found[0]}) == len(endpoints)
-    assert {"public_thing_get", "public_thing_delete"} <= {name for _, name in found[2]}
-    assert {"publicThingGet", "publicThingDelete"} <= {name for _, name in found[1]}
+    assert result == backwards
+    assert len({name for _, name in result[0]}) == len(endpoints)
+    assert {"public_thing_get", "public_thing_delete"} <= {name for _, name in result[2]}
+    assert {"publicThingGet", "publicThingDelete"} <= {name for _, name in result[1]}

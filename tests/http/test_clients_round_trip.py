@@ -81,27 +81,27 @@ class Echo:
 
     def statement(self) -> str:
         taken = ", ".join(
-            f'"in_{one.name}" {one.sql}{" default null" if one.default else ""}'
-            for one in sorted(self.members, key=lambda one: one.default)
+            f'"in_{item.name}" {item.sql}{" default null" if item.default else ""}'
+            for item in sorted(self.members, key=lambda item: item.default)
         )
-        given = ", ".join(f'"{one.name}" {one.sql}' for one in self.members)
-        values = ", ".join(f'"in_{one.name}"' for one in self.members)
+        value = ", ".join(f'"{item.name}" {item.sql}' for item in self.members)
+        values = ", ".join(f'"in_{item.name}"' for item in self.members)
         name = f"echo_{self.number}"
         return (
-            f"create function {name}({taken}) returns table ({given}) language sql stable as 'select {values}';\n"
+            f"create function {name}({taken}) returns table ({value}) language sql stable as 'select {values}';\n"
             f"comment on function {name} is 'HTTP {'GET' if self.reads else 'POST'}';\n"
         )
 
 
 def routines(random: Random) -> list[Echo]:
-    found = []
+    result = []
     for number in range(ROUTINES):
         names = random.sample(NAMES, random.randint(1, 6))
         members = tuple(
             Member(name, random.choice(list(MAKERS)), random.random() < 0.3, random.random() < 0.3) for name in names
         )
-        found.append(Echo(number, number % 2 == 0, members))
-    return found
+        result.append(Echo(number, number % 2 == 0, members))
+    return result
 
 
 def given(random: Random, one: Member, *, reads: bool) -> Any:
@@ -128,26 +128,26 @@ def service(database: Database, serve: Serve, folder: Path, echoes: list[Echo]) 
     paths = {"Service:ClientCodeGen:FilePath": str(folder / "{0}Api.ts")}
     paths["Service:PythonClientCodeGen:FilePath"] = str(folder / "{0}_api.py")
     pages = {"StaticFiles:Enabled": "true", "StaticFiles:RootPath": str(folder)}
-    schema = "create type mood as enum ('good', 'it''s bad');\n" + "".join(one.statement() for one in echoes)
+    schema = "create type mood as enum ('good', 'it''s bad');\n" + "".join(item.statement() for item in echoes)
     return serve(database, schema, {**SETTINGS, **paths, **pages})
 
 
 @pytest.fixture(scope="module")
 def calls(echoes: list[Echo]) -> list[tuple[Echo, dict[str, Any]]]:
     random = Random(SEED + 1)
-    found = []
+    result = []
     for echo in echoes:
         for _ in range(CALLS):
-            left_out = {one.name for one in echo.members if one.default and random.random() < 0.5}
+            left_out = {item.name for item in echo.members if item.default and random.random() < 0.5}
             values = {
-                one.name: given(random, one, reads=echo.reads) for one in echo.members if one.name not in left_out
+                item.name: given(random, item, reads=echo.reads) for item in echo.members if item.name not in left_out
             }
-            found.append((echo, values))
-    return found
+            result.append((echo, values))
+    return result
 
 
 def expected(echo: Echo, values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{one.wire: values.get(one.name) for one in echo.members}]
+    return [{item.wire: values.get(item.name) for item in echo.members}]
 
 
 SCRIPT = """
@@ -201,13 +201,13 @@ def _check(calls: list[tuple[Echo, dict[str, Any]]], answers: list[Any]) -> None
 
 def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:
     """The type of json is `string` in a query string: callers write it themselves."""
-    types = {one.name: one for one in echo.members}
-    found: dict[str, Any] = {}
+    types = {item.name: item for item in echo.members}
+    result: dict[str, Any] = {}
     for name, value in values.items():
         written = echo.reads and types[name].type == "jsonb"
-        texts = [json.dumps(one) for one in value] if written and types[name].array else value
-        found[api_name(f"in_{name}", True)] = json.dumps(value) if written and not types[name].array else texts
-    return found
+        texts = [json.dumps(item) for item in value] if written and types[name].array else value
+        result[api_name(f"in_{name}", True)] = json.dumps(value) if written and not types[name].array else texts
+    return result
 
 
 def test_values_come_back_to_python(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
@@ -216,7 +216,7 @@ def test_values_come_back_to_python(service: Service, folder: Path, calls: list[
     assert specification.loader is not None
     api = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(api)
-    names = {one: name for name, one in _arguments(api).items()}
+    names = {item: name for name, item in _arguments(api).items()}
     with api.Client(service.url) as client:
         for echo, values in calls:
             arguments = {names[api_name(f"in_{name}", True)]: value for name, value in values.items()}

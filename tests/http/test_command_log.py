@@ -56,8 +56,8 @@ LOUD = {
 
 @pytest.fixture(scope="module")
 def loud(database: Database, serve: Serve) -> Service:
-    kept = {"CacheOptions:Enabled": "true", "CacheOptions:InvalidateCacheSuffix": "forget"}
-    return serve(database, SQL, {**LOUD, **kept, "Auth:CookieAuth": "true"})
+    stored = {"CacheOptions:Enabled": "true", "CacheOptions:InvalidateCacheSuffix": "forget"}
+    return serve(database, SQL, {**LOUD, **stored, "Auth:CookieAuth": "true"})
 
 
 def block(service: Service, first: str, lines: int) -> list[str]:
@@ -76,15 +76,15 @@ def block(service: Service, first: str, lines: int) -> list[str]:
 def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
     url = "/api/told?id=7&price=1.50&ok=true&name=it%27s%20me&tags=a&tags=b"
     assert loud.get(url).status_code == 200
-    said = block(loud, f"-- GET {loud.url}{url}", 7)
-    assert said[1:6] == [
+    message = block(loud, f"-- GET {loud.url}{url}", 7)
+    assert message[1:6] == [
         "-- $1 integer = 7",
         "-- $2 numeric = 1.50",
         "-- $3 boolean = true",
         "-- $4 text = 'it's me'",
         '-- $5 text[] = \'{"a","b"}\'',
     ]
-    assert said[6].startswith('select "public"."told"("_id" => $1::integer')
+    assert message[6].startswith('select "public"."told"("_id" => $1::integer')
 
 
 def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
@@ -94,8 +94,8 @@ def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
 
 def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
     problem(loud.get("/api/failing?name="), 500)
-    said = block(loud, "22012: division by zero", 3)
-    assert said[1:] == [
+    message = block(loud, "22012: division by zero", 3)
+    assert message[1:] == [
         f"-- GET {loud.url}/api/failing?name=",
         "-- $1 text = ''  [rowcall.database]".replace("  ", " "),
     ]
@@ -111,8 +111,8 @@ def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> 
     members = problem(loud.post("/api/hidden-too", json={"secret": ["hush-hush"], "x": 1}), 404)
     assert members["detail"] == "unknown parameter 'x'"
     problem(loud.post("/api/hidden-too", json={}), 404)
-    said = block(loud, f"-- GET {loud.url}/hidden/{{_secret}}", 3)
-    assert said[1:] == ["-- $1 text = ***", "-- $2 integer = ***"]
+    message = block(loud, f"-- GET {loud.url}/hidden/{{_secret}}", 3)
+    assert message[1:] == ["-- $1 text = ***", "-- $2 integer = ***"]
     loud.wait_for_log("HTTP GET /hidden/{_secret} responded 400")
     assert "hush" not in loud.log
     assert NUMBER not in loud.log
@@ -267,8 +267,8 @@ def test_a_file_with_several_statements_is_told_by_its_name(
     settings = {"Service:SqlFileSource:LogCommandText": str(whole)}
     service = serve_once(own_database, "", LOUD | file_settings(tmp_path) | settings)
     assert service.get("/api/both").status_code == 200
-    said = block(service, f"-- GET {service.url}/api/both", 3)
+    message = block(service, f"-- GET {service.url}/api/both", 3)
     if whole:
-        assert said[1:] == ["select 1 as a;", "select 2 as b [rowcall.commands]"]
+        assert message[1:] == ["select 1 as a;", "select 2 as b [rowcall.commands]"]
     else:
-        assert said[1].endswith("both.sql: 2 statements [rowcall.commands]")
+        assert message[1].endswith("both.sql: 2 statements [rowcall.commands]")

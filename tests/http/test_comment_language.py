@@ -153,7 +153,7 @@ def test_the_mode_decides_how_much_of_a_comment_counts(
 ) -> None:
     service = serve_once(own_database, MODES, {"Service:CommentsMode": mode}, workers=2)
     names = ("annotated", "modified", "bare", "switched-off", "muted", "kept-inside")
-    found = {path: service.get(path) for name in names for path in (f"/{name}", f"/api/{name}")}
-    answered = {path: response for path, response in found.items() if response.status_code != 404}
-    assert {path: (one.text, one.headers.get("x-one")) for path, one in answered.items()} == served
-    assert all(answer(one)[:2] == (200, TEXT) for one in answered.values())
+    reply = {path: service.get(path) for name in names for path in (f"/{name}", f"/api/{name}")}
+    answered = {path: response for path, response in reply.items() if response.status_code != 404}
+    assert {path: (item.text, item.headers.get("x-one")) for path, item in answered.items()} == served
+    assert all(answer(item)[:2] == (200, TEXT) for item in answered.values())

@@ -243,8 +243,8 @@ def test_what_is_not_resolved_is_described_as_text(unresolved: Service, nested_u
     def members(service: Service, name: str) -> dict[str, Any]:
         operation = service.get("/openapi.json").json()["paths"][f"/api/{name}"]["get"]
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-        found: dict[str, Any] = schema["items"]["properties"]
-        return found
+        result: dict[str, Any] = schema["items"]["properties"]
+        return result
 
     text = {"type": "string", "nullable": True}
     texts = {"type": "array", "items": text, "nullable": True}

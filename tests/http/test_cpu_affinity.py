@@ -28,9 +28,9 @@ def places(service: Service) -> dict[int, set[str]]:
 
 
 def _allowed(thread: Path) -> str:
-    found = re.search(r"Cpus_allowed_list:\s*(\S+)", (thread / "status").read_text())
-    assert found is not None
-    return found[1]
+    match = re.search(r"Cpus_allowed_list:\s*(\S+)", (thread / "status").read_text())
+    assert match is not None
+    return match[1]
 
 
 def cores() -> list[int]:
@@ -56,7 +56,7 @@ def test_places_are_shared_by_more_workers_and_lists_are_kept_whole(database: Da
     whole = f"{first}-{last}" if first != last else str(first)
     service = serve_once(database, "", {"HttpServer:CpuAffinity": f"{first};{whole}"}, workers=3)
     wait_until(lambda: len(service.pids()) == 3, "three workers run")
-    assert sorted(str(place) for one in places(service).values() for place in one) == sorted(
+    assert sorted(str(place) for item in places(service).values() for place in item) == sorted(
         [str(first), str(first), _allowed(Path("/proc/self"))]
     )
 

@@ -134,14 +134,14 @@ def test_whoever_minds_it_first_it_is_the_deadline(own_database: Database, serve
         assert ask(service, "GET /nap?s=0", {"Request-Timeout": "30"}).text == "slept"
     for request in ("GET /nap?s=60", 'POST /nap-short {"s":60}', 'POST /nap-call {"s":60}'):
         with ThreadPoolExecutor(1) as threads:
-            asked = threads.submit(ask, service, request, {"Request-Timeout": "0.2"})
+            requested = threads.submit(ask, service, request, {"Request-Timeout": "0.2"})
             wait_until(lambda: own_database.backends("wait_event = 'PgSleep'"), "it runs")
             worker.suspend()
             try:
                 wait_until(lambda: not own_database.backends("wait_event = 'PgSleep'"), "the server has ended it")
             finally:
                 worker.resume()
-        assert "the deadline of the request has passed" in problem(asked.result(), 504)["detail"]
+        assert "the deadline of the request has passed" in problem(requested.result(), 504)["detail"]
 
 
 def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, database: Database) -> None:
@@ -207,10 +207,10 @@ def test_files_and_what_is_committed_stay_together(own_database: Database, serve
     with ThreadPoolExecutor(1) as threads:
         with own_database.locked(7):
             files = {"file": ("a.txt", b"content")}
-            asked = threads.submit(httpx.post, f"{service.url}/keep", files=files, headers=late, timeout=60)
-            wait_until(lambda: asked.done() or own_database.waiting(), "it is committed, or was too slow for that")
+            requested = threads.submit(httpx.post, f"{service.url}/keep", files=files, headers=late, timeout=60)
+            wait_until(lambda: requested.done() or own_database.waiting(), "it is committed, or was too slow for that")
             problem(service.get("/nap?s=60", headers=late), 504)
-        answer = asked.result()
+        answer = requested.result()
     stored = own_database.fetch("select about from kept")
     assert len(list(tmp_path.rglob("*.txt"))) == len(stored)
     assert answer.status_code == (200 if stored else 504)
@@ -243,11 +243,11 @@ def test_another_service_is_told_what_is_left(service: Service) -> None:
     """1.1 seconds are used up before it is asked."""
     moment = "2100-01-01T00:00:00Z"
     sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}
-    found = service.get("/echo", headers=sent).json()["headers"]
-    assert 1 <= int(found["request-timeout"]) <= 99
-    assert found["grpc-timeout"].endswith("m")
-    assert 1 <= int(found["grpc-timeout"][:-1]) <= 98_900
-    assert found["deadline"] == moment
+    body = service.get("/echo", headers=sent).json()["headers"]
+    assert 1 <= int(body["request-timeout"]) <= 99
+    assert body["grpc-timeout"].endswith("m")
+    assert 1 <= int(body["grpc-timeout"][:-1]) <= 98_900
+    assert body["deadline"] == moment
     fine = service.get("/echo", headers={"Request-Timeout": "100000 ms"}).json()["headers"]["request-timeout"]
     assert fine.endswith("ms")
     assert 1 <= int(fine[:-2]) <= 98_900

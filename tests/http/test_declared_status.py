@@ -150,8 +150,8 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     ],
 )
 def test_success_has_the_declared_status(service: Service, method: str, path: str, status: int, body: str) -> None:
-    found = service.request(method, f"/api/{path}")
-    assert (found.status_code, found.text) == (status, body)
+    response = service.request(method, f"/api/{path}")
+    assert (response.status_code, response.text) == (status, body)
 
 
 def test_empty_response_has_a_length(service: Service) -> None:
@@ -160,19 +160,19 @@ def test_empty_response_has_a_length(service: Service) -> None:
 
 
 def test_several_statements(service: Service) -> None:
-    found = service.post("/api/file-two")
-    assert (found.status_code, len(found.json())) == (201, 2)
+    response = service.post("/api/file-two")
+    assert (response.status_code, len(response.json())) == (201, 2)
 
 
 def test_streamed_response(service: Service) -> None:
-    found = service.get("/api/stream")
-    assert (found.status_code, len(found.json())) == (206, 200_000)
+    response = service.get("/api/stream")
+    assert (response.status_code, len(response.json())) == (206, 200_000)
 
 
 def test_cached_responses(service: Service) -> None:
-    found = [service.get("/api/stored") for _ in range(3)]
-    assert [(one.status_code, one.text) for one in found] == [(203, "7")] * 3
-    assert found[2].headers.get("x-cache", "hit").lower() == "hit"
+    response = [service.get("/api/stored") for _ in range(3)]
+    assert [(item.status_code, item.text) for item in response] == [(203, "7")] * 3
+    assert response[2].headers.get("x-cache", "hit").lower() == "hit"
     assert service.request("HEAD", "/api/stored").status_code == 203
 
 

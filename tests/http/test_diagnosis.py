@@ -105,8 +105,8 @@ def lines(service: Service, level: str, text: str) -> list[str]:
     ],
 )
 def test_each_mistake_is_reported_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:
-    (found,) = lines(service, "WRN", text)
-    assert line is None or found.endswith(f"(comment line: {line}) [rowcall]")
+    (result,) = lines(service, "WRN", text)
+    assert line is None or result.endswith(f"(comment line: {line}) [rowcall]")
 
 
 def test_commands_that_can_run_are_not_told(service: Service) -> None:
@@ -114,9 +114,9 @@ def test_commands_that_can_run_are_not_told(service: Service) -> None:
 
 
 def test_the_twin_that_nobody_can_call_is_named(service: Service) -> None:
-    (found,) = lines(service, "WRN", "is never called")
-    assert "twin(integer)" in found
-    assert "twin(text)" in found
+    (result,) = lines(service, "WRN", "is never called")
+    assert "twin(integer)" in result
+    assert "twin(text)" in result
     assert answer(service.get("/twin?a=1")) == (200, TEXT, "text")
 
 
@@ -175,8 +175,8 @@ def test_types_that_describe_requests_are_checked_where_they_count(
     own_database: Database, serve_once: Serve, enabled: str
 ) -> None:
     service = serve_once(own_database, OUTGOING, {"Service:HttpClientOptions:Enabled": enabled})
-    said = lines(service, "WRN", "'soon' is not an interval; 30 s are taken")
-    assert len(said) == (1 if enabled == "true" else 0)
+    message = lines(service, "WRN", "'soon' is not an interval; 30 s are taken")
+    assert len(message) == (1 if enabled == "true" else 0)
     assert answer(service.get("/ask")) == (200, TEXT, "1")
 
 
@@ -227,10 +227,10 @@ def test_unknown_cache_profiles_stop_the_start(own_database: Database, serve_onc
 def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, PROFILES, {**CACHE, "RateLimiterOptions:Enabled": "true"})
     assert answer(service.get("/fast")) == (200, TEXT, "1")
-    (found,) = lines(
+    (result,) = lines(
         service, "WRN", "rate_limiter 'nobody' is none of the configured ones (none); the endpoint is left out"
     )
-    assert found.endswith("(comment line: rate_limiter nobody) [rowcall]")
+    assert result.endswith("(comment line: rate_limiter nobody) [rowcall]")
 
 
 def test_at_a_later_reading_it_stops_nothing_either(own_database: Database, serve_once: Serve) -> None:

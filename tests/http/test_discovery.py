@@ -114,11 +114,11 @@ def test_a_role_is_served_what_it_may_call(own_database: Database, serve_once: S
     role = f"{own_database.name}_web"
     own_database.execute(PRIVILEGES.format(role=role))
     service = serve_once(own_database, settings={"ConnectionStrings:Default": own_database.conninfo_as(role)})
-    found = {
+    result = {
         path: service.get(path).status_code
         for path in ("/allowed", "/forbidden", "/gives-hidden", "/gives-hidden-set", "/inside")
     }
-    assert found == {
+    assert result == {
         "/allowed": 200,
         "/forbidden": 404,
         "/gives-hidden": 404,

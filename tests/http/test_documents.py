@@ -202,7 +202,7 @@ def test_an_operation_is_complete(service: Service) -> None:
     assert read["security"] == [{"bearerAuth": []}]
     write = document["paths"]["/beds/{bedId}/notes"]["post"]
     assert write["tags"] == ["Green", "Garden"]
-    assert [one["in"] for one in write["parameters"]] == ["path"]
+    assert [item["in"] for item in write["parameters"]] == ["path"]
     assert write["requestBody"]["content"]["application/json"]["schema"] == {
         "type": "object",
         "properties": {"note": text, "tags": {"type": "array", "items": {"type": "string"}, "nullable": True}},
@@ -275,8 +275,8 @@ def test_served_requests_show_sources_and_follow_them(own_database: Database, se
 def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
     from tests.harness.command import rowcall
 
-    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert f"rowcall: {P}{key}: {value!r} is no" in done.stderr
 
@@ -289,7 +289,7 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
     service = serve_once(own_database, KEPT_SQL, settings)
     paths = service.get("/openapi.json").json()["paths"]
     for path in ("/kept/forget", "/sent/forget"):
-        (schema,) = (one["schema"] for one in paths[path]["post"]["responses"]["200"]["content"].values())
+        (schema,) = (item["schema"] for item in paths[path]["post"]["responses"]["200"]["content"].values())
         assert list(paths[path]) == ["post"]
         assert schema["properties"] == {"invalidated": {"type": "boolean"}}
         assert service.post(path).json() == {"invalidated": False}
@@ -307,7 +307,7 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
     body = dug["requestBody"]["content"]["application/json"]["schema"]
     assert (list(body["properties"]), body["required"]) == (["bed", "deep", "on"], ["bed"])
     assert list(dug["responses"]["200"]["content"]) == ["text/plain", "application/json"]
-    seen = [(one["name"], one["in"], one["required"]) for one in paths["/seen/{bed}"]["get"]["parameters"]]
+    seen = [(item["name"], item["in"], item["required"]) for item in paths["/seen/{bed}"]["get"]["parameters"]]
     assert seen == [("bed", "path", True), ("deep", "query", False)]
 
 
@@ -333,8 +333,8 @@ def test_parameters_that_the_service_fills_are_shown_nowhere(
     for tool in tools:
         assert [*tool["inputSchema"]["properties"]] in (["wanted"], ["password", "wanted"])
     written = [*tmp_path.glob("client*"), service.folder / "all_public.http"]
-    assert {one.suffix for one in written} == {".ts", ".dart", ".py", ".http"}
-    texts = [json.dumps(document), *(one.read_text() for one in written)]
+    assert {item.suffix for item in written} == {".ts", ".dart", ".py", ".http"}
+    texts = [json.dumps(document), *(item.read_text() for item in written)]
     for text in texts:
         for name in ("userId", "userClaims", "ipAddress", "token", "passwordHash", "allHeaders", "meta"):
             for member in (f'"{name}"', f"{name}:", f"{name}?:", f"{name}="):
@@ -376,7 +376,7 @@ def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_o
     service = serve_once(own_database, GUARDED_SQL, settings)
     assert service.get("/misspelt").status_code == 404
     requests = wait_until(lambda: list(service.folder.glob("*.http")), "the requests are written")
-    written = [one for one in (*tmp_path.iterdir(), *requests) if one.is_file()]
+    written = [item for item in (*tmp_path.iterdir(), *requests) if item.is_file()]
     assert len(written) >= 6
     served = [service.get(path).text for path in ("/openapi.json", "/tools/openai.json", "/llms.txt")]
     for method, params in (
@@ -385,16 +385,16 @@ def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_o
     ):
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         served.append(service.post("/mcp", json=message).text)
-    for text in (*(one.read_text() for one in written), *served):
+    for text in (*(item.read_text() for item in written), *served):
         assert "swordfish" not in text
     for suffix in (".dart", ".http", ".py", ".ts"):
-        told = "".join(one.read_text() for one in written if one.suffix == suffix)
+        result = "".join(item.read_text() for item in written if item.suffix == suffix)
         for prose in ("Says a word.", "Forwards.", "Stores a file.", "Lists beds.", "Reads one."):
-            assert prose in told, suffix
+            assert prose in result, suffix
     assert "basic_auth ***" in service.log
     assert "Joe swordfish" not in service.log
     document = service.get("/openapi.json").json()
-    paths = {path: one["get"] for path, one in document["paths"].items() if "get" in one}
+    paths = {path: item["get"] for path, item in document["paths"].items() if "get" in item}
     assert {path: paths[path].get("security") for path in ("/locked", "/signed", "/sheet", "/page")} == {
         "/locked": [{"basicAuth": []}],
         "/signed": [{"bearerAuth": []}],

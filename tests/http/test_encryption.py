@@ -119,8 +119,8 @@ def test_without_names_texts_are_sealed_and_nothing_else(service: Service, datab
     assert "A" not in (iban, note)
     assert note != "B"
     assert extra == {"c": 1}
-    found = service.get("/api/read-all?id=2").json()
-    assert found == [{"id": 2, "iban": "A", "phones": None, "note": "B", "extra": {"c": 1}}]
+    document = service.get("/api/read-all?id=2").json()
+    assert document == [{"id": 2, "iban": "A", "phones": None, "note": "B", "extra": {"c": 1}}]
 
 
 @pytest.mark.parametrize(

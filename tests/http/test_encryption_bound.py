@@ -75,8 +75,8 @@ def insert(service: Service, **values: object) -> None:
 
 
 def row(service: Service, number: int) -> dict[str, object]:
-    (found,) = service.get("/api/client", params={"id": number}).json()
-    return dict(found)
+    (result,) = service.get("/api/client", params={"id": number}).json()
+    return dict(result)
 
 
 def stored(database: Database, number: int) -> tuple[str, str]:

@@ -107,9 +107,9 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
             if received.endswith(b"0\r\n\r\n") or b"application/problem+json" in received[:500]:
                 break
     assert not (received.startswith(b"HTTP/1.1 200") and received.endswith(b"0\r\n\r\n"))
-    told = service.wait_for_log("public.late_error: the answer breaks off")
-    assert told.endswith("breaks off: 22012: division by zero [rowcall.database]")
-    assert " ERR] " in told
+    line = service.wait_for_log("public.late_error: the answer breaks off")
+    assert line.endswith("breaks off: 22012: division by zero [rowcall.database]")
+    assert " ERR] " in line
 
 
 def test_error_at_commit_is_no_success(service: Service) -> None:

@@ -65,14 +65,14 @@ def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hos
 
 
 def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
-    one, other = hosts
-    with EventStream(one, STREAM) as stream, EventStream(other, STREAM) as there:
-        tell(one, "first")
+    item, other = hosts
+    with EventStream(item, STREAM) as stream, EventStream(other, STREAM) as there:
+        tell(item, "first")
         tell(other, "second")
         for each in (stream, there):
             each.wait(lambda each=each: sorted(each.messages) == ["first", "second"], "both")
         last = stream.last_id
-    tell(one, "third")
+    tell(item, "third")
     tell(other, "fourth")
     with EventStream(other, STREAM, {"last-event-id": last}) as again:
         again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
@@ -90,10 +90,10 @@ def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
 
 
 def test_notifications_arrive_once_on_each_host(hosts: Hosts, database: Database) -> None:
-    with EventStream(hosts[0], "/api/heard/news") as one, EventStream(hosts[1], "/api/heard/news") as other:
+    with EventStream(hosts[0], "/api/heard/news") as item, EventStream(hosts[1], "/api/heard/news") as other:
         for text in ("once", "end"):
             database.fetch("select pg_notify('news', %s)", text)
-        one.wait_for("once", "end")
+        item.wait_for("once", "end")
         other.wait_for("once", "end")
 
 
@@ -106,16 +106,16 @@ def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
         "Service:ServerSentEvents:RedisConfiguration": redis.place,
         "Service:ServerSentEvents:Channel": f"last words {way}",
     }
-    one, other = (serve_once(own_database, sql, settings) for sql in (SQL, ""))
+    item, other = (serve_once(own_database, sql, settings) for sql in (SQL, ""))
     with EventStream(other, STREAM) as stream, ThreadPoolExecutor(1) as threads:
-        tell(one, "first")
+        tell(item, "first")
         stream.wait_for("first", seconds=30)
         with own_database.locked(7):
-            asked = threads.submit(httpx.post, f"{one.url}/api/tell", json={"text": "late"}, timeout=60)
+            requested = threads.submit(httpx.post, f"{item.url}/api/tell", json={"text": "late"}, timeout=60)
             wait_until(own_database.waiting, "it runs")
-            one.signal(signal.SIGTERM)
-            wait_until(lambda: refuses(one), "only what runs is waited for")
-        assert asked.result().status_code == 200
+            item.signal(signal.SIGTERM)
+            wait_until(lambda: refuses(item), "only what runs is waited for")
+        assert requested.result().status_code == 200
         stream.wait_for("first", "late", seconds=30)
 
 
@@ -133,13 +133,13 @@ def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_o
         "Service:ServerSentEvents:RedisConfiguration": f"{redis.place},syncTimeout=1000",
         "Service:ServerSentEvents:Channel": "gone and back",
     }
-    one, other = (serve_once(own_database, sql, settings, workers=2) for sql in (SQL, ""))
-    with EventStream(one, STREAM) as near, EventStream(other, STREAM) as far:
-        tell(one, "before")
+    item, other = (serve_once(own_database, sql, settings, workers=2) for sql in (SQL, ""))
+    with EventStream(item, STREAM) as near, EventStream(other, STREAM) as far:
+        tell(item, "before")
         near.wait_for("before")
         far.wait_for("before")
         redis.kill()
-        tell(one, "meanwhile")
+        tell(item, "meanwhile")
         near.wait_for("before", "meanwhile")
         other.wait_for_log("is gone: events stay on their hosts")
         redis.start()
@@ -147,7 +147,7 @@ def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_o
         tell(other, "after")
         near.wait_for("before", "meanwhile", "after", seconds=30)
         far.wait_for("before", "meanwhile", "after", seconds=30)
-    wait_until(lambda: "is back" in one.log or "is back" in other.log, "it is told")
+    wait_until(lambda: "is back" in item.log or "is back" in other.log, "it is told")
 
 
 def test_a_host_that_starts_knows_what_was_published_before(
@@ -159,17 +159,17 @@ def test_a_host_that_starts_knows_what_was_published_before(
         "Service:ServerSentEvents:RedisConfiguration": redis.place,
         "Service:ServerSentEvents:Channel": "a later host",
     }
-    one = serve_once(own_database, SQL, settings)
-    with EventStream(one, STREAM) as stream:
-        tell(one, "seen")
+    item = serve_once(own_database, SQL, settings)
+    with EventStream(item, STREAM) as stream:
+        tell(item, "seen")
         stream.wait_for("seen")
         last = stream.last_id
-    tell(one, "missed")
+    tell(item, "missed")
     wait_until(lambda: _entries(redis) == 2, "both are in Redis")
     later = serve_once(own_database, "", settings)
     with EventStream(later, STREAM, {"last-event-id": last}) as again, EventStream(later, STREAM) as fresh:
         again.wait_for("missed")
-        tell(one, "end")
+        tell(item, "end")
         fresh.wait_for("end")
 
 

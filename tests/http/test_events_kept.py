@@ -131,8 +131,8 @@ def test_a_stream_begins_with_the_last_value(service: Service) -> None:
         other.wait_for("end")
     service.post("/api/gauge", json={"text": "of job 1"}, headers={"x-npgsqlrest-id": "job-1"})
     service.post("/api/gauge", json={"text": "of job 2"}, headers={"x-npgsqlrest-id": "job-2"})
-    with EventStream(service, "/api/gauge/info?job-1") as one:
-        one.wait_for("of job 1")
+    with EventStream(service, "/api/gauge/info?job-1") as item:
+        item.wait_for("of job 1")
 
 
 def test_events_leave_when_their_transaction_has_committed(service: Service) -> None:

@@ -62,10 +62,10 @@ def test_a_slow_reader_gets_the_newest_events_and_is_told_of_a_gap(service: Serv
 
 @pytest.mark.slow
 def test_an_event_of_ten_megabytes(service: Service) -> None:
-    with EventStream(service, STREAM) as one, EventStream(service, STREAM) as other:
+    with EventStream(service, STREAM) as item, EventStream(service, STREAM) as other:
         service.post("/api/tell-long", json={"length": 10_000_000})
         service.post("/api/tell", json={"text": "behind it"})
-        for stream in (one, other):
+        for stream in (item, other):
             stream.wait(lambda stream=stream: stream.body.endswith(b"behind it\n\n"), "all of it", 30)
             assert len(stream.messages[0]) == 10_000_002
 

@@ -93,9 +93,9 @@ def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothi
         wait_until(lambda: before[0] not in service.pids(), "it is gone")
         _tell_until_told(service, *(str(number) for number in range(20)), "last")
         list(pool.map(lambda reader: reader.read_until("last"), readers))
-    wanted = ["before", *map(str, range(20)), "last"]
-    found = [reader.end() for reader in readers]
-    assert [messages for messages in found if messages != wanted] == []
+    expected = ["before", *map(str, range(20)), "last"]
+    values = [reader.end() for reader in readers]
+    assert [messages for messages in values if messages != expected] == []
 
 
 def _tell_until_told(service: Service, *texts: str) -> None:
@@ -136,8 +136,8 @@ def _open_streams(service: Service) -> int:
     return sum(
         1
         for process in service.processes()
-        for one in process.net_connections("tcp")
-        if one.laddr.port == service.port and one.status == "CLOSE_WAIT"
+        for item in process.net_connections("tcp")
+        if item.laddr.port == service.port and item.status == "CLOSE_WAIT"
     )
 
 
@@ -146,10 +146,10 @@ def test_a_stream_ends_when_the_session_of_its_reader_is_ended(service: Service,
         token = service.post("/api/sign-in", json={"session": session}).json()["accessToken"]
         return EventStream(service, STREAM, bearer(token))
 
-    with stream_of("one") as one, stream_of("two") as two, EventStream(service, STREAM) as anybody:
+    with stream_of("one") as item, stream_of("two") as two, EventStream(service, STREAM) as anybody:
         database.execute("delete from session where id = 'one'")
-        one.wait_for_end(30)
-        assert one.ended
+        item.wait_for_end(30)
+        assert item.ended
         tell(service, "to the others")
         two.wait_for("to the others")
         anybody.wait_for("to the others")
@@ -190,10 +190,10 @@ class BlackHole:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for one in self._open:
+        for item in self._open:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                item.shutdown(socket.SHUT_RDWR)
+            item.close()
 
 
 @pytest.mark.slow
@@ -203,25 +203,25 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
     hole = BlackHole(redis.port)
     settings = {"Service:ServerSentEvents:BetweenHosts": "Redis", "Service:ServerSentEvents:Channel": "swallowed"}
     key = "Service:ServerSentEvents:RedisConfiguration"
-    one = serve_once(own_database, SQL, {**settings, key: f"127.0.0.1:{hole.port},syncTimeout=1000"}, workers=2)
+    item = serve_once(own_database, SQL, {**settings, key: f"127.0.0.1:{hole.port},syncTimeout=1000"}, workers=2)
     other = serve_once(own_database, "", {**settings, key: redis.place})
     try:
-        with EventStream(one, STREAM) as near, EventStream(other, STREAM) as far:
-            tell(one, "before")
+        with EventStream(item, STREAM) as near, EventStream(other, STREAM) as far:
+            tell(item, "before")
             far.wait_for("before")
             hole.through.clear()
-            tell(one, "swallowed 1", "swallowed 2")
+            tell(item, "swallowed 1", "swallowed 2")
             near.wait_for("before", "swallowed 1", "swallowed 2")
-            one.wait_for_log("is gone: events stay on their hosts")
+            item.wait_for_log("is gone: events stay on their hosts")
             tell(other, "from the other")
             hole.through.set()
             far.wait(lambda: "swallowed 2" in far.messages, "what was swallowed", 60)
             near.wait(lambda: "from the other" in near.messages, "what the other has told", 60)
-            tell(one, "after")
-            wanted = ["before", "swallowed 1", "swallowed 2", "after"]
+            tell(item, "after")
+            expected = ["before", "swallowed 1", "swallowed 2", "after"]
             for stream in (near, far):
                 stream.wait(lambda stream=stream: "after" in stream.messages, "what came after", 60)
-                assert [message for message in stream.messages if message != "from the other"] == wanted
+                assert [message for message in stream.messages if message != "from the other"] == expected
                 assert stream.messages.count("from the other") == 1
     finally:
         hole.close()
@@ -250,15 +250,15 @@ def test_hosts_whose_clocks_are_hours_apart(
                 patched.setenv(variable, value)
             hosts.append(serve_once(own_database, sql, settings))
     ahead, behind = hosts
-    told = [f"{number}" for number in range(6)]
+    values = [f"{number}" for number in range(6)]
     with ExitStack() as opened:
         streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts]
-        for number, text in enumerate(told):
+        for number, text in enumerate(values):
             tell(hosts[number % 2], text)
             for stream in streams:
                 stream.wait(lambda stream=stream, text=text: text in stream.messages, text)
         for stream in streams:
-            assert stream.messages == told
+            assert stream.messages == values
         last = [stream.last_id for stream in streams]
     tell(ahead, "missed 1")
     tell(behind, "missed 2")

@@ -137,8 +137,8 @@ def test_clients_are_what_their_languages_take(service: Service, folder: Path) -
 
 def rows(document: dict[str, Any], path: str) -> dict[str, Any]:
     schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    found: dict[str, Any] = schema.get("items", schema)
-    return found
+    response: dict[str, Any] = schema.get("items", schema)
+    return response
 
 
 def test_the_document_says_what_may_be_null(service: Service) -> None:
@@ -161,7 +161,7 @@ def test_the_document_says_what_may_be_null(service: Service) -> None:
     }
     assert rows(document, "/api/no-parcel")["properties"]["id"]["type"] == ["integer", "null"]
     taken = document["paths"]["/api/moods"]["get"]["parameters"]
-    assert [one["schema"]["enum"] for one in taken] == [["good", "it's bad"], ["red", "green"]]
+    assert [item["schema"]["enum"] for item in taken] == [["good", "it's bad"], ["red", "green"]]
 
 
 def test_tools_say_so_too(service: Service) -> None:
@@ -171,11 +171,11 @@ def test_tools_say_so_too(service: Service) -> None:
 
 
 def test_a_contract_notices_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
-    given = {"ConnectionStrings:Default": database.conninfo, **settings(folder)}
-    switches = [f"--{key}={value}" for key, value in given.items()]
+    values = {"ConnectionStrings:Default": database.conninfo, **settings(folder)}
+    switches = [f"--{key}={value}" for key, value in values.items()]
     assert rowcall(folder, *switches, "--contract", "contract.json").returncode == 0
-    told = json.loads((folder / "contract.json").read_text(encoding="utf-8"))["endpoints"]["GET /api/all-parcels"]
-    assert "required" not in told[0]["response"]["schema"]["items"]
+    body = json.loads((folder / "contract.json").read_text(encoding="utf-8"))["endpoints"]["GET /api/all-parcels"]
+    assert "required" not in body[0]["response"]["schema"]["items"]
     database.execute("alter table depot alter name drop not null; alter type mood add value 'mixed'")
     done = rowcall(folder, *switches, "--contract", "contract.json", "--check")
     assert done.returncode == 3

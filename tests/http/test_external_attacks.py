@@ -70,8 +70,8 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
         **provider_settings("Plain", provider),
     }
     service = serve(database, SQL, settings, workers=2)
-    for one in (provider, attacker):
-        one.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("honest", "mallory", "plain")}
+    for item in (provider, attacker):
+        item.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("honest", "mallory", "plain")}
     return service
 
 
@@ -198,23 +198,23 @@ def test_the_code_of_one_provider_is_not_sent_to_another(
     begun = begin(service, "/signin-mallory")
     honest = begin(service, "/signin-honest")
     code = granted(honest.url)["code"]
-    asked = len(attacker.forms("/token"))
+    requested = len(attacker.forms("/token"))
     for sent, cookie in (
         ({"code": code, "state": honest.state}, honest.cookie),
         ({"code": code, "state": begun.state, "iss": provider.url}, begun.cookie),
     ):
         assert finish(service, "/signin-mallory", sent, cookie).status_code in (400, 500)
-    assert len(attacker.forms("/token")) == asked
+    assert len(attacker.forms("/token")) == requested
 
 
 @pytest.mark.parametrize("issuer", [None, "https://elsewhere.example", 7])
 def test_a_code_that_does_not_say_who_issued_it(service: Service, provider: IdentityProvider, issuer: object) -> None:
     """RFC 9207: this issuer always says so."""
     begun = begin(service, "/signin-honest")
-    asked = len(provider.forms("/token"))
+    requested = len(provider.forms("/token"))
     sent = {**granted(begun.url), "iss": issuer}
     assert finish(service, begun.path, sent, begun.cookie).text == "Error talking to Honest"
-    assert len(provider.forms("/token")) == asked
+    assert len(provider.forms("/token")) == requested
 
 
 def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:

@@ -69,10 +69,10 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
 
 
 def last_call(database: Database) -> dict[str, object]:
-    found: dict[str, object] = json.loads(
+    body: dict[str, object] = json.loads(
         str(database.value("select to_json(c)::text from external_call c order by n desc limit 1"))
     )
-    return found
+    return body
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -85,8 +85,8 @@ def test_the_page_of_a_provider(service: Service) -> None:
     assert {name: response.headers[name] for name in UNCACHED} == UNCACHED
     assert "<title>Talking To Acme</title>" in response.text
     assert "<body>Loading...<script>" in response.text
-    told = options_of(response.text)
-    assert {name: told[name] for name in ("provider", "statusKey", "messageKey", "returnTo", "returnKey")} == {
+    text = options_of(response.text)
+    assert {name: text[name] for name in ("provider", "statusKey", "messageKey", "returnTo", "returnKey")} == {
         "provider": "Acme",
         "statusKey": "__external_status",
         "messageKey": "__external_message",
@@ -277,11 +277,11 @@ def test_what_the_command_says(service: Service, provider: IdentityProvider, ema
 
 def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(user={**ALMA, "email": "token@example.com"}):
-        told = sign_in(service, "/signin-acme").json()
-    assert list(told) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
+        body = sign_in(service, "/signin-acme").json()
+    assert list(body) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
     with fresh(service) as client:
-        found = client.get("/api/me", headers={"Authorization": f"Bearer {told['accessToken']}"}).json()
-    assert found["name"] == ALMA["name"]
+        document = client.get("/api/me", headers={"Authorization": f"Bearer {body['accessToken']}"}).json()
+    assert document["name"] == ALMA["name"]
 
 
 def test_a_code_that_a_browser_asked_for_is_worth_nothing_to_a_program(service: Service) -> None:
@@ -371,7 +371,7 @@ def test_refresh_asks_the_provider_and_the_command_again(service: Service, provi
 def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: IdentityProvider) -> None:
     """The provider takes each refresh token once; on whatever worker, before and after it has answered."""
     session = session_of(sign_in(service, "/signin-id"))
-    asked = len(provider.forms("/token"))
+    requested = len(provider.forms("/token"))
 
     def refresh(headers: dict[str, str]) -> httpx.Response:
         with fresh(service) as client:
@@ -380,20 +380,20 @@ def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: Iden
     with ThreadPoolExecutor(6) as tabs:
         answers = [*tabs.map(refresh, [session] * 6), refresh(session)]
     assert [answer.status_code for answer in answers] == [200] * 7
-    assert len(provider.forms("/token")) == asked + 1
+    assert len(provider.forms("/token")) == requested + 1
     assert not any("expires=" in cookie for answer in answers for cookie in answer.headers.get_list("set-cookie"))
     assert refresh(session_of(answers[3])).status_code == 200
-    assert len(provider.forms("/token")) == asked + 2
+    assert len(provider.forms("/token")) == requested + 2
 
 
 def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvider) -> None:
     """Tokens that somebody has left in the browser renew nobody else's session, and give nobody his."""
-    kept = [part for part in session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ") if "tokens" in part]
+    values = [part for part in session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ") if "tokens" in part]
     with provider.bent(user={**ALMA, "sub": "9", "email": "bo@example.com"}):
         other = session_of(sign_in(service, "/signin-acme"))["Cookie"]
     with fresh(service) as client:
-        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join(kept)}), 401)
-        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join([*kept, other])}), 401)
+        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join(values)}), 401)
+        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join([*values, other])}), 401)
 
 
 def test_refreshed_tokens_of_somebody_else_are_not_taken(service: Service, provider: IdentityProvider) -> None:
@@ -458,8 +458,8 @@ def test_pkce_is_a_digest(service: Service, provider: IdentityProvider) -> None:
 def test_discovery_is_asked_once_by_each_worker(service: Service, provider: IdentityProvider) -> None:
     for _ in range(4):
         begin(service, "/signin-id")
-    asked = [path for _, path, _ in provider.seen if path.startswith("/.well-known/")]
-    assert 1 <= len(asked) <= 2
+    values = [path for _, path, _ in provider.seen if path.startswith("/.well-known/")]
+    assert 1 <= len(values) <= 2
 
 
 def test_the_provider_is_real(provider: IdentityProvider) -> None:

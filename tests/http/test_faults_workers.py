@@ -192,10 +192,10 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
     assert answer(service.get("/leaving")) == (200, TEXT, "1")
     own_database.execute("create function later() returns int language sql stable as 'select 1'")
     own_database.execute("comment on function later() is 'HTTP GET /later'")
-    said = len(service.log)
+    line = len(service.log)
     with own_database.refusing_connections():
         service.signal(signal.SIGHUP)
-        wait_until(lambda: len(service.log) > said, "the failure is logged")
+        wait_until(lambda: len(service.log) > line, "the failure is logged")
         assert answer(service.get("/leaving")) == (200, TEXT, "1")
     service.signal(signal.SIGHUP)
     wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)

@@ -248,5 +248,5 @@ def test_a_wrong_argument_warns_once_and_changes_nothing_unless_it_protects(
         problem(service.get(f"/api/wrong-{name.replace('_', '-')}"), 404)
         return
     assert left_out == []
-    wanted = ROWS if name != "connection" else (500,)
-    assert answer(service.get(f"/api/wrong-{name.replace('_', '-')}"))[: len(wanted)] == wanted
+    expected = ROWS if name != "connection" else (500,)
+    assert answer(service.get(f"/api/wrong-{name.replace('_', '-')}"))[: len(expected)] == expected

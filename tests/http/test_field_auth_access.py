@@ -277,11 +277,11 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 @pytest.fixture(scope="module")
 def headers(service: Service) -> Mapping[str | None, dict[str, str]]:
     """By name."""
-    found: dict[str | None, dict[str, str]] = {None: {}}
+    result: dict[str | None, dict[str, str]] = {None: {}}
     for who in ("kiri", "mo", "nobody"):
         token = service.post("/api/sign-in", json={"who": who}).json()["accessToken"]
-        found[who] = {"Authorization": f"Bearer {token}"}
-    return found
+        result[who] = {"Authorization": f"Bearer {token}"}
+    return result
 
 
 @pytest.mark.parametrize("name", ACCESS)
@@ -297,5 +297,5 @@ def test_lines_of_the_comment_decide_who_is_let_in(
 def test_the_caller_decides_what_is_given(
     service: Service, headers: Mapping[str | None, dict[str, str]], asked: Caller
 ) -> None:
-    who, request, wanted = asked
-    check(service, (request, wanted), headers[who])
+    who, request, expected = asked
+    check(service, (request, expected), headers[who])

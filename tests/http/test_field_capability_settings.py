@@ -173,8 +173,8 @@ def met(upstream: Upstream) -> Upstream:
     upstream.on("/counted", counted)
 
     def direct(seen: Seen, _connection: socket.socket) -> bytes:
-        told = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
-        return answer(told, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
+        result = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
+        return answer(result, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
 
     upstream.on("/direct", direct)
     upstream.on("/sent-out", direct)
@@ -319,7 +319,7 @@ def test_a_variable_of_another_name_holds_the_metadata(service: Service) -> None
 
 def test_the_first_handler_that_takes_a_file_is_the_only_one(service: Service) -> None:
     entries = upload(service, "up-two", ("a.csv", b"a;b\n", "text/csv"), ("b.csv", b"\1\1;b\n", "text/csv"))
-    assert [(one["type"], one["fileName"], one["status"]) for one in entries] == [
+    assert [(item["type"], item["fileName"], item["status"]) for item in entries] == [
         ("lo", "a.csv", "Ok"),
         ("lo", "b.csv", "ProbablyBinary"),
         ("lines", "a.csv", "Ignored"),
@@ -361,7 +361,7 @@ def workbook() -> bytes:
 def test_sheets_are_read_as_configured(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     entries = upload(service, "up-book", ("q.xlsx", workbook(), XLSX))
-    assert [(one["type"], one["sheet"], one["rows"], one["lastResult"]) for one in entries] == [
+    assert [(item["type"], item["sheet"], item["rows"], item["lastResult"]) for item in entries] == [
         ("book", "North", 1, 1),
         ("book", "South", 1, 1),
     ]

@@ -211,13 +211,13 @@ def test_answer_of_a_subscription(service: Service) -> None:
         service.post("/api/tell", json={"text": "40 percent"})
         stream.wait_for("40 percent")
         assert stream.body == b": connected\n\ndata: 40 percent\n\n"
-        wanted = {
+        expected = {
             "content-type": "text/event-stream",
             "cache-control": "no-cache, no-store, must-revalidate, max-age=0",
             "x-accel-buffering": "no",
             "connection": "keep-alive",
         }
-        assert {name: stream.headers[name] for name in wanted} == wanted
+        assert {name: stream.headers[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
@@ -229,8 +229,8 @@ def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Ser
         answer = b""
         while b": connected\n\n" not in answer:
             answer += connection.recv(4096)
-    said = [line for line in answer.lower().split(b"\r\n") if line.startswith(b"connection:")]
-    assert [line.startswith(b"connection: close") for line in said] == [True], said
+    values = [line for line in answer.lower().split(b"\r\n") if line.startswith(b"connection:")]
+    assert [line.startswith(b"connection: close") for line in values] == [True], values
     headless = service.raw(f"HEAD /api/plain/info {head}".encode())
     assert headless is not None
     assert not {"content-length", "transfer-encoding"} & set(headless.headers)
@@ -468,8 +468,8 @@ def test_the_default_level_names_path_and_events(around: Service) -> None:
 
 def test_headers_of_the_configuration_win(around: Service) -> None:
     with EventStream(around, "/api/tell/notice", {"accept-encoding": "gzip, br"}) as stream:
-        found = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
-        assert found == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
+        headers = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
+        assert headers == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
         assert "content-encoding" not in stream.headers
 
 
@@ -489,8 +489,8 @@ def test_a_notice_that_nobody_publishes_is_told_once(around: Service) -> None:
     around.post("/api/tell", json={"text": "published"})
     around.wait_for_log("/api/steady raised a notice of severity NOTICE")
     around.wait_for_log("/api/murmur raised a notice of severity NOTICE")
-    told = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
-    assert len(told) == 2, told
+    log = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
+    assert len(log) == 2, log
 
 
 def test_without_streams_nobody_minds(own_database: Database, serve_once: Serve) -> None:

@@ -297,7 +297,7 @@ def test_a_result_stays_whatever_the_other_service_says(service: Service, met: U
     void = service.post("/sends-void", json={"id": 9})
     assert void.text == "said 200"
     assert met.to("/sends-void")[-1].body == b""
-    assert [one for one in service.get("/kept-ids").json() if one in (8, 9)] == [8, 9]
+    assert [item for item in service.get("/kept-ids").json() if item in (8, 9)] == [8, 9]
 
 
 def test_the_start_says_where_requests_go(service: Service, met: Upstream) -> None:

@@ -36,7 +36,7 @@ def function(head: str, body: str, comment: str, returns: str = "text") -> str:
 
 def asking(name: str, request: str, parameters: str = "", attributes: str = FIELDS, lines: str = "") -> str:
     """A type, and an endpoint of its name that shows what has come back."""
-    arguments = ", ".join(one for one in (f"_r {name}_type", parameters) if one)
+    arguments = ", ".join(item for item in (f"_r {name}_type", parameters) if item)
     path = name.replace("_", "-")
     return http_type(f"{name}_type", request, attributes) + function(
         f"{name}({arguments})", f"select {SHOWN}", f"HTTP GET /{path}\n{lines}"
@@ -208,7 +208,7 @@ REFUSE = "create function refuse() returns text language plpgsql as $$ begin rai
 @pytest.fixture(scope="module")
 def met(upstream: Upstream) -> Upstream:
     def told(seen: Seen, _connection: socket.socket) -> bytes:
-        wanted = (
+        expected = (
             "content-type",
             "content-encoding",
             "allow",
@@ -220,9 +220,9 @@ def met(upstream: Upstream) -> Upstream:
             "retry_delay_hint",
             "cookie",
         )
-        headers = " ".join(f"{name}={value}" for name in wanted for value in seen.all(name))
-        said = f"{seen.method} {seen.target} [{headers}] <{seen.body.decode()}>"
-        return answer(said, content_type="text/plain", headers=[("Set-Cookie", "a=b")])
+        headers = " ".join(f"{name}={value}" for name in expected for value in seen.all(name))
+        message = f"{seen.method} {seen.target} [{headers}] <{seen.body.decode()}>"
+        return answer(message, content_type="text/plain", headers=[("Set-Cookie", "a=b")])
 
     counts: dict[str, int] = {}
 
@@ -354,24 +354,26 @@ def test_a_call_of_this_service_that_is_no_success_says_its_status(service: Serv
 
 
 def test_what_is_wrong_with_a_comment_is_told_at_the_start(service: Service) -> None:
-    for told in (
+    for result in (
         "'soon' is not an interval",
         "'many' is no status code",
         "'whenever' is not an interval",
         "'HEAD' is none of",
         "asks for GET /inner/7/end/, and this service has no such endpoint",
     ):
-        assert told in service.log
+        assert result in service.log
 
 
 def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(service: Service) -> None:
     """Neither an internal endpoint nor what has been kept of one; another way in leads as far as ever."""
     assert service.get("/to-kept").text.startswith("8 -|200|")
     for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):
-        found = service.get("/to-any", params={"url": target})
-        assert (found.status_code, "|404|f|Internal request returned 404" in found.text) == (200, True), found.text
+        response = service.get("/to-any", params={"url": target})
+        assert (response.status_code, "|404|f|Internal request returned 404" in response.text) == (200, True), (
+            response.text
+        )
     for path in ("/to-near?x=inner/8/end", "/to-near?x=inner-flaky", "/to-one?n=8&x=end", "/to-one?n=8&x=end%3F"):
         assert "|404|f|Internal request returned 404" in service.get(path).text, path
     assert service.get("/to-near?x=to-id%3Fn=7%26x=y").text.endswith("7 y|200|t|NULL|200|t|NULL")
-    found = service.get("/to-any", params={"url": "/to-id?n=7&x=y"})
-    assert found.text == "7 y|200|t|NULL|200|t|NULL"
+    response = service.get("/to-any", params={"url": "/to-id?n=7&x=y"})
+    assert response.text == "7 y|200|t|NULL|200|t|NULL"

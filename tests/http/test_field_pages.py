@@ -113,8 +113,8 @@ CLOSED = [
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_paths_for_who_is_signed_in(service: Service, method: str, path: str, wanted: str | None) -> None:
     response = service.request(method, path, follow_redirects=False)
-    found = (response.status_code, response.headers.get("location"))
-    assert found == ((200, None) if wanted is None else (302, f"/?from={wanted}"))
+    status = (response.status_code, response.headers.get("location"))
+    assert status == ((200, None) if wanted is None else (302, f"/?from={wanted}"))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ EVERYWHERE = ["/file.txt", "/paper.pdf", "/filled/style.txt", "/limited", "/limi
 @pytest.mark.parametrize("path", EVERYWHERE)
 def test_security_headers_are_on_every_answer(service: Service, path: str) -> None:
     headers = service.get(path).headers
-    told = {
+    result = {
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
         "permissions-policy": "camera=()",
@@ -178,14 +178,14 @@ def test_security_headers_are_on_every_answer(service: Service, path: str) -> No
         "cross-origin-embedder-policy": "require-corp",
         "cross-origin-resource-policy": "same-site",
     }
-    assert {name: headers.get_list(name) for name in told} == {name: [value] for name, value in told.items()}
+    assert {name: headers.get_list(name) for name in result} == {name: [value] for name, value in result.items()}
     assert "referrer-policy" not in headers
     assert "content-security-policy" not in headers
 
 
 def test_limits_carry_them_too(service: Service) -> None:
-    found = [service.get("/limited") for _ in range(2)][-1]
-    assert (found.status_code, found.headers["x-content-type-options"]) == (429, "nosniff")
+    response = [service.get("/limited") for _ in range(2)][-1]
+    assert (response.status_code, response.headers["x-content-type-options"]) == (429, "nosniff")
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,9 @@ X-Real-IP: 6.6.6.6                  127.0.0.1|own:1|-|-|-|-|-|-
 
 def ask(service: Service, *fields: str, start: str = "GET /seen HTTP/1.1") -> RawResponse:
     """fields: header lines, sent as they are, behind those of the host."""
-    found = service.raw("\r\n".join([start, *fields, "", ""]).encode())
-    assert found is not None
-    return found
+    result = service.raw("\r\n".join([start, *fields, "", ""]).encode())
+    assert result is not None
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +93,11 @@ def behind(database: Database, serve: Serve) -> Service:
 
 @pytest.mark.parametrize("row", [line for line in WALKED.splitlines() if line])
 def test_entries_are_walked_from_the_right(behind: Service, row: str) -> None:
-    sent, wanted = row[:36].strip(), row[36:]
+    sent, expected = row[:36].strip(), row[36:]
     names = ("For", "Proto", "Host")
     fields = [f"X-Forwarded-{field}" if field.startswith(names) else field for field in sent.split("|") if field]
-    found = ask(behind, "Host: own:1", *fields)
-    assert (found.status, found.body.decode()) == (200, wanted.replace("PEER", PEER))
+    result = ask(behind, "Host: own:1", *fields)
+    assert (result.status, result.body.decode()) == (200, expected.replace("PEER", PEER))
 
 
 def test_what_is_believed_is_in_the_log(behind: Service) -> None:
@@ -138,14 +138,14 @@ def test_what_nobody_could_fit_ends_the_start(
 def both(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
     """Over http and https, behind proxies too."""
     port, https = free_port(), free_port()
-    given = {
+    value = {
         "Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{https}",
         "Ssl:Enabled": "true",
         F + "Enabled": "true",
         "SecurityHeaders:Enabled": "true",
         "HealthChecks:Enabled": "true",
     }
-    service = serve(database, "", {**settings(*certificate), **given}, 1, port)
+    service = serve(database, "", {**settings(*certificate), **value}, 1, port)
     service.https = https
     return service
 
@@ -164,11 +164,11 @@ SENT_ON = [
 
 @pytest.mark.parametrize(("start", "host", "location"), SENT_ON)
 def test_http_is_sent_to_https(both: Service, start: str, host: str, location: str) -> None:
-    found = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
-    assert (found.status, found.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
-    assert found.body == b""
-    assert found.headers["x-content-type-options"] == "nosniff"
-    assert "strict-transport-security" not in found.headers
+    result = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
+    assert (result.status, result.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
+    assert result.body == b""
+    assert result.headers["x-content-type-options"] == "nosniff"
+    assert "strict-transport-security" not in result.headers
 
 
 STRICT = [
@@ -186,8 +186,8 @@ STRICT = [
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
 @pytest.mark.parametrize("path", ["/seen", "/nowhere"])
 def test_browsers_are_told_to_come_over_https(both: Service, path: str, host: str, scheme: str, strict: bool) -> None:
-    found = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
-    assert found.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
+    result = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
+    assert result.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
@@ -197,8 +197,8 @@ def test_over_tls_as_well(both: Service, tls: httpx.Client, host: str, scheme: s
 
 
 def test_a_proxy_that_came_over_tls_speaks_for_a_client_that_did_not(both: Service, tls: httpx.Client) -> None:
-    told = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
-    response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=told)
+    result = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
+    response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=result)
     assert (response.status_code, response.headers["location"]) == (307, f"https://shop.example:{both.https}/seen")
     assert "strict-transport-security" not in response.headers
 
@@ -212,10 +212,10 @@ def tls(certificate: tuple[Path, Path]) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize(("port", "shown"), [("443", ""), ("8443", ":8443")])
 def test_the_port_may_be_that_of_a_proxy(own_database: Database, serve_once: Serve, port: str, shown: str) -> None:
-    given = {"Ssl:Enabled": "true", "Ssl:HttpsPort": port, F + "Enabled": "true"}
-    service = serve_once(own_database, SQL, given)
-    found = ask(service, "Host: inside:5000", "X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example")
-    assert (found.status, found.headers["location"]) == (307, f"https://shop.example{shown}/seen")
+    value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": port, F + "Enabled": "true"}
+    service = serve_once(own_database, SQL, value)
+    result = ask(service, "Host: inside:5000", "X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example")
+    assert (result.status, result.headers["location"]) == (307, f"https://shop.example{shown}/seen")
     assert ask(service, "Host: inside:5000", "X-Forwarded-Proto: https").status == 200
     assert "Ssl:UseHttpsRedirection" not in service.log
 
@@ -228,8 +228,8 @@ def test_where_no_port_is_known_nobody_is_sent_anywhere(own_database: Database, 
 
 @pytest.mark.parametrize("switch", ["Ssl:Enabled", "Ssl:UseHttpsRedirection", "Ssl:UseHsts"])
 def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, switch: str) -> None:
-    given = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
-    service = serve_once(own_database, SQL, given)
+    value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
+    service = serve_once(own_database, SQL, value)
     assert ask(service, "Host: shop.example").status == (307 if switch == "Ssl:UseHsts" else 200)
     over = ask(service, "Host: shop.example", "X-Forwarded-Proto: https")
     assert ("strict-transport-security" in over.headers) == (switch == "Ssl:UseHttpsRedirection")
@@ -279,5 +279,5 @@ def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_on
         assert ("; secure" in cookie) == secure
         basic = ask(service, *fields, "Authorization: Basic c2NhbGU6c2VjcmV0", start="GET /weighed HTTP/1.1")
         assert basic.status == (200 if secure else 401)
-    told = ask(service, *https, "Content-Length: 0", start="POST /api/passkey/login/options HTTP/1.1")
-    assert (told.status, b'"rpId":"shop.example"' in told.body) == (200, True), told.body
+    result = ask(service, *https, "Content-Length: 0", start="POST /api/passkey/login/options HTTP/1.1")
+    assert (result.status, b'"rpId":"shop.example"' in result.body) == (200, True), result.body

@@ -292,8 +292,8 @@ def test_claims_are_sealed_too(service: Service) -> None:
 
 def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> tuple[str, str]:
     """Last line of what the terminal shows, and what it complains of."""
-    given = {"ConnectionStrings:Default": database.conninfo, **settings}
-    done = rowcall(folder, "--encrypt", "XX12 ж", *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": database.conninfo, **settings}
+    done = rowcall(folder, "--encrypt", "XX12 ж", *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1], done.stderr
 
@@ -306,21 +306,21 @@ def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: S
         protected + "FileSystemPath": str(tmp_path / "keys"),
         protected + "CustomApplicationName": "vault",
     }
-    (first, told), (second, _) = (encrypted(tmp_path, own_database, settings) for _ in range(2))
-    assert (len(first), first != second, told) == (len(second), True, "")
+    (first, result), (second, _) = (encrypted(tmp_path, own_database, settings) for _ in range(2))
+    assert (len(first), first != second, result) == (len(second), True, "")
     service = serve_once(
         own_database, SEEN + routines([("open_it(_a text) returns text", "select _a", OPENS)]), settings
     )
     for sealed in (first, second):
         assert service.get("/api/open-it", params={"a": sealed}).text == "XX12 ж"
-    sealed, told = encrypted(tmp_path, own_database, {})
+    sealed, result = encrypted(tmp_path, own_database, {})
     assert len(sealed) > 60
-    assert "ends with this command" in told
+    assert "ends with this command" in result
     off, _ = encrypted(tmp_path, own_database, {protected + "Enabled": "false"})
     assert off.startswith("Data protection is not configured")
 
 
 def test_a_single_column_is_no_reason_to_complain(service: Service) -> None:
     """Of a single value, names mean nothing (protection-8 to protection-13)."""
-    told = [line for line in service.log.splitlines() if "to decrypt; its columns" in line]
-    assert len(told) == 2, told
+    log = [line for line in service.log.splitlines() if "to decrypt; its columns" in line]
+    assert len(log) == 2, log

@@ -139,27 +139,27 @@ def test_a_public_key_of_the_configuration(service: Service) -> None:
 
 def test_claims_of_foreign_tokens(service: Service) -> None:
     text = token(signer("RS256"), "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
-    found = service.get("/api/who", headers=bearer(text)).json()
-    assert found["userId"] == "41"
-    assert found["userRoles"] == ["boss", "x"]
-    assert found["claims"]["depot"] is None
-    assert found["claims"]["flag"] == "true"
+    body = service.get("/api/who", headers=bearer(text)).json()
+    assert body["userId"] == "41"
+    assert body["userRoles"] == ["boss", "x"]
+    assert body["claims"]["depot"] is None
+    assert body["claims"]["flag"] == "true"
 
 
 @pytest.mark.parametrize("issuer_key", [("RS256", "first"), ("EdDSA", None)])
 def test_claims_that_only_the_service_sets_are_dropped(service: Service, issuer_key: tuple[str, str | None]) -> None:
     algorithm, name = issuer_key
-    told = {"impersonator_id": "1", "impersonator_name": "root", "impersonation_ends_at": "99999999999"}
-    text = token(signer(algorithm), algorithm, name, **told)
+    result = {"impersonator_id": "1", "impersonator_name": "root", "impersonation_ends_at": "99999999999"}
+    text = token(signer(algorithm), algorithm, name, **result)
     claims = service.get("/api/who", headers=bearer(text)).json()["claims"]
-    assert (claims["user_id"], told.keys() & claims.keys()) == ("41", set())
+    assert (claims["user_id"], result.keys() & claims.keys()) == ("41", set())
 
 
 def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"
-    found = jwt.decode(made, pem(signer("RS256")), algorithms=["RS256"], audience=AUDIENCE)
-    assert found["user_name"] == "kiri"
+    result = jwt.decode(made, pem(signer("RS256")), algorithms=["RS256"], audience=AUDIENCE)
+    assert result["user_name"] == "kiri"
     assert is_let_in(service, made)
 
 

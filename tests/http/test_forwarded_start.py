@@ -38,11 +38,11 @@ def test_empty_lists_mean_this_host(own_database: Database, serve_once: Serve) -
     behind = {**FORGED, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example:8443"}
     response = service.get("/api/sent", headers=behind)
     assert response.headers["strict-transport-security"] == "max-age=2592000"
-    found = response.json()
-    assert found["X-Original-For"].startswith("127.0.0.1:")
-    assert (found["Host"], found["X-Original-Proto"]) == ("shop.example:8443", "http")
-    assert found["X-Original-Host"] == f"127.0.0.1:{service.port}"
-    assert not [name for name in found if name.startswith("X-Forwarded")]
+    body = response.json()
+    assert body["X-Original-For"].startswith("127.0.0.1:")
+    assert (body["Host"], body["X-Original-Proto"]) == ("shop.example:8443", "http")
+    assert body["X-Original-Host"] == f"127.0.0.1:{service.port}"
+    assert not [name for name in body if name.startswith("X-Forwarded")]
     assert "X-Original-For" not in service.get("/api/sent").json()
     for sent in ({}, {"X-Forwarded-Proto": "https"}, {**behind, "X-Forwarded-Proto": "http"}):
         assert "strict-transport-security" not in service.get("/api/sent", headers=sent).headers

@@ -81,13 +81,13 @@ def test_versions_follow_each_other_and_no_client_notices(
     first = serve_once(own_database, SQL, settings, workers=2, port=port)
     with ThreadPoolExecutor() as pool:
         with (
-            Load(first.port, echo, 8) as kept,
+            Load(first.port, echo, 8) as stored,
             Load(first.port, echo, 4, keep_alive=False) as new,
             held(own_database),
         ):
             slow = pool.submit(wait_for_lock, first)
             wait_until(lambda: waiting(own_database), "a request runs that is to survive")
-            kept.wait_for(100)
+            stored.wait_for(100)
             second = serve_once(own_database, "", {**settings, **NEW}, workers=3, port=first.port)
             first.wait_for_log("another process serves; this one finishes what runs")
             new.wait_for(100)
@@ -95,10 +95,12 @@ def test_versions_follow_each_other_and_no_client_notices(
             assert second.process.wait(60) == 0
             assert first.running, "somebody waits for it still"
             new.wait_for(100)
-            kept.wait_for(100)
+            stored.wait_for(100)
         assert slow.result().text == str(LOCK)
     assert first.process.wait(60) == 0
-    assert kept.statuses().keys() == new.statuses().keys() == {200}, [one for one in kept.outcomes if one.status != 200]
+    assert stored.statuses().keys() == new.statuses().keys() == {200}, [
+        item for item in stored.outcomes if item.status != 200
+    ]
     assert third.get("/echo?id=1").text == "1"
     third.wait_for_log(f"the admin listener is at {admin}")
     assert "rowcall_workers 1.0" in httpx.get(f"{admin}/metrics", trust_env=False, timeout=60).text
@@ -126,14 +128,14 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     assert {client.get("/kept").text for client in clients} == {"1"}
     second = serve_once(own_database, "", settings, workers=2, port=first.port)
     first.wait_for_log("another process serves; this one finishes what runs")
-    kept = wait_until(lambda: _kept_after_forgetting(second), "the new process forgets what it has kept", 30)
+    stored = wait_until(lambda: _kept_after_forgetting(second), "the new process forgets what it has kept", 30)
     wait_until(lambda: _says_goodbye(clients.pop()), "the old process tells its clients to go")
-    assert min(int(client.get("/kept").text) for client in clients[:2]) > int(kept)
+    assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
         refused = problem(client.post("/kept/forget"), 503)
         assert "another process serves in the place of this one" in refused["detail"]
     with second.new_client() as client:
-        assert client.get("/kept").text == kept
+        assert client.get("/kept").text == stored
     for client in clients:
         client.close()
     first.signal(signal.SIGTERM)
@@ -146,9 +148,9 @@ def _kept_after_forgetting(service: Service) -> str:
         before = client.get("/kept").text
         if client.post("/kept/forget").json() != {"invalidated": True}:
             return ""
-        kept = client.get("/kept").text
-    assert int(kept) > int(before)
-    return kept
+        text = client.get("/kept").text
+    assert int(text) > int(before)
+    return text
 
 
 def _says_goodbye(client: httpx.Client) -> bool:
@@ -273,7 +275,7 @@ class Systemd:
             **settings,
         }
         arguments = [f"--{key}={value}" for key, value in chosen.items()]
-        places = " ".join(f"{number}<&{one.fileno()}" for number, one in enumerate(self.sockets, 3))
+        places = " ".join(f"{number}<&{item.fileno()}" for number, item in enumerate(self.sockets, 3))
         environment = {"LISTEN_FDS": "2", "NOTIFY_SOCKET": str(self._folder / "notify"), "WATCHDOG_USEC": "200000"}
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
@@ -282,7 +284,7 @@ class Systemd:
                     *(sys.executable, "-m", "rowcall.service.cli", *arguments),
                 ],
                 env=service_environment() | environment,
-                pass_fds=[one.fileno() for one in self.sockets],
+                pass_fds=[item.fileno() for item in self.sockets],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -292,9 +294,9 @@ class Systemd:
     def hear(self, line: str) -> dict[str, str]:
         """The next message that begins with `line`."""
         while True:
-            told = self.said.recv(4096).decode()
-            if told.startswith(line):
-                return dict(one.split("=", 1) for one in told.splitlines())
+            result = self.said.recv(4096).decode()
+            if result.startswith(line):
+                return dict(item.split("=", 1) for item in result.splitlines())
 
 
 @pytest.fixture
@@ -302,8 +304,8 @@ def systemd(own_database: Database, tmp_path: Path) -> Iterator[Systemd]:
     own_database.execute(SQL)
     manager = Systemd(tmp_path, own_database)
     yield manager
-    for one in (*manager.sockets, manager.said):
-        one.close()
+    for item in (*manager.sockets, manager.said):
+        item.close()
 
 
 @contextlib.contextmanager
@@ -326,22 +328,22 @@ def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: S
         first.send_signal(signal.SIGHUP)
         assert systemd.hear("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
         systemd.hear("READY=1")
-        with Load(systemd.port, echo, 4) as kept, Load(systemd.port, echo, 4, keep_alive=False) as new:
-            kept.wait_for(50)
+        with Load(systemd.port, echo, 4) as stored, Load(systemd.port, echo, 4, keep_alive=False) as new:
+            stored.wait_for(50)
             first.send_signal(signal.SIGTERM)
             assert first.wait(60) == 0
             systemd.hear("STOPPING=1")
             with ended(systemd.start()) as second:
                 systemd.hear("READY=1")
-                kept.wait_for(50)
+                stored.wait_for(50)
                 new.wait_for(50)
                 second.send_signal(signal.SIGUSR2)
                 successor = int(systemd.hear("READY=1")["MAINPID"])
                 assert successor != second.pid
                 assert second.wait(60) == 0
                 new.wait_for(50)
-                kept.wait_for(50)
-        assert kept.statuses().keys() == new.statuses().keys() == {200}
+                stored.wait_for(50)
+        assert stored.statuses().keys() == new.statuses().keys() == {200}
         os.kill(successor, signal.SIGTERM)
         systemd.hear("STOPPING=1")
         wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)

@@ -27,8 +27,8 @@ def _type(name: str, comment: str) -> str:
 
 
 def _caller(name: str) -> tuple[str, str, str]:
-    said = "select concat_ws('|', (_r).status_code, (_r).body, (_r).error_message)"
-    return (f"{name}(_r {name}_type) returns text stable", said, f"HTTP GET /{name}")
+    status = "select concat_ws('|', (_r).status_code, (_r).body, (_r).error_message)"
+    return (f"{name}(_r {name}_type) returns text stable", status, f"HTTP GET /{name}")
 
 
 @pytest.fixture(scope="module")

@@ -274,6 +274,10 @@ def _is_open(port: int, server: int) -> bool:
     import psutil
 
     return any(
-        one.laddr and one.raddr and one.laddr.port == port and one.raddr.port == server and one.status == "ESTABLISHED"
-        for one in psutil.net_connections("tcp")
+        item.laddr
+        and item.raddr
+        and item.laddr.port == port
+        and item.raddr.port == server
+        and item.status == "ESTABLISHED"
+        for item in psutil.net_connections("tcp")
     )

@@ -56,9 +56,9 @@ def test_equal_requests_share_an_answer_over_all_workers(service: Service) -> No
 
 
 def test_headers_tell_requests_apart(service: Service) -> None:
-    one = service.get("/named?k=a").text
-    assert service.get("/named?k=b").text != one
-    assert service.get("/named?k=a").text == one
+    body = service.get("/named?k=a").text
+    assert service.get("/named?k=b").text != body
+    assert service.get("/named?k=a").text == body
 
 
 def test_traces_do_not(service: Service, counted: Upstream) -> None:
@@ -66,8 +66,8 @@ def test_traces_do_not(service: Service, counted: Upstream) -> None:
     traces = [
         {"traceparent": f"00-{number:032x}-b7ad6b7169203331-01", "tracestate": f"a={number}"} for number in (1, 2)
     ]
-    assert len({service.get("/kept?k=traced", headers=one).text for one in traces}) == 1
-    assert [one.header("traceparent") for one in counted.to("/n") if "k=traced" in one.target] == [
+    assert len({service.get("/kept?k=traced", headers=item).text for item in traces}) == 1
+    assert [item.header("traceparent") for item in counted.to("/n") if "k=traced" in item.target] == [
         traces[0]["traceparent"]
     ]
 
@@ -91,10 +91,10 @@ def test_one_request_asks_for_all_that_wait(service: Service, counted: Upstream)
 
     counted.on("/slow", slow)
     with ThreadPoolExecutor(12) as pool:
-        asked = [pool.submit(service.get, "/slow?k=1") for _ in range(12)]
+        values = [pool.submit(service.get, "/slow?k=1") for _ in range(12)]
         wait_until(lambda: counted.to("/slow"), "one has asked")
         free.set()
-        assert {one.result().text for one in asked} == {"together|200|text/x"}
+        assert {item.result().text for item in values} == {"together|200|text/x"}
     assert len(counted.to("/slow")) == 1
 
 
@@ -107,6 +107,6 @@ def test_the_switch_turns_keeping_off(own_database: Database, serve_once: Serve,
 def test_no_more_answers_are_kept_than_allowed(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:MaxCacheEntries": "2"}
     service = serve_once(own_database, asking("kept", f"cache 1h\nGET {counted.url}/n?k={{_k}}"), settings, workers=2)
-    kept = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]
+    text = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]
     again = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]
-    assert [one == other for one, other in zip(kept, again, strict=True)] == [True, True, False]
+    assert [item == other for item, other in zip(text, again, strict=True)] == [True, True, False]

@@ -105,15 +105,15 @@ def test_it_is_known_who_really_acts_until_it_ends(service: Service, scheme: str
 def test_refreshing_keeps_it_and_is_written_down(service: Service, database: Database) -> None:
     for scheme, path, member in (("BearerToken", "/api/token/refresh", "refresh"), ("Bearer", "", "refreshToken")):
         own = signed_in(service)
-        told = service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own).json()
-        headers = bearer(told["accessToken"])
-        body = {member: told["refreshToken"]}
+        document = service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own).json()
+        headers = bearer(document["accessToken"])
+        body = {member: document["refreshToken"]}
         again = service.post(path or "/api/jwt/refresh", json=body, headers=headers)
         assert again.status_code == 200, again.text
         assert service.get("/api/who", headers=bearer(again.json()["accessToken"])).json() == ACTING
     refreshed = "select user_id, impersonator_id, routine, scheme, status from call where endpoint ~ 'refresh$'"
-    wanted = [("42", "41", None, scheme, 200) for scheme in ("BearerToken", "Bearer")]
-    wait_until(lambda: set(wanted) <= set(database.fetch(refreshed)), "refreshing has been written down")
+    values = [("42", "41", None, scheme, 200) for scheme in ("BearerToken", "Bearer")]
+    wait_until(lambda: set(values) <= set(database.fetch(refreshed)), "refreshing has been written down")
 
 
 @pytest.fixture(scope="module")
@@ -132,24 +132,24 @@ def test_it_ends_by_itself(short: Service, scheme: str) -> None:
     assert problem(short.post("/api/be-oneself", headers=headers), 401)
     assert short.get("/api/who", headers=own).json()["u"] == "41"
     if scheme != "Cookies":
-        told = began.json()
-        assert told["expiresIn"] <= 2
+        body = began.json()
+        assert body["expiresIn"] <= 2
         path, member = {
             "BearerToken": ("/api/token/refresh", "refresh"),
             "Bearer": ("/api/jwt/refresh", "refreshToken"),
         }[scheme]
-        assert problem(short.post(path, json={member: told["refreshToken"]}, headers=headers), 401)
+        assert problem(short.post(path, json={member: body["refreshToken"]}, headers=headers), 401)
 
 
 def test_half_an_hour_is_the_longest(service: Service) -> None:
     """Refreshing gives what is left of it, and a signed token says so to other services."""
     own = signed_in(service)
-    told = service.post("/api/act-as", json={"name": "mo", "scheme": "Bearer"}, headers=own).json()
-    first = jwt.decode(told["accessToken"], SECRET, algorithms=["HS256"])
-    assert told["refreshExpiresIn"] <= 1800
-    again = service.post("/api/jwt/refresh", json={"refreshToken": told["refreshToken"]}).json()
+    body = service.post("/api/act-as", json={"name": "mo", "scheme": "Bearer"}, headers=own).json()
+    first = jwt.decode(body["accessToken"], SECRET, algorithms=["HS256"])
+    assert body["refreshExpiresIn"] <= 1800
+    again = service.post("/api/jwt/refresh", json={"refreshToken": body["refreshToken"]}).json()
     second = jwt.decode(again["accessToken"], SECRET, algorithms=["HS256"])
-    ends = int(jwt.get_unverified_header(told["accessToken"])["actor"]["impersonation_ends_at"])
+    ends = int(jwt.get_unverified_header(body["accessToken"])["actor"]["impersonation_ends_at"])
     assert not {"impersonator_id", "impersonation_ends_at"} & first.keys()
     assert ends <= first["iat"] + 1800
     assert {first["exp"], second["exp"]} <= {ends, ends - 1}  # whole seconds, rounded down
@@ -236,7 +236,7 @@ def test_the_audit_trail_has_both(service: Service, database: Database) -> None:
         "select endpoint, user_id, impersonator_id, impersonator_name from call where impersonator_id is not null"
         " and endpoint in ('POST /api/act-as', 'GET /api/who') group by 1, 2, 3, 4 order by 1"
     )
-    wanted = [("GET /api/who", "42", "41", "kiri"), ("POST /api/act-as", "42", "41", "kiri")]
-    wait_until(lambda: set(wanted) <= set(database.fetch(sql)), "both calls have been written down")
+    expected = [("GET /api/who", "42", "41", "kiri"), ("POST /api/act-as", "42", "41", "kiri")]
+    wait_until(lambda: set(expected) <= set(database.fetch(sql)), "both calls have been written down")
     signed = "select count(*) from call where endpoint = 'POST /api/sign-in' and user_id = '41'"
     wait_until(lambda: database.value(signed), "the sign-in has been written down")

@@ -267,8 +267,8 @@ def _log_of(database: Database) -> Iterator[tuple[str, str]]:
             lines.append(line)
             continue
         yield kind, "\n".join(lines)
-        found = entry.match(line)
-        kind, lines = ("", [line]) if found is None else (_kind(found[1], found[2]), [found[2]])
+        match = entry.match(line)
+        kind, lines = ("", [line]) if match is None else (_kind(match[1], match[2]), [match[2]])
     yield kind, "\n".join(lines)
 
 
@@ -331,13 +331,13 @@ def test_columns_and_filters_of_tables_hold_the_value_that_it_is(service: Servic
         assert service.request("PUT", "/api/kept", json=row).status_code == 204
         again = service.request("PUT", "/api/kept/on-conflict-do-update/returning", json=row)
         changed = service.post("/api/kept/returning", json=row)
-        for found in (
+        for result in (
             again,
             changed,
             service.get("/api/kept", params=row),
             service.get("/api/kept", params={"id": text}),
         ):
-            assert (found.status_code, found.json()) == (200, [row]), repr(text)
+            assert (result.status_code, result.json()) == (200, [row]), repr(text)
         deleted = service.request("DELETE", "/api/kept/returning", params=row)
         assert deleted.json() == [row]
     assert service.get("/api/kept").json() == []

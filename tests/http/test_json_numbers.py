@@ -131,8 +131,8 @@ def test_clients_in_dart_have_strings(service: Service, folder: Path) -> None:
 
 
 def test_a_contract_calls_it_another_type(database: Database, service: Service, tmp_path: Path) -> None:
-    given = [f"--ConnectionStrings:Default={database.conninfo}", "--contract", "contract.json"]
-    assert rowcall(tmp_path, *given).returncode == 0
-    done = rowcall(tmp_path, *given, "--check", "--Service:JsonNumbers=Safe")
+    value = [f"--ConnectionStrings:Default={database.conninfo}", "--contract", "contract.json"]
+    assert rowcall(tmp_path, *value).returncode == 0
+    done = rowcall(tmp_path, *value, "--check", "--Service:JsonNumbers=Safe")
     assert done.returncode == 4
     assert "breaking: GET /api/numbers: id of each of the response is string, was integer (int64)" in done.stdout

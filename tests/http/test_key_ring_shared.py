@@ -74,8 +74,8 @@ def test_two_instances_take_each_others_sessions(own_database: Database, serve_o
     own_database.execute(member_sql())
     settings = in_folder(tmp_path / "keys")
     first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
-    for one, other in ((first, second), (second, first)):
-        assert [is_let_in(other, headers) for headers in sessions(one)] == [True, True]
+    for item, other in ((first, second), (second, first)):
+        assert [is_let_in(other, headers) for headers in sessions(item)] == [True, True]
     assert len(list((tmp_path / "keys").glob("key-*.json"))) == 1
     elsewhere = serve_once(
         own_database, settings={**settings, "DataProtection:CustomApplicationName": "till", "Auth:JwtAuth": "false"}

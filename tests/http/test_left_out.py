@@ -142,9 +142,9 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     problem(service.get("/not-granted?id=1&name=x"), 404)
     service.wait_for_log("7 endpoints of 6 functions and 1 file, 1 worker")
-    told = service.wait_for_log("13 left out: ")
-    assert "broken.sql, closed.deep(), public.hidden_shelf, public.left_y(integer)" in told
-    assert told.endswith("rowcall --endpoints lists why [rowcall]")
+    line = service.wait_for_log("13 left out: ")
+    assert "broken.sql, closed.deep(), public.hidden_shelf, public.left_y(integer)" in line
+    assert line.endswith("rowcall --endpoints lists why [rowcall]")
 
 
 def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
@@ -157,7 +157,7 @@ def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service
 def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict[str, str], folder: Path) -> None:
     done = rowcall(tmp_path, "--endpoints", *(f"--{key}={value}" for key, value in settings.items()))
     assert done.returncode == 0
-    paths = [one["path"] for one in json.loads(done.stdout)]
+    paths = [item["path"] for item in json.loads(done.stdout)]
     assert "/fine" in paths
     assert "/left/{_y}" not in paths
     assert f'  - {folder}/broken.sql: 2:8: error 42703: column "nothing" does not exist' in done.stderr
@@ -169,8 +169,8 @@ def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict
 
 
 def test_validate_lists_it_too_and_tables_are_told_of_once(tmp_path: Path, settings: dict[str, str]) -> None:
-    given = [f"--{key}={value}" for key, value in settings.items()]
-    done = rowcall(tmp_path, "--validate", "--json", "--Service:CrudSource:Enabled=true", *given)
+    values = [f"--{key}={value}" for key, value in settings.items()]
+    done = rowcall(tmp_path, "--validate", "--json", "--Service:CrudSource:Enabled=true", *values)
     report = json.loads(done.stdout)
     assert done.returncode == 0
     of_tables = [warning for warning in report["startWarnings"] if warning.startswith("public.shelf")]
@@ -180,19 +180,19 @@ def test_validate_lists_it_too_and_tables_are_told_of_once(tmp_path: Path, setti
         "these operations are",
     ]
     assert any("GRANT SELECT ON public.hidden_shelf TO" in reason for reason in report["leftOut"])
-    assert rowcall(tmp_path, "--validate", "--strict", *given).returncode == 1
+    assert rowcall(tmp_path, "--validate", "--strict", *values).returncode == 1
 
 
 def test_nothing_to_serve_says_what_was_looked_at_and_how_to_begin(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("create schema shop; create function shop.plain() returns int language sql as 'select 1'")
     service = serve_once(own_database)
-    told = service.wait_for_log("There is nothing to serve")
+    line = service.wait_for_log("There is nothing to serve")
     assert (
         f"1 functions and procedures that the role may execute in the schemas shop of database {own_database.name}"
-        in told
+        in line
     )
-    assert "no tables (Service:CrudSource:Enabled is false)" in told
-    assert "comment on function my_function is 'HTTP GET'" in told
+    assert "no tables (Service:CrudSource:Enabled is false)" in line
+    assert "comment on function my_function is 'HTTP GET'" in line
 
 
 def test_a_file_is_described_where_it_runs(

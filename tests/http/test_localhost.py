@@ -29,8 +29,8 @@ ADDRESSES = ("127.0.0.1", "::1")
 
 def _has_ipv6() -> bool:
     try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as one:
-            one.bind(("::1", 0))
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as item:
+            item.bind(("::1", 0))
     except OSError:
         return False
     return True
@@ -50,10 +50,10 @@ def seen_by_sql(port: int, host: str) -> str:
 def listening(service: Service) -> dict[tuple[str, int], int]:
     """How many sockets listen at an address, in all its processes; each is counted once."""
     addresses = {
-        (one.laddr.ip, one.laddr.port)
+        (item.laddr.ip, item.laddr.port)
         for process in service.processes()
-        for one in process.net_connections("tcp")
-        if one.status == psutil.CONN_LISTEN
+        for item in process.net_connections("tcp")
+        if item.status == psutil.CONN_LISTEN
     }
     return {(host, port): len(_inodes(host, port)) for host, port in addresses}
 

@@ -241,17 +241,17 @@ def test_arguments_that_fit_no_address_are_named(
     service: Service, name: str, arguments: dict[str, Any], status: int, detail: str
 ) -> None:
     result = call(service, name, **arguments)
-    told = json.loads(result["content"][0]["text"])
-    assert (result["isError"], told["status"]) == (True, status)
-    assert detail in told["detail"]
+    body = json.loads(result["content"][0]["text"])
+    assert (result["isError"], body["status"]) == (True, status)
+    assert detail in body["detail"]
 
 
 def test_what_is_wrong_with_arguments_is_not_told_to_strangers(service: Service) -> None:
     for headers, status in (({}, 401), (token(service, "kiri"), 403)):
         result = reply(ask(service, "tools/call", {"name": "kept"}, headers=headers))["result"]
-        told = json.loads(result["content"][0]["text"])
-        assert (result["isError"], told["status"]) == (True, status)
-        assert "'name'" not in told["detail"]
+        body = json.loads(result["content"][0]["text"])
+        assert (result["isError"], body["status"]) == (True, status)
+        assert "'name'" not in body["detail"]
 
 
 def test_a_tool_without_result_says_nothing(service: Service) -> None:
@@ -327,7 +327,7 @@ def test_checks_in_front(service: Service, method: str, headers: dict[str, str],
 
 def test_only_what_is_served_is_allowed(service: Service) -> None:
     answers = [service.request(method, "/mcp") for method in ("OPTIONS", "PUT")]
-    assert [(one.status_code, one.headers["allow"]) for one in answers] == [
+    assert [(item.status_code, item.headers["allow"]) for item in answers] == [
         (204, "OPTIONS, POST"),
         (405, "OPTIONS, POST"),
     ]

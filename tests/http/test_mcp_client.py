@@ -103,11 +103,11 @@ def test_tools_are_listed_and_called(service: Service) -> None:
 
 def test_the_catalogue_can_be_read(service: Service) -> None:
     async def use(client: Client) -> None:
-        found = {one.name: str(one.uri) for one in (await client.list_resources()).resources}
-        assert sorted(found) == ["endpoints", "openapi"]
+        rows = {item.name: str(item.uri) for item in (await client.list_resources()).resources}
+        assert sorted(rows) == ["endpoints", "openapi"]
         assert (await client.list_resource_templates()).resource_templates == []
-        told = await client.read_resource(found["endpoints"])
-        lines = {one["path"]: one for one in json.loads(told.contents[0].text)}  # type: ignore[union-attr]
+        result = await client.read_resource(rows["endpoints"])
+        lines = {item["path"]: item for item in json.loads(result.contents[0].text)}  # type: ignore[union-attr]
         assert sorted(lines) == [f"/api/{name}" for name in ("add-note", "bed-notes", "fails", "for-admins", "no-tool")]
         assert lines["/api/no-tool"] == {
             "method": "GET",
@@ -117,7 +117,7 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
             "access": "anyone",
         }
         assert lines["/api/for-admins"]["access"] == ["admin"]
-        document = json.loads((await client.read_resource(found["openapi"])).contents[0].text)  # type: ignore[union-attr]
+        document = json.loads((await client.read_resource(rows["openapi"])).contents[0].text)  # type: ignore[union-attr]
         assert "/api/bed-notes" in document["paths"]
         with pytest.raises(_mcp_error(), match="Resource not found"):
             await client.read_resource("rowcall://catalogue/none")
@@ -151,7 +151,7 @@ def test_the_way_to_a_token_is_found(guarded: Service) -> None:
             metadata = await handle_protected_resource_response(await http.get(named or ""))
             assert metadata is not None
             assert str(metadata.resource) == f"{guarded.url}/mcp"
-            assert [str(one).rstrip("/") for one in metadata.authorization_servers] == ["https://id.example"]
+            assert [str(item).rstrip("/") for item in metadata.authorization_servers] == ["https://id.example"]
 
     asyncio.run(find())
 
@@ -162,7 +162,7 @@ def test_who_has_signed_in_sees_what_it_may_call(guarded: Service, name: str, se
 
     async def use(client: Client) -> tuple[bool, bool]:
         tools = [tool.name for tool in (await client.list_tools()).tools]
-        told = await client.read_resource("rowcall://catalogue/endpoints")
-        return "for_admins" in tools, "/api/for-admins" in told.contents[0].text  # type: ignore[union-attr]
+        result = await client.read_resource("rowcall://catalogue/endpoints")
+        return "for_admins" in tools, "/api/for-admins" in result.contents[0].text  # type: ignore[union-attr]
 
     assert within(guarded, use, authorization=f"Bearer {token}") == (sees, sees)

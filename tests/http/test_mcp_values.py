@@ -185,18 +185,18 @@ def test_the_client_for_python_validates_every_result(service: Service, counts: 
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             for name, count in counts.items():
                 schema = tools[name].output_schema
-                for given in arguments(count):
+                for value in arguments(count):
                     try:
-                        result = await client.call_tool(name, given)
+                        result = await client.call_tool(name, value)
                     except RuntimeError as error:
-                        failed.append((name, given, str(error)[:300]))
+                        failed.append((name, value, str(error)[:300]))
                         continue
                     if result.is_error or (schema is not None and result.structured_content is None):
-                        failed.append((name, given, result))
+                        failed.append((name, value, result))
                     elif schema is not None:
                         validator = Draft202012Validator(schema, format_checker=FormatChecker())
-                        errors = [one.message for one in validator.iter_errors(result.structured_content)]
-                        failed += [(name, given, errors)] if errors else []
+                        errors = [item.message for item in validator.iter_errors(result.structured_content)]
+                        failed += [(name, value, errors)] if errors else []
         return failed
 
     assert asyncio.run(run()) == []
@@ -208,9 +208,9 @@ def test_the_client_for_typescript_validates_every_result(
     script = tmp_path / "validate.mjs"
     script.write_text(SCRIPT.replace("COUNTS", json.dumps(counts)).replace("URL/mcp", f"{service.url}/mcp"))
     (tmp_path / "node_modules").symlink_to(node.packages(), target_is_directory=True)
-    told = json.loads(node.run(script))
-    assert told["failed"] == []
-    assert told["called"] >= sum(counts.values())
+    body = json.loads(node.run(script))
+    assert body["failed"] == []
+    assert body["called"] >= sum(counts.values())
 
 
 def rpc(service: Service, method: str, params: dict[str, Any]) -> Any:
@@ -256,17 +256,20 @@ def test_composites_and_json_are_described_and_taken(service: Service) -> None:
             "at": {"type": "string"},
         },
     }
-    for name, given in (("taken", tools["taken"]), ("asked", tools["asked"])):
-        members = given["inputSchema"]["properties"]
+    for name, values in (("taken", tools["taken"]), ("asked", tools["asked"])):
+        members = values["inputSchema"]["properties"]
         assert members["a"] == {}, name
         assert members["b"] == {"type": "array", "items": part}, name
         for value in ({"x": [1]}, [1, 2], 5, True):
             parts = [{"n": 1, "t": "a,b"}, {"at": "2026-01-02T03:04:05"}]
             result = call(service, name, a=value, b=parts)
             assert not result["isError"], result
-            told = result["structuredContent"]["value"]
-            assert told["a"] == value
-            assert told["b"] == [{"n": 1, "t": "a,b", "at": None}, {"n": None, "t": None, "at": "2026-01-02T03:04:05"}]
+            report = result["structuredContent"]["value"]
+            assert report["a"] == value
+            assert report["b"] == [
+                {"n": 1, "t": "a,b", "at": None},
+                {"n": None, "t": None, "at": "2026-01-02T03:04:05"},
+            ]
     output = tools["nested"]["outputSchema"]["properties"]["items"]["items"]["properties"]
     assert output["one"]["properties"]["one"]["properties"]["t"] == {"type": ["string", "null"]}
     assert output["one"]["properties"]["j"] == {}

@@ -161,15 +161,15 @@ def test_a_kept_answer_has_no_time_in_the_database(service: Service, admin: http
     service.get("/kept")
     wait_until(
         lambda: (
-            (found := numbers_of(admin)).of("rowcall_request_duration_seconds_count", route="/kept")
-            == found.of("rowcall_cache_hits_total", route="/kept")
-            + found.of("rowcall_cache_misses_total", route="/kept")
+            (result := numbers_of(admin)).of("rowcall_request_duration_seconds_count", route="/kept")
+            == result.of("rowcall_cache_hits_total", route="/kept")
+            + result.of("rowcall_cache_misses_total", route="/kept")
         ),
         "everything is counted",
     )
-    found = numbers_of(admin)
-    assert found.of("rowcall_cache_misses_total", route="/kept") == 1
-    assert found.of("rowcall_request_database_seconds_count", route="/kept") == 1
+    result = numbers_of(admin)
+    assert result.of("rowcall_cache_misses_total", route="/kept") == 1
+    assert result.of("rowcall_request_database_seconds_count", route="/kept") == 1
 
 
 def test_what_is_under_way_and_who_leaves(service: Service, admin: httpx.Client, database: Database) -> None:
@@ -192,23 +192,23 @@ def test_what_is_under_way_and_who_leaves(service: Service, admin: httpx.Client,
 
 def test_event_streams(service: Service, admin: httpx.Client) -> None:
     before = numbers_of(admin)
-    with EventStream(service, "/news/info") as one, EventStream(service, "/news/info") as other:
+    with EventStream(service, "/news/info") as item, EventStream(service, "/news/info") as other:
         assert numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 2
         service.post("/news", json={"text": "now"})
-        one.wait_for("now")
+        item.wait_for("now")
         other.wait_for("now")
         counted_until(admin, before, 1, "rowcall_events_published_total")
     wait_until(lambda: numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 0, "both have gone", 30)
 
 
 def test_processes(admin: httpx.Client) -> None:
-    found = numbers_of(admin)
+    result = numbers_of(admin)
     for process in ("supervisor", "worker 0", "worker 1"):
-        assert found.of("rowcall_process_resident_memory_bytes", process=process) > 1_000_000
-        assert found.of("rowcall_process_open_fds", process=process) > 3
-        assert found.of("rowcall_process_start_time_seconds", process=process) > 1_600_000_000
-    assert found.of("rowcall_process_cpu_seconds_total") > 0
-    assert found.of("rowcall_build_info") == 1
+        assert result.of("rowcall_process_resident_memory_bytes", process=process) > 1_000_000
+        assert result.of("rowcall_process_open_fds", process=process) > 3
+        assert result.of("rowcall_process_start_time_seconds", process=process) > 1_600_000_000
+    assert result.of("rowcall_process_cpu_seconds_total") > 0
+    assert result.of("rowcall_build_info") == 1
 
 
 def test_both_formats_say_the_same(service: Service, admin: httpx.Client) -> None:
@@ -239,11 +239,11 @@ def test_what_a_worker_has_counted_stays_when_it_is_killed(
     after = numbers_of(admin)
     assert after.of("rowcall_requests_in_flight", route="/gate") == 0
     decreasing = [
-        one.name
+        item.name
         for family in before.families.values()
         if family.type in ("counter", "histogram")
-        for one in family.samples
-        if after.of(one.name, **one.labels) < one.value
+        for item in family.samples
+        if after.of(item.name, **item.labels) < item.value
     ]
     assert decreasing == []
 
@@ -268,9 +268,9 @@ def test_endpoints_that_there_is_no_room_for_are_counted_together(filled: Databa
         for path in ("/many", "/items/1", "/wrong"):
             service.get(path)
         wait_until(lambda: numbers_of(admin).of("rowcall_requests_total") == 3, "all are counted")
-        found = numbers_of(admin)
-        assert found.of("rowcall_requests_total", route="/many") == 1
-        assert found.of("rowcall_requests_total", route="(others)") == 2
+        result = numbers_of(admin)
+        assert result.of("rowcall_requests_total", route="/many") == 1
+        assert result.of("rowcall_requests_total", route="(others)") == 2
 
 
 def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path: Path) -> None:
@@ -328,14 +328,14 @@ def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: 
     some_of_everything(service)
     wait_until(lambda: numbers_of(admin).of("rowcall_upstream_requests_total") > 0, "all kinds are counted")
     samples = numbers_of(admin).samples
-    for expression in [*EXPRESSIONS, *(one["query"]["query"] for one in DASHBOARD["templating"]["list"][1:])]:
+    for expression in [*EXPRESSIONS, *(item["query"]["query"] for item in DASHBOARD["templating"]["list"][1:])]:
         names = re.findall(r"\browcall_\w+", expression)
         assert names, expression
         assert [name for name in names if name not in samples] == [], expression
         known = {label for name in names for label in samples[name]} | {"job", "instance"}
-        asked = {label.strip() for by in re.findall(r"by \(([^)]*)\)", expression) for label in by.split(",")}
-        asked |= set(re.findall(r"[{,](\w+)(?:=|!=|=~|!~)\"", expression))
-        assert asked <= known, expression
+        values = {label.strip() for by in re.findall(r"by \(([^)]*)\)", expression) for label in by.split(",")}
+        values |= set(re.findall(r"[{,](\w+)(?:=|!=|=~|!~)\"", expression))
+        assert values <= known, expression
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool of the Debian package prometheus is not installed")
@@ -351,15 +351,16 @@ def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
 @pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
 def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
     some_of_everything(service)
-    with prometheus(tmp_path, str(admin.base_url.netloc.decode())) as asked:
-        wait_until(lambda: query(asked, "count_over_time(rowcall_build_info[1m]) >= 3"), "it has looked thrice", 60)
+    with prometheus(tmp_path, str(admin.base_url.netloc.decode())) as requested:
+        wait_until(lambda: query(requested, "count_over_time(rowcall_build_info[1m]) >= 3"), "it has looked thrice", 60)
         some_of_everything(service)
         wait_until(
             lambda: (
                 [
                     expression
                     for expression in EXPRESSIONS
-                    if not query(asked, filled_in(expression)) and not any(part in expression for part in MAY_BE_EMPTY)
+                    if not query(requested, filled_in(expression))
+                    and not any(part in expression for part in MAY_BE_EMPTY)
                 ]
                 == []
             ),

@@ -70,13 +70,13 @@ def test_head_has_no_body(service: Service) -> None:
 
 
 def test_a_report_names_the_checks(service: Service) -> None:
-    found = {path: service.get(f"{path}?format=json") for path in ("/health", "/health/ready", "/health/live")}
-    assert {response.headers["content-type"] for response in found.values()} == {"application/json"}
-    told = {path: response.json() for path, response in found.items()}
-    assert [[check["name"], check["status"]] for check in told["/health/ready"]["checks"]] == [
+    reply = {path: service.get(f"{path}?format=json") for path in ("/health", "/health/ready", "/health/live")}
+    assert {response.headers["content-type"] for response in reply.values()} == {"application/json"}
+    body = {path: response.json() for path, response in reply.items()}
+    assert [[check["name"], check["status"]] for check in body["/health/ready"]["checks"]] == [
         ["postgresql", "Healthy"]
     ]
-    assert told["/health/live"] == {"status": "Healthy", "checks": []}
+    assert body["/health/live"] == {"status": "Healthy", "checks": []}
 
 
 def test_each_form_is_kept_for_itself(database: Database, serve_once: Serve) -> None:
@@ -95,7 +95,7 @@ def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: 
         settings = {**HEALTH, **UNKEPT, **cache, "CacheOptions:RedisConfiguration": redis.place, **limits}
         degraded = serve_once(database, "", {**settings, "HealthChecks:Timeout": "1 second"})
         strict = serve_once(database, "", {**settings, "HealthChecks:RedisFailure": "Unhealthy"})
-        assert {one.get("/health").text for one in (degraded, strict)} == {"Healthy"}
+        assert {item.get("/health").text for item in (degraded, strict)} == {"Healthy"}
         assert [check["name"] for check in degraded.get("/health?format=json").json()["checks"]] == [
             "postgresql",
             "redis",
@@ -109,8 +109,8 @@ def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: 
         paths = ("/health", "/health/ready", "/health/live")
         assert [strict.get(path).status_code for path in paths] == [503, 503, 200]
         report = strict.get("/health?format=json")
-        told = [(check["name"], check["status"]) for check in report.json()["checks"]]
-        assert (report.status_code, told) == (503, [("postgresql", "Healthy"), ("redis", "Unhealthy")])
+        body = [(check["name"], check["status"]) for check in report.json()["checks"]]
+        assert (report.status_code, body) == (503, [("postgresql", "Healthy"), ("redis", "Unhealthy")])
     finally:
         redis.stop()
 
@@ -143,8 +143,8 @@ def test_without_the_check_the_database_does_not_matter(own_postgres: PostgresSe
 def rows(service: Service, name: str) -> list[dict[str, Any]]:
     response = service.get(f"/stats/{name}")
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
-    found: list[dict[str, Any]] = response.json()
-    return found
+    body: list[dict[str, Any]] = response.json()
+    return body
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -180,8 +180,8 @@ def test_timestamps_have_seven_digits_and_end_in_z(service: Service, database: D
     database.execute("analyze shop.item")
 
     def analyzed() -> str | None:
-        found: str | None = next(row for row in rows(service, "tables") if row["name"] == "item")["lastAnalyze"]
-        return found
+        result: str | None = next(row for row in rows(service, "tables") if row["name"] == "item")["lastAnalyze"]
+        return result
 
     text = wait_until(analyzed, "the analysis is told", 30)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}0Z", text)
@@ -218,7 +218,7 @@ def test_reports_are_read_only(service: Service) -> None:
 def test_schemas_are_filtered_by_pattern(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**STATS, **UNKEPT, "Stats:SchemaSimilarTo": "sh(o|i)p"})
     reports = {name: service.get(f"/stats/{name}?format=json").json() for name in ("tables", "indexes")}
-    assert all(row["schema"] == "shop" for found in reports.values() for row in found)
+    assert all(row["schema"] == "shop" for result in reports.values() for row in result)
     assert service.get("/stats/activity?format=json").json()
 
 
@@ -268,7 +268,7 @@ def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve
 def test_what_cannot_be_ends_the_start(
     own_database: Database, tmp_path: Path, settings: dict[str, str], told: str
 ) -> None:
-    given = {"ConnectionStrings:Default": own_database.conninfo, **settings}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": own_database.conninfo, **settings}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert told in done.stdout + done.stderr

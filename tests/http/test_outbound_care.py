@@ -102,13 +102,13 @@ def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: 
     try:
         service = serve_once(own_database, schema(server.url), breaking, workers=2)
         assert [service.get("/through").status_code for _ in range(3)] == [503] * 3
-        asked = len(server.seen)
+        requested = len(server.seen)
         for _ in range(6):
             refused = service.get("/through")
             assert "keeps failing" in problem(refused, 503)["detail"]
             assert refused.headers["retry-after"] == "1"
         assert "keeps failing" in service.get("/ask").text
-        assert len(server.seen) == asked
+        assert len(server.seen) == requested
         failing[0] = False
         wait_until(lambda: service.get("/through").status_code == 200, "the server is asked again")
         assert [service.get("/through").status_code for _ in range(6)] == [200] * 6

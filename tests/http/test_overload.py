@@ -43,8 +43,8 @@ def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: D
             running = pool.submit(_post, service, "/held")
             wait_until(own_database.waiting, "the only connection is held up")
             refused: list[Future[httpx.Response]] = [pool.submit(_post, service, "/one") for _ in range(6)]
-            for one in refused:
-                response = one.result()
+            for item in refused:
+                response = item.result()
                 assert "more comes than" in problem(response, 503)["detail"]
                 assert response.headers["retry-after"] == "1"
             for path in ("/health", "/health/ready", "/health/live"):
@@ -65,7 +65,7 @@ def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Ser
             # Several looks of the watchdog, and more than the target.
             assert not first.wait(1.0)
         assert running.result().text == "held"
-        assert [one.result().text for one in waiting] == ["one"] * 6
+        assert [item.result().text for item in waiting] == ["one"] * 6
 
 
 def test_null_leaves_it_to_the_longest_wait(own_database: Database, serve_once: Serve) -> None:

@@ -52,5 +52,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.mark.parametrize(("key", "place"), PATHS.items())
 def test_an_endpoint_where_the_service_answers_is_told(service: Service, key: str, place: str) -> None:
-    told = f"{place} is not reached: {key} answers there; give one of them another path"
-    assert service.log.count(told) == 1
+    result = f"{place} is not reached: {key} answers there; give one of them another path"
+    assert service.log.count(result) == 1

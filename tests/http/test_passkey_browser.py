@@ -19,9 +19,9 @@ def test_register_and_sign_in_in_chromium(own_database: Database, serve_once: Se
     page = read_page(FOLDER / "passkeys.md")
     own = {key: None for key in page.settings if "RelyingParty" in key}
     service = serve_once(own_database, page.sql, {**page.settings, **own, "Service:RequiresAuthorization": None})
-    found = SCRIPT.search((FOLDER / "passkeys.md").read_text(encoding="utf-8"))
-    assert found is not None
-    script = found[1]
+    match = SCRIPT.search((FOLDER / "passkeys.md").read_text(encoding="utf-8"))
+    assert match is not None
+    script = match[1]
     with browser() as opened:
         tab = opened.new_page()
         tab.set_default_timeout(PATIENCE)

@@ -93,34 +93,34 @@ def post(client: httpx.Client, path: str, content: Any) -> httpx.Response:
 
 def test_add_with_commands_of_ones_own(service: Service, caller: httpx.Client, database: Database) -> None:
     """The origin and the relying party follow from the request; the context is the same however it is written."""
-    told = post(caller, "add/options", {"x": 2}).json()
-    assert told["challengeId"] == "7"
-    assert told["rp"] == {"id": "127.0.0.1", "name": "Yard"}
-    assert told["user"] == {"id": "aGFuZGxl", "name": "kiri", "displayName": "5MB"}
-    assert (told["timeout"], told["attestation"]) == (120_000, "direct")
-    assert told["authenticatorSelection"] == {"residentKey": "discouraged", "userVerification": "preferred"}
-    assert told["excludeCredentials"] == []
-    assert told["userContext"] == {"n": 1, "body": {"x": 2}, "userHandle": "aGFuZGxl"}
+    body = post(caller, "add/options", {"x": 2}).json()
+    assert body["challengeId"] == "7"
+    assert body["rp"] == {"id": "127.0.0.1", "name": "Yard"}
+    assert body["user"] == {"id": "aGFuZGxl", "name": "kiri", "displayName": "5MB"}
+    assert (body["timeout"], body["attestation"]) == (120_000, "direct")
+    assert body["authenticatorSelection"] == {"residentKey": "discouraged", "userVerification": "preferred"}
+    assert body["excludeCredentials"] == []
+    assert body["userContext"] == {"n": 1, "body": {"x": 2}, "userHandle": "aGFuZGxl"}
     authenticator = Authenticator(service.url, "127.0.0.1", flags=PRESENT)
     context = {"userHandle": "aGFuZGxl", "body": {"x": 2}, "n": 1}
-    made = authenticator.made(told, userContext=context, analyticsData={"screen": [1]})
+    made = authenticator.made(body, userContext=context, analyticsData={"screen": [1]})
     assert post(caller, "add", made).json() == {"success": True, "credentialId": base64url(authenticator.id)}
-    (kept,) = database.fetch("select said, claims from credential where id = %s", authenticator.id)
-    assert kept == ({"context": context, "analytics": {"screen": [1], "ip": "127.0.0.1"}}, {"user_id": "7"})
+    (stored,) = database.fetch("select said, claims from credential where id = %s", authenticator.id)
+    assert stored == ({"context": context, "analytics": {"screen": [1], "ip": "127.0.0.1"}}, {"user_id": "7"})
 
 
 def test_login_without_counting(service: Service, caller: httpx.Client, database: Database) -> None:
     """Twice a passing error, and the command is repeated; the stored counter of 9 is above that of the key."""
     authenticator = Authenticator(service.url, "127.0.0.1", flags=PRESENT)
     assert post(caller, "add", authenticator.made(post(caller, "add/options", {"x": 2}).json())).is_success
-    told = post(caller, "login/options", {}).json()
-    assert told["challenge"] == "YWJj"
+    body = post(caller, "login/options", {}).json()
+    assert body["challenge"] == "YWJj"
     assert database.value("select last_value from runs") >= 3
-    signed = authenticator.signed(told, analyticsData='{"a": "b"}')
+    signed = authenticator.signed(body, analyticsData='{"a": "b"}')
     members = post(caller, "login", signed).json()
     assert list(members) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
-    (said,) = database.fetch("select said from told where what = 'login'")
-    assert said[0] == {"count": 0, "context": {"a": 1}, "analytics": {"a": "b", "ip": "127.0.0.1"}}
+    (message,) = database.fetch("select said from told where what = 'login'")
+    assert message[0] == {"count": 0, "context": {"a": 1}, "analytics": {"a": "b", "ip": "127.0.0.1"}}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_the_start_tells_of_missing_origins(service: Service) -> None:
 def test_the_policy_limits_all_paths(service: Service) -> None:
     with service.new_client(headers={"x-till": "two"}) as client:
         paths = ("login", "register", "add")
-        found = [post(client, paths[number % 3], {}).status_code for number in range(61)]
-    assert set(found[:60]) == {400, 401}
-    assert found[60] == 429
+        status = [post(client, paths[number % 3], {}).status_code for number in range(61)]
+    assert set(status[:60]) == {400, 401}
+    assert status[60] == 429

@@ -285,10 +285,10 @@ def test_another_credential_than_the_one_that_was_made(caller: httpx.Client) -> 
 
 
 def test_a_challenge_of_another_registration(caller: httpx.Client) -> None:
-    one, other = (told(caller, "register", {"name": new_name()}) for _ in range(2))
+    item, other = (told(caller, "register", {"name": new_name()}) for _ in range(2))
     request = Authenticator(ORIGIN, HOST).made(other)
     response = post(
-        caller, "register", {**request, "challengeId": one["challengeId"], "userContext": one["userContext"]}
+        caller, "register", {**request, "challengeId": item["challengeId"], "userContext": item["userContext"]}
     )
     assert refusal(response) == (400, "attestation_invalid", "Challenge mismatch")
 
@@ -466,9 +466,9 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("path", "body", "title"), REQUESTS)
 def test_requests_that_are_none(caller: httpx.Client, path: str, body: bytes, title: str) -> None:
-    status, code, said = refusal(caller.post(API + path, content=body))
+    status, code, message = refusal(caller.post(API + path, content=body))
     assert (status, code) == (400, "invalid_request")
-    assert said in title.split("|")
+    assert message in title.split("|")
 
 
 @pytest.mark.parametrize("body", [None, b"", b" \r\n", b"{}", b"[1]"])

@@ -50,36 +50,36 @@ def services(database: Database, serve: Serve, redis: RedisServer) -> tuple[Serv
 def hosts(services: tuple[Service, Service]) -> Iterator[Hosts]:
     """A browser with its cookies, which comes to either of them."""
     with (
-        services[0].new_client(headers={"origin": ORIGIN}) as one,
+        services[0].new_client(headers={"origin": ORIGIN}) as item,
         services[1].new_client(headers={"origin": ORIGIN}) as other,
     ):
-        other.cookies = one.cookies
-        yield one, other
+        other.cookies = item.cookies
+        yield item, other
 
 
 def test_what_begins_on_one_host_ends_on_the_other(hosts: Hosts) -> None:
-    one, other = hosts
+    item, other = hosts
     authenticator = Authenticator(ORIGIN, HOST)
-    made = post(other, "register", authenticator.made(told(one, "register", {"name": new_name()})))
+    made = post(other, "register", authenticator.made(told(item, "register", {"name": new_name()})))
     assert made.json()["success"], made.text
-    answer = post(one, "login", authenticator.signed(told(other, "login", {})))
+    answer = post(item, "login", authenticator.signed(told(other, "login", {})))
     assert answer.status_code == 200, answer.text
 
 
 def test_another_user_context_is_refused_on_every_host(hosts: Hosts) -> None:
-    one, other = hosts
+    item, other = hosts
     authenticator = Authenticator(ORIGIN, HOST)
-    begun = told(one, "register", {"name": new_name()})
+    begun = told(item, "register", {"name": new_name()})
     changed = authenticator.made(begun, userContext={**begun["userContext"], "name": "somebody else"})
     assert refusal(post(other, "register", changed)) == (400, "challenge_invalid", "User context mismatch")
 
 
 def test_a_challenge_for_somebody_else_is_refused_on_every_host(hosts: Hosts) -> None:
-    one, other = hosts
-    mine, theirs = registered(one), registered(one)
-    signed_in(one, mine)
-    begun = told(one, "add", {})
-    one.cookies.clear()
+    item, other = hosts
+    mine, theirs = registered(item), registered(item)
+    signed_in(item, mine)
+    begun = told(item, "add", {})
+    item.cookies.clear()
     signed_in(other, theirs)
     assert refusal(post(other, "add", Authenticator(ORIGIN, HOST).made(begun))) == UNKNOWN
 
@@ -109,8 +109,8 @@ def test_who_signs_in_is_written_down(hosts: Hosts, database: Database) -> None:
         "select c->>'endpoint', c->>'userName', (c->>'status')::int from call, json_array_elements(calls) c"
         " where c->>'endpoint' ~ 'login$'"
     )
-    wanted = {("POST /api/passkey/login", name, 200), ("POST /api/passkey/login", None, 401)}
-    wait_until(lambda: wanted <= set(database.fetch(sql)), "both logins have been written down")
+    expected = {("POST /api/passkey/login", name, 200), ("POST /api/passkey/login", None, 401)}
+    wait_until(lambda: expected <= set(database.fetch(sql)), "both logins have been written down")
 
 
 def test_answered_challenges_are_forgotten_and_others_expire(hosts: Hosts, redis: RedisServer) -> None:
@@ -127,22 +127,22 @@ def test_without_redis_each_host_knows_its_own(
     hosts: Hosts, services: tuple[Service, Service], redis: RedisServer
 ) -> None:
     """It neither answers nor refuses, as behind a network that swallows everything; then it is back."""
-    one, other = hosts
-    authenticator = registered(one)
-    before = told(one, "login", {})
+    item, other = hosts
+    authenticator = registered(item)
+    before = told(item, "login", {})
     redis.pause()
     try:
-        begun = told(one, "login", {})
+        begun = told(item, "login", {})
         unknown = other.post(f"{API}login", json=authenticator.signed(begun))
         assert (unknown.status_code, "retry-after" in unknown.headers) == (503, True)
-        assert post(one, "login", authenticator.signed(begun)).status_code == 200
+        assert post(item, "login", authenticator.signed(begun)).status_code == 200
     finally:
         redis.go_on()
 
     def login() -> bool:
         """Of the workers each has to find out for itself."""
-        return post(other, "login", authenticator.signed(told(one, "login", {}))).status_code == 200
+        return post(other, "login", authenticator.signed(told(item, "login", {}))).status_code == 200
 
     wait_until(login, "the other host knows again what this one issues")
-    assert post(one, "login", authenticator.signed(before)).status_code == 200
+    assert post(item, "login", authenticator.signed(before)).status_code == 200
     assert any("is gone" in service.log for service in services)

@@ -115,9 +115,9 @@ def caching(response: httpx.Response) -> tuple[str | None, list[str]]:
 @pytest.mark.parametrize("path", KINDS)
 def test_private_by_default(service: Service, caller: dict[str, str], path: str) -> None:
     for _ in range(2):
-        found = ask(service, path, caller)
-        assert found.status_code in (200, 204)
-        assert caching(found) == (DEFAULT, [CREDENTIALS])
+        result = ask(service, path, caller)
+        assert result.status_code in (200, 204)
+        assert caching(result) == (DEFAULT, [CREDENTIALS])
     if path != "by-claim":
         refused = ask(service, path)
         assert (refused.status_code, *caching(refused)) == (401, DEFAULT, [CREDENTIALS])
@@ -133,8 +133,8 @@ def test_headers_from_sql_stay_private(service: Service, caller: dict[str, str])
 
 
 def test_headers_of_an_upstream_stay_private(service: Service, caller: dict[str, str]) -> None:
-    found = caching(ask(service, "proxied-public", caller))
-    assert (found[0], set(found[1])) == ("private, max-age=9", {CREDENTIALS, "X-Till"})
+    result = caching(ask(service, "proxied-public", caller))
+    assert (result[0], set(result[1])) == ("private, max-age=9", {CREDENTIALS, "X-Till"})
     assert ask(service, "proxied-unstored", caller).headers["cache-control"] == "no-store"
 
 

@@ -67,14 +67,14 @@ def test_all_workers_look_at_themselves_and_serve_meanwhile(service: Service, ad
         profiles = made(admin, "seconds=1")
         load.wait_for(10)
     assert load.statuses().keys() == {200}
-    assert [(one["worker"], one["by"]) for one in profiles] == [(0, "itself"), (1, "itself")]
-    assert {one["pid"] for one in profiles} == set(service.pids())
-    for one in profiles:
-        assert any("rowcall.service.worker.worker:main" in line for line in stacks(one["file"]))
+    assert [(item["worker"], item["by"]) for item in profiles] == [(0, "itself"), (1, "itself")]
+    assert {item["pid"] for item in profiles} == set(service.pids())
+    for item in profiles:
+        assert any("rowcall.service.worker.worker:main" in line for line in stacks(item["file"]))
 
 
 def test_one_worker(admin: httpx.Client) -> None:
-    assert [one["worker"] for one in made(admin, "seconds=0.1&worker=1")] == [1]
+    assert [item["worker"] for item in made(admin, "seconds=0.1&worker=1")] == [1]
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_errors_that_clients_provoke_have_nothing_read_again(own_database: Datab
     assert answer(service.get("/kind-of?name=int4")) == (200, TEXT, "integer")
     at_the_start = looks(own_database)
     assert at_the_start >= 1
-    said = [service.get(f"/kind-of?name=no_such_type_{number}").status_code for number in range(REQUESTS)]
-    assert min(said) >= 400
+    status = [service.get(f"/kind-of?name=no_such_type_{number}").status_code for number in range(REQUESTS)]
+    assert min(status) >= 400
     assert looks(own_database) - at_the_start <= MOST_LOOKS
     assert "edition" not in service.log
     own_database.execute(

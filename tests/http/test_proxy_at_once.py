@@ -105,8 +105,8 @@ def test_answers_come_whole_however_they_arrive(service: Service, behind: Upstre
     for _ in range(3):
         response = again(service, behind, f"/any/{what}")
         assert (response.status_code, response.headers["content-type"], response.text) == (200, "t/x", "abcdef")
-    told = service.get("/any/after").json()
-    assert told["target"] == "/any/after", "the connection is where it should be"
+    body = service.get("/any/after").json()
+    assert body["target"] == "/any/after", "the connection is where it should be"
 
 
 @pytest.mark.parametrize(("size", "by_length"), [(65_536, True), (65_537, True), (400_000, True), (400_000, False)])
@@ -136,9 +136,9 @@ def test_headers_go_both_ways_and_the_comment_wins(service: Service, behind: Ups
     assert (response.headers["x-two"], response.headers.get_list("set-cookie")) == ("2", ["a=1", "b=2"])
     assert "keep-alive" not in response.headers
     sent = {"X-Mine": "1", "Connection": "x-hop", "X-Hop": "2", "Content-Language": "de"}
-    told = service.get("/any/told", headers=sent).json()["headers"]
-    assert told["x-mine"] == "1"
-    assert not {"x-hop", "connection", "content-language"} & set(told)
+    body = service.get("/any/told", headers=sent).json()["headers"]
+    assert body["x-mine"] == "1"
+    assert not {"x-hop", "connection", "content-language"} & set(body)
 
 
 def test_what_takes_its_time_comes_too(service: Service, behind: Upstream) -> None:

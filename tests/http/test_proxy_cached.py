@@ -107,43 +107,45 @@ def service(database: Database, serve: Serve, counted: Upstream) -> Service:
 def test_an_answer_is_kept_with_status_headers_and_bytes(service: Service, counted: Upstream) -> None:
     first = service.get("/plain")
     others = [service.get("/plain") for _ in range(10)]
-    assert {one.content for one in others} == {first.content}
-    assert {one.headers["content-type"] for one in others} == {"text/x"}
-    assert [one.headers.get_list("x-theirs") for one in others] == [["1", "2"]] * 10
+    assert {item.content for item in others} == {first.content}
+    assert {item.headers["content-type"] for item in others} == {"text/x"}
+    assert [item.headers.get_list("x-theirs") for item in others] == [["1", "2"]] * 10
     assert len(counted.to("/plain")) == 1
 
 
 def test_what_was_not_found_is_kept_too(service: Service) -> None:
     first = service.get("/missing")
     assert first.status_code == 404
-    assert {(one.status_code, one.text) for one in (service.get("/missing") for _ in range(6))} == {(404, first.text)}
+    assert {(item.status_code, item.text) for item in (service.get("/missing") for _ in range(6))} == {
+        (404, first.text)
+    }
 
 
 def test_an_error_of_the_other_service_is_an_answer_of_it(service: Service) -> None:
     first = service.get("/erring")
     assert first.status_code == 503
-    assert {(one.status_code, one.text) for one in (service.get("/erring") for _ in range(6))} == {(503, first.text)}
+    assert {(item.status_code, item.text) for item in (service.get("/erring") for _ in range(6))} == {(503, first.text)}
 
 
 def test_a_routine_without_parameters_tells_queries_apart(service: Service) -> None:
-    one, two = service.get("/plain?x=1").text, service.get("/plain?x=2").text
-    assert one != two
-    assert (service.get("/plain?x=1").text, service.get("/plain?x=2").text) == (one, two)
+    item, two = service.get("/plain?x=1").text, service.get("/plain?x=2").text
+    assert item != two
+    assert (service.get("/plain?x=1").text, service.get("/plain?x=2").text) == (item, two)
 
 
 def test_parameters_of_the_routine_make_the_key(service: Service) -> None:
-    one = service.get("/named?a=1&other=1").text
-    assert service.get("/named?a=1&other=2").text == one
-    assert service.get("/named?a=1&b=2").text != one
+    body = service.get("/named?a=1&other=1").text
+    assert service.get("/named?a=1&other=2").text == body
+    assert service.get("/named?a=1&b=2").text != body
     some = service.get("/some?a=1&b=1").text
     assert service.get("/some?a=1&b=2").text == some
     assert service.get("/some?a=2&b=2").text != some
 
 
 def test_bodies_are_told_apart(service: Service) -> None:
-    one, two = service.post("/posted", content=b"1").text, service.post("/posted", content=b"2").text
-    assert one != two
-    assert service.post("/posted", content=b"1").text == one
+    item, two = service.post("/posted", content=b"1").text, service.post("/posted", content=b"2").text
+    assert item != two
+    assert service.post("/posted", content=b"1").text == item
 
 
 def test_callers_with_credentials_are_told_apart(service: Service) -> None:
@@ -175,10 +177,10 @@ def test_an_answer_is_for_requests_like_that_which_it_was_made_for(
     service: Service, path: str, requests: list[dict[str, str]]
 ) -> None:
     """RFC 9111, 4.1; a coding is for who has asked for it, whatever `Vary` says."""
-    found = [service.get(path, headers=headers).headers["content-length"] for headers in requests]
-    told = [service.get(path, headers=headers) for headers in requests]
-    assert [one.headers["x-cache"] for one in told] == ["hit"] * len(requests)
-    assert [one.headers["content-length"] for one in told] == found
+    header = [service.get(path, headers=headers).headers["content-length"] for headers in requests]
+    response = [service.get(path, headers=headers) for headers in requests]
+    assert [item.headers["x-cache"] for item in response] == ["hit"] * len(requests)
+    assert [item.headers["content-length"] for item in response] == header
     bodies = [raw(service, path, headers) for headers in requests]
     assert len(set(bodies)) == len(requests)
     assert service.post(f"{path}/purge", headers=requests[-1]).json() == {"invalidated": True}
@@ -207,8 +209,8 @@ def test_a_part_is_not_kept_for_others(service: Service, counted: Upstream, name
         response = service.get(path, headers={name: "bytes=0-0"})
         assert (response.status_code, response.headers["x-cache"]) == (206 if name == "Range" else 304, "bypass")
     assert [service.get(path).text for _ in range(2)] == ["whole"] * 2
-    kept = service.get(path, headers={name: "bytes=0-0"})
-    assert (kept.status_code, kept.text, kept.headers["x-cache"]) == (200, "whole", "hit")
+    reply = service.get(path, headers={name: "bytes=0-0"})
+    assert (reply.status_code, reply.text, reply.headers["x-cache"]) == (200, "whole", "hit")
 
 
 def test_tags_forget_answers_of_others_too(service: Service, database: Database) -> None:
@@ -252,11 +254,11 @@ def test_what_is_too_large_is_not_kept(service: Service) -> None:
 
 
 def test_a_cookie_is_for_one_client(service: Service) -> None:
-    found = []
+    result = []
     for _ in range(3):
-        found.append(service.get("/cookie").headers.get("set-cookie"))
+        result.append(service.get("/cookie").headers.get("set-cookie"))
         service.client.cookies.clear()
-    assert found == ["a=b", None, None]
+    assert result == ["a=b", None, None]
 
 
 def test_forgetting_is_final(service: Service) -> None:
@@ -279,10 +281,10 @@ def test_one_request_asks_for_all(service: Service, counted: Upstream) -> None:
 
     counted.on("/at-once", slow)
     with ThreadPoolExecutor(16) as pool:
-        asked = [pool.submit(service.get, "/at-once") for _ in range(16)]
+        values = [pool.submit(service.get, "/at-once") for _ in range(16)]
         wait_until(lambda: counted.to("/at-once"), "one has asked")
         free.set()
-        assert {one.result().text for one in asked} == {"together"}
+        assert {item.result().text for item in values} == {"together"}
     assert len(counted.to("/at-once")) == 1
 
 

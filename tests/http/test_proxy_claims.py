@@ -62,14 +62,14 @@ def kiri(service: Service) -> dict[str, str]:
 
 def headers_of(response: httpx.Response) -> dict[str, str]:
     assert response.status_code == 200, response.text
-    found: dict[str, str] = response.json()["headers"]
-    return {name: value for name, value in found.items() if name.startswith("request.")}
+    body: dict[str, str] = response.json()["headers"]
+    return {name: value for name, value in body.items() if name.startswith("request.")}
 
 
 def test_claims_are_headers(service: Service, kiri: dict[str, str]) -> None:
-    found = headers_of(service.get("/context", headers=kiri))
-    assert json.loads(found.pop("request.claims"))["user_id"] == "41"
-    assert found == {
+    response = headers_of(service.get("/context", headers=kiri))
+    assert json.loads(response.pop("request.claims"))["user_id"] == "41"
+    assert response == {
         "request.user_id": "41",
         "request.user_name": "kiri",
         "request.user_roles": '{"boss","gate"}',

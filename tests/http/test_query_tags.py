@@ -31,18 +31,18 @@ SQL = (
 def with_extension() -> Installation | None:
     """The wheels with PostgreSQL in them come without what it calls contrib."""
     folders = ("lib", "lib/postgresql")
-    for one in installations():
-        if any((one.bin.parent / folder / "pg_stat_statements.so").exists() for folder in folders):
-            return one
+    for item in installations():
+        if any((item.bin.parent / folder / "pg_stat_statements.so").exists() for folder in folders):
+            return item
     return None
 
 
 @pytest.fixture(scope="module")
 def shop(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    found = with_extension()
-    if found is None:
+    result = with_extension()
+    if result is None:
         pytest.skip("no PostgreSQL with pg_stat_statements found (Debian: apt-get install postgresql)")
-    server = PostgresServer(found, run_folder / f"statements-{os.getpid()}-{tmp_path_factory.mktemp('s').name}")
+    server = PostgresServer(result, run_folder / f"statements-{os.getpid()}-{tmp_path_factory.mktemp('s').name}")
     server.create()
     with (server.data / "postgresql.conf").open("a") as file:
         file.write("shared_preload_libraries = 'pg_stat_statements'\n")
@@ -64,15 +64,15 @@ def test_every_endpoint_has_an_entry_of_its_own(service: Service, shop: Database
     def counted() -> dict[str, int]:
         # A routine that is called often runs as a statement with something in front of the tag, counted apart.
         with psycopg.connect(shop.conninfo) as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 r"select substring(query from '/\* (.*?) \*/') as endpoint, sum(calls)::int from pg_stat_statements "
                 "where query like '%/* %' group by 1"
             ).fetchall()
-        return {str(endpoint): int(calls) for endpoint, calls in found}
+        return {str(endpoint): int(calls) for endpoint, calls in rows}
 
     # What a session has run is counted when the run has ended, a moment behind the answer.
-    wanted = {"GET /items/{_id}": 20, "POST /items": 20}
-    wait_until(lambda: {name: counted().get(name) for name in wanted} == wanted, "all runs are counted")
+    expected = {"GET /items/{_id}": 20, "POST /items": 20}
+    wait_until(lambda: {name: counted().get(name) for name in expected} == expected, "all runs are counted")
 
 
 def test_a_tag_leaves_statements_prepared(service: Service) -> None:

@@ -108,10 +108,10 @@ def _loses(kind: Kind) -> bool:
 
 def _written(database: Database, kind: Kind, texts: list[str]) -> list[tuple[str, Any, str, Any]]:
     """Of each text: the value as PostgreSQL prints it and as JSON, and the same of an array that holds it and NULL."""
-    one = f"t::{kind.sql}"
+    item = f"t::{kind.sql}"
     # PostgreSQL knows no array of a domain over an array.
-    array = "null::int[]" if isinstance(base_of(kind), Array) else f"array[{one}, null]"
-    sql = f"select {one}::text, to_json({one})::text, {array}::text, to_json({array})::text from unnest(%s::text[]) t"
+    array = "null::int[]" if isinstance(base_of(kind), Array) else f"array[{item}, null]"
+    sql = f"select {item}::text, to_json({item})::text, {array}::text, to_json({array})::text from unnest(%s::text[]) t"
     with psycopg.connect(database.conninfo) as connection:
         connection.execute("set timezone = 'UTC'")
         return connection.execute(sql, (texts,)).fetchall()

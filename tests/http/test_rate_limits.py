@@ -206,7 +206,7 @@ def test_a_permit_is_held_until_the_answer_is_made(service: Service, database: D
                 lambda: database.waiting() and len(database.backends("wait_event = 'advisory'")) == 2, "both run"
             )
             refused = [ask(service, "gate_limited") for _ in range(4)]
-        assert [one.result().status_code for one in running] == [200, 200]
+        assert [item.result().status_code for item in running] == [200, 200]
     assert {answer.status_code for answer in refused} == {429}
     assert refused[0].headers["retry-after"] == "1"
     assert {ask(service, "gate_limited").status_code for _ in range(8)} == {200}
@@ -218,15 +218,15 @@ def test_requests_queue_for_a_permit(service: Service, database: Database) -> No
             first = threads.submit(ask, service, "queued_slow")
             wait_until(database.waiting, "the first one runs")
             later = [threads.submit(ask, service, "queued_limited") for _ in range(4)]
-            wait_until(lambda: sum(one.done() for one in later) == 2, "two find no place in the queue")
-            assert {one.result().status_code for one in later if one.done()} == {429}
+            wait_until(lambda: sum(item.done() for item in later) == 2, "two find no place in the queue")
+            assert {item.result().status_code for item in later if item.done()} == {429}
         assert first.result().status_code == 200
-        assert Counter(one.result().status_code for one in later) == {200: 2, 429: 2}
+        assert Counter(item.result().status_code for item in later) == {200: 2, 429: 2}
 
 
 def test_requests_queue_for_the_next_window(service: Service) -> None:
     with ThreadPoolExecutor() as threads:
-        answers = [one.result() for one in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]
+        answers = [item.result() for item in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]
     assert Counter(answer.status_code for answer in answers)[200] >= 3
     assert max(answer.elapsed.total_seconds() for answer in answers) >= 0.5
 

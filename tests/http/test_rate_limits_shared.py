@@ -55,13 +55,13 @@ def test_instances_count_together(own_database: Database, serve_once: Serve, tmp
         instances = [serve_once(own_database, settings=settings, workers=2) for _ in range(2)]
         with ThreadPoolExecutor(8) as threads:
             for name in ("fixed", "sliding", "bucket"):
-                asked = [threads.submit(ask, instances[number % 2], name) for number in range(30)]
-                assert Counter(one.result().status_code for one in asked) == {200: 12, 429: 18}, name
+                values = [threads.submit(ask, instances[number % 2], name) for number in range(30)]
+                assert Counter(item.result().status_code for item in values) == {200: 12, 429: 18}, name
             refused = ask(instances[0], "fixed")
             assert 0 < int(refused.headers["retry-after"]) <= 3600
             waited = [threads.submit(ask, instances[number % 2], "soon") for number in range(6)]
-            assert {one.result().status_code for one in waited} == {200}
-            assert max(one.result().elapsed.total_seconds() for one in waited) > 0.5
+            assert {item.result().status_code for item in waited} == {200}
+            assert max(item.result().elapsed.total_seconds() for item in waited) > 0.5
             for name in ("left", "emptied"):
                 assert ask(instances[0], name).status_code == 200
                 one_waits_again_when_one_has_left(instances[1], f"/api/{name}")

@@ -110,7 +110,7 @@ def test_a_volatile_routine_may_answer_get_and_that_is_told_once(service: Servic
     assert "volatile" in line
     assert "INF" in line
     assert "public.get_number()" in service.wait_for_log("public.get_number()")
-    told = [line for line in service.log.splitlines() if "volatile" in line and "GET" in line]
-    assert len(told) == 2
-    assert not any("calm" in line for line in told)
+    log = [line for line in service.log.splitlines() if "volatile" in line and "GET" in line]
+    assert len(log) == 2
+    assert not any("calm" in line for line in log)
     problem(service.get("/api/nowhere"), 404)

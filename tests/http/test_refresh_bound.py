@@ -72,8 +72,8 @@ def test_a_mismatch_ends_the_sign_in(service: Service) -> None:
 def test_the_new_tokens_have_the_claims_of_the_sign_in(service: Service) -> None:
     made = of(service, "kiri")
     again = refresh(service, made["refreshToken"], bearer(made["accessToken"])).json()
-    found = service.get("/api/who", headers=bearer(again["accessToken"])).json()
-    assert (found["userId"], found["userName"], found["userRoles"]) == ("41", "kiri", ["boss", "gate"])
+    body = service.get("/api/who", headers=bearer(again["accessToken"])).json()
+    assert (body["userId"], body["userName"], body["userRoles"]) == ("41", "kiri", ["boss", "gate"])
 
 
 def test_an_older_access_token_of_the_same_sign_in_will_do(service: Service) -> None:

@@ -171,11 +171,11 @@ def test_a_shared_folder_holds_over_hosts(own_database: Database, serve_once: Se
     """And so over a restart, after which nothing else is known."""
     folder = tmp_path / "keys"
     settings = {**EVERY_SCHEME, "DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(folder)}
-    one = serve_once(own_database, member_sql(), settings, workers=2)
+    item = serve_once(own_database, member_sql(), settings, workers=2)
     other = serve_once(own_database, settings=settings)
-    first = issued(one, "Bearer")["refreshToken"]
+    first = issued(item, "Bearer")["refreshToken"]
     second = refreshed(signed(other, first))
-    third = refreshed(signed(one, second))
+    third = refreshed(signed(item, second))
     refuse(signed(other, second))
     refuse(signed(other, third))
     (file,) = (folder / "used-refresh-tokens").iterdir()
@@ -184,13 +184,13 @@ def test_a_shared_folder_holds_over_hosts(own_database: Database, serve_once: Se
 
 def test_the_database_holds_over_hosts(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
-    one = serve_once(own_database, member_sql() + KEPT_IN_DATABASE, settings)
+    item = serve_once(own_database, member_sql() + KEPT_IN_DATABASE, settings)
     other = serve_once(own_database, settings=settings)
-    first = issued(one, "Bearer")["refreshToken"]
+    first = issued(item, "Bearer")["refreshToken"]
     second = refreshed(signed(other, first))
-    third = refreshed(signed(one, second))
+    third = refreshed(signed(item, second))
     refuse(signed(other, second))
-    refuse(signed(one, third))
+    refuse(signed(item, third))
     lifetime = own_database.value("select extract(epoch from expires - now())::int from refresh_token")
     assert 0 < lifetime <= 7 * 86_400 + 300
 

@@ -115,11 +115,11 @@ def workers(service: Service) -> Iterator[list[Way]]:
 def test_each_kind_of_change_is_served_as_after_a_fresh_start(
     database: Database, service: Service, workers: list[Way], serve_once: Serve, tmp_path: Path
 ) -> None:
-    for number, (_, sql, told) in enumerate(CHANGES, 2):
+    for number, (_, sql, result) in enumerate(CHANGES, 2):
         database.execute(sql)
         service.signal(signal.SIGHUP)
         service.wait_for_log(f"edition {number} is served")
-        service.wait_for_log(told)
+        service.wait_for_log(result)
     fresh = serve_once(database, settings=SETTINGS, workers=2)
     document = fresh.get("/openapi.json").json()
     expected = {path: answer(fresh.get(path)) for path in PATHS}
@@ -128,9 +128,9 @@ def test_each_kind_of_change_is_served_as_after_a_fresh_start(
     assert listed.stdout.count('"method"') == sum(map(len, document["paths"].values())) + 1, "one of them is internal"
     assert len(workers) == 2
     for way in workers:
-        found = way.client.get("/openapi.json").json()
+        body = way.client.get("/openapi.json").json()
         # The address is that of the service.
-        assert {**found, "servers": None} == {**document, "servers": None}
+        assert {**body, "servers": None} == {**document, "servers": None}
         assert {path: answer(way.client.get(path)) for path in PATHS} == expected
         assert {path: way.client.options(path).headers.get("allow") for path in PATHS} == allowed
     assert expected["/plain/two"][2] == "9"

@@ -80,14 +80,14 @@ def shop(servers: Servers) -> Database:
     made = create_database(servers[0])
     made.execute(SQL)
     for standby in servers[1:]:
-        wait_until(lambda one=standby: one.has_reached(servers[0]), "the standby has it")  # type: ignore[misc]
+        wait_until(lambda item=standby: item.has_reached(servers[0]), "the standby has it")  # type: ignore[misc]
     return made
 
 
 def settings(shop: Database, *replicas: ReplicatedServer, **others: str) -> dict[str, str]:
-    found = {f"ConnectionStrings:Replica{port.port}": port.conninfo(shop.name) for port in replicas}
+    result = {f"ConnectionStrings:Replica{port.port}": port.conninfo(shop.name) for port in replicas}
     return {
-        **found,
+        **result,
         REPLICAS + "Enabled": "true",
         REPLICAS + "CheckInterval": "50ms",
         **{REPLICAS + name: value for name, value in others.items()},
@@ -129,9 +129,9 @@ def test_claims_reach_the_replicas_and_stay_with_their_request(service: Service,
     ports = set()
     for _ in range(10):
         for name, headers in sessions.items():
-            told = service.get("/who", headers=headers).json()
-            ports.add(told["port"])
-            seen = [None if each == "" else each for each in told["seen"]]
+            body = service.get("/who", headers=headers).json()
+            ports.add(body["port"])
+            seen = [None if each == "" else each for each in body["seen"]]
             assert seen == ([None, None, None] if name is None else [f"id of {name}", f"id of {name}", name])
     assert ports == {server.port for server in servers[1:]}
 
@@ -146,7 +146,7 @@ def test_large_results_give_their_connections_back(service: Service, servers: Se
         assert len(service.get("/many?rows=20000").json()) == 20_000
     busy = "select count(*) from pg_stat_activity where state = 'active' and query like '%many%'"
     for server in servers[1:]:
-        wait_until(lambda one=server: one.ask(busy + " and pid <> pg_backend_pid()") == 0, "nothing runs")  # type: ignore[misc]
+        wait_until(lambda item=server: item.ask(busy + " and pid <> pg_backend_pid()") == 0, "nothing runs")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("write", ["/note", "/noted"])
@@ -168,11 +168,11 @@ def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, 
             assert somebody_else["seen"] is False
             assert somebody_else["port"] != servers[0].port
         still.close()
-        found = wait_until(
+        result = wait_until(
             lambda: (one := writer.get("/seen", params={"note": note}).json())["port"] != servers[0].port and one,
             "a replica has it",
         )
-        assert found["seen"] is True
+        assert result["seen"] is True
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
@@ -215,10 +215,10 @@ def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
     def read(token: str) -> dict[str, object]:
         with httpx.Client(base_url=service.url, timeout=60) as client:
             begun.set()
-            found: dict[str, object] = client.get(
+            response: dict[str, object] = client.get(
                 "/seen", params={"note": "soon"}, headers={"Read-After": token}
             ).json()
-            return found
+            return response
 
     with ThreadPoolExecutor(1) as pool:
         with servers[1].standing_still():
@@ -244,7 +244,7 @@ def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Server
         there = "select count(*) from pg_stat_activity where wait_event = 'advisory'"
         wait_until(lambda: servers[2].ask(there) == 4, "they wait on the replica")
         servers[2].stop("immediate")
-        assert [int(one.result().text) for one in waiting] == [servers[0].port] * 4
+        assert [int(item.result().text) for item in waiting] == [servers[0].port] * 4
     for _ in range(20):
         assert int(service.get("/here").text) == servers[0].port
     service.wait_for_log("is not read from: it cannot be asked")

@@ -74,7 +74,7 @@ def test_a_request_gives_one_entry(
     assert entry["message"] == f"HTTP {method} {path} responded {status} in {elapsed:.4f} ms"
     assert (entry["level"], entry["Method"], entry["Path"], entry["Status"]) == (level, method, path, status)
     assert entry.get("Endpoint") == endpoint
-    assert [one for one in requests(service) if one["CorrelationId"] == correlation] == [entry]
+    assert [item for item in requests(service) if item["CorrelationId"] == correlation] == [entry]
     assert "geheim" not in service.log
 
 
@@ -141,7 +141,7 @@ def test_two_workers_write_one_rotating_file(database: Database, service: Servic
     lines = [line for file in files for line in file.read_text().splitlines()]
     pattern = re.compile(r"\[\d\d:\d\d:\d\d\.\d{3} \w{3}\] .* \[rowcall[.\w]*\]")
     assert [line for line in lines if not pattern.fullmatch(line)] == []
-    logged = [int(found[1]) for line in lines if (found := re.search(r"HTTP GET /echo/(\d+) responded 200", line))]
+    logged = [int(result[1]) for line in lines if (result := re.search(r"HTTP GET /echo/(\d+) responded 200", line))]
     assert sorted(logged) == sorted(outcome.number for outcome in load.outcomes if outcome.status == 200)
     assert len(files) > 5
     assert all(file.stat().st_size < limit + 200 for file in files)

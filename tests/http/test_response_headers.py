@@ -118,8 +118,8 @@ def test_unknown_names_stay_and_are_warned_of(service: Service) -> None:
 
 def test_attributes_of_composites_are_placeholders(service: Service) -> None:
     response = service.get("/api/boxed?boxWidth=7&boxLabel=x&ids=1&ids=2")
-    found = [response.headers[name] for name in ("x-width", "x-label", "x-box", "x-ids")]
-    assert found == ["7", "x", "7", "{1,2}"]
+    headers = [response.headers[name] for name in ("x-width", "x-label", "x-box", "x-ids")]
+    assert headers == ["7", "x", "7", "{1,2}"]
 
 
 def test_values_of_the_path_and_of_a_body_are_placeholders(service: Service) -> None:

@@ -194,7 +194,7 @@ def test_the_loser_of_a_serialization_conflict_sees_the_winner(own_database: Dat
         with own_database.locked(7):
             both = [clients.submit(service.post, "/api/leave-shift", json={"name": name}) for name in ("a", "b")]
             wait_until(lambda: len(own_database.waiting()) == 2, "both have counted")
-        assert sorted(answer(one.result()) for one in both) == [(200, TEXT, "0"), (200, TEXT, "1")]
+        assert sorted(answer(item.result()) for item in both) == [(200, TEXT, "0"), (200, TEXT, "1")]
     service.wait_for_log("attempt 1 failed (40001)")
 
 

@@ -251,11 +251,11 @@ def test_lastval_of_another_request_is_not_seen(own_database: Database, serve_on
 def test_endpoints_tell_what_is_left(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(LOOKS + plain("perform pg_advisory_lock(1);") + "comment on function leak(int) is 'HTTP';")
     done = rowcall(tmp_path, "--endpoints", f"--ConnectionStrings:Default={own_database.conninfo}")
-    told = {one["path"]: one for one in json.loads(done.stdout)}
-    assert "leavesInSession" not in told["/api/look-shared"]
-    assert told["/api/leak"]["leavesInSession"] == ["advisory locks"]
-    assert told["/api/leak"]["leavesBecause"] == "public.leak: advisory locks"
-    assert told["/api/look-alone"]["leavesInSession"] == ["anything"]
+    body = {item["path"]: item for item in json.loads(done.stdout)}
+    assert "leavesInSession" not in body["/api/look-shared"]
+    assert body["/api/leak"]["leavesInSession"] == ["advisory locks"]
+    assert body["/api/leak"]["leavesBecause"] == "public.leak: advisory locks"
+    assert body["/api/look-alone"]["leavesInSession"] == ["anything"]
 
 
 def test_stable_routines_can_be_taken_at_their_word(own_database: Database, serve_once: Serve) -> None:

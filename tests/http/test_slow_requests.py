@@ -43,10 +43,10 @@ def entry(service: Service, of: str) -> str:
 
 def test_a_slow_request_is_told_with_its_plan_and_without_its_values(service: Service) -> None:
     service.get("/parcels?code=only-for-me")
-    told = entry(service, "GET /parcels public.parcels took")
-    assert "s of it in the database, 0 rows" in told
-    assert "on parcel p" in told
-    assert "$1" in told
+    result = entry(service, "GET /parcels public.parcels took")
+    assert "s of it in the database, 0 rows" in result
+    assert "on parcel p" in result
+    assert "$1" in result
     for _ in range(2):
         service.get("/parcels?code=only-for-me")
     wait_until(lambda: service.log.count("slow request: GET /parcels") == 3, "all are told")

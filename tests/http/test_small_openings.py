@@ -173,20 +173,20 @@ def test_a_key_that_others_can_have_written_is_not_trusted(
 ) -> None:
     """Whoever brings a key can seal sessions of his own."""
     folder = tmp_path / "keys"
-    kept = {
+    stored = {
         "ApplicationName": "x",
         "DataProtection:Storage": "FileSystem",
         "DataProtection:FileSystemPath": str(folder),
     }
-    service = serve_once(own_database, member_sql(), {**EVERY_SCHEME, **kept})
+    service = serve_once(own_database, member_sql(), {**EVERY_SCHEME, **stored})
     (key,) = folder.glob("key-*.json")
     assert folder.stat().st_mode & 0o777 == 0o700
     cookie = with_cookie(service)
-    again = serve_once(own_database, settings={**EVERY_SCHEME, **kept})
+    again = serve_once(own_database, settings={**EVERY_SCHEME, **stored})
     assert again.get("/api/closed", headers=cookie).text == "in"
     key.chmod(0o666)
     folder.chmod(0o777)
-    distrustful = serve_once(own_database, settings={**EVERY_SCHEME, **kept})
+    distrustful = serve_once(own_database, settings={**EVERY_SCHEME, **stored})
     problem(distrustful.get("/api/closed", headers=cookie), 401)
     assert key.name in distrustful.wait_for_log("is left out")
     distrustful.wait_for_log("can be written by others")

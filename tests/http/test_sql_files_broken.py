@@ -77,8 +77,8 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 def test_the_log_says_what_is_wrong_and_where(service: Service, folder: Path, name: str) -> None:
     _, messages = BROKEN[name]
     for message in messages:
-        wanted = f"{folder / name}{message}" if message.startswith(":") else message
-        assert wanted in service.log
+        expected = f"{folder / name}{message}" if message.startswith(":") else message
+        assert expected in service.log
 
 
 @pytest.mark.parametrize("name", [*BROKEN, "secret.sql", "leads_out.sql", "dangling.sql", "pipe.sql", "folder.sql"])

@@ -87,17 +87,17 @@ def test_of_a_file_that_signs_in_only_the_first_statement_runs(service: Service,
 def test_claims_fill_parameters(service: Service, signed_in: dict[str, str]) -> None:
     problem(service.get("/api/me"), 401)
     assert answer(service.get("/api/me", headers=signed_in)) == (200, JSON, '[{"me":"7","name":"Ada"}]')
-    found = service.get("/api/me-or-nobody?a=1&b=2", headers=signed_in)
-    assert answer(found) == (200, JSON, '[{"a":1,"me":7,"b":2}]')
-    found = service.get("/api/me-twice?a=1", headers=signed_in)
-    assert answer(found) == (200, JSON, '{"result1":["7"],"result2":[{"int4":1,"column2":"7"}]}')
+    response = service.get("/api/me-or-nobody?a=1&b=2", headers=signed_in)
+    assert answer(response) == (200, JSON, '[{"a":1,"me":7,"b":2}]')
+    response = service.get("/api/me-twice?a=1", headers=signed_in)
+    assert answer(response) == (200, JSON, '{"result1":["7"],"result2":[{"int4":1,"column2":"7"}]}')
 
 
 def test_claims_are_settings_of_every_transaction(service: Service, signed_in: dict[str, str]) -> None:
-    found = service.get("/api/context", headers=signed_in)
-    if found.status_code == 405:
-        found = service.request("PUT", "/api/context", headers=signed_in, content=b"")
-    assert answer(found) == (200, JSON, '{"result1":["7"],"result2":["7"],"result3":["7"]}')
+    response = service.get("/api/context", headers=signed_in)
+    if response.status_code == 405:
+        response = service.request("PUT", "/api/context", headers=signed_in, content=b"")
+    assert answer(response) == (200, JSON, '{"result1":["7"],"result2":["7"],"result3":["7"]}')
 
 
 def test_roles_decide(service: Service, signed_in: dict[str, str]) -> None:
@@ -112,9 +112,9 @@ def test_parameters_are_resolved_and_validated(service: Service) -> None:
 
 
 def test_a_table_shows_a_composite_as_its_text(service: Service) -> None:
-    found = service.get("/api/as-table")
-    assert found.status_code == 200
-    assert "<td>1</td><td>(4,2)</td>" in found.text
+    response = service.get("/api/as-table")
+    assert response.status_code == 200
+    assert "<td>1</td><td>(4,2)</td>" in response.text
 
 
 def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
@@ -122,8 +122,8 @@ def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
 
 
 def test_headers_come_before_the_default_of_the_comment(service: Service) -> None:
-    found = service.get("/api/headers", headers={"X-Test": "v"})
-    assert answer(found) == (200, JSON, '[{"test":"v","n":1}]')
+    response = service.get("/api/headers", headers={"X-Test": "v"})
+    assert answer(response) == (200, JSON, '[{"test":"v","n":1}]')
     # What a client sends for it is passed over.
     assert answer(service.get('/api/headers?headers={"X-Test":"own"}')) == (200, JSON, '[{"test":null,"n":1}]')
 

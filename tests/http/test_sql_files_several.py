@@ -197,18 +197,18 @@ def test_what_stays_is_not_done_again(service: Service, every_database: Database
 @pytest.mark.parametrize(("method", "name"), [("GET", "large"), ("POST", "two-large")])
 def test_large_results_stream_and_every_row_comes_once(service: Service, method: str, name: str) -> None:
     for _ in range(3):
-        found = service.request(method, f"/api/{name}").json()
+        body = service.request(method, f"/api/{name}").json()
         if name == "large":
-            assert [row["n"] for row in found["result1"]] == list(range(1, 20001))
-            assert found["last"] == 7
+            assert [row["n"] for row in body["result1"]] == list(range(1, 20001))
+            assert body["last"] == 7
         else:
-            assert found["result1"] == list(range(1, 50001))
-            assert [row["n"] for row in found["result2"]] == list(range(1, 50001))
+            assert body["result1"] == list(range(1, 50001))
+            assert [row["n"] for row in body["result2"]] == list(range(1, 50001))
 
 
 def test_a_hundred_statements_are_no_problem(service: Service) -> None:
-    found = service.get("/api/many?a=1").json()
-    assert [found[f"result{n + 1}"][0]["n"] for n in range(100)] == list(range(100))
+    body = service.get("/api/many?a=1").json()
+    assert [body[f"result{n + 1}"][0]["n"] for n in range(100)] == list(range(100))
 
 
 def test_a_killed_backend_leaves_what_was_committed_and_nothing_is_run_twice(

@@ -35,7 +35,7 @@ def seen(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
         answers = [
             service.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()) for _ in range(8)
         ]
-        return all(one is not None and fits(one.status, one.body.decode()) for one in answers)
+        return all(item is not None and fits(item.status, item.body.decode()) for item in answers)
 
     wait_until(everywhere, f"{path} is what was saved; the log says\n{service.log[-1500:]}")
 

@@ -200,18 +200,18 @@ def test_a_changed_file_is_sent_as_it_is_now(service: Service, root: Path) -> No
 )
 def test_a_range_is_sent_alone(service: Service, path: str, asked: str, first: int, end: int | None) -> None:
     whole = service.get(path).content
-    wanted = whole[first:end]
+    expected = whole[first:end]
     response = service.get(path, headers={"Range": f"bytes={asked}"})
-    assert (response.status_code, response.content) == (206, wanted)
-    begin = whole.index(wanted) if path == "/script.js" else first % len(whole)
-    assert response.headers["content-range"] == f"bytes {begin}-{begin + len(wanted) - 1}/{len(whole)}"
+    assert (response.status_code, response.content) == (206, expected)
+    begin = whole.index(expected) if path == "/script.js" else first % len(whole)
+    assert response.headers["content-range"] == f"bytes {begin}-{begin + len(expected) - 1}/{len(whole)}"
 
 
 def test_ranges_that_cannot_be_and_ranges_nobody_knows(service: Service) -> None:
     response = service.get("/script.js", headers={"Range": "bytes=100-"})
     assert (response.status_code, response.headers["content-range"]) == (416, "bytes */14")
-    for asked in ("bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-"):
-        assert service.get("/script.js", headers={"Range": asked}).status_code == 200
+    for requested in ("bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-"):
+        assert service.get("/script.js", headers={"Range": requested}).status_code == 200
     stale = {"Range": "bytes=0-1", "If-Range": '"other"'}
     assert service.get("/script.js", headers=stale).status_code == 200
 
@@ -233,7 +233,7 @@ def test_a_compressed_sibling_goes_to_whoever_accepts_it(
 
 def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
     service.client.cookies.clear()
-    for path, wanted in (
+    for path, expected in (
         ("/admin/", "%2Fadmin%2F"),
         ("/admin/index.html", "%2Fadmin%2F"),
         ("/Admin/../admin/deep/page.txt?a=b", "%2Fadmin%2Fdeep%2Fpage.txt%3Fa%3Db"),
@@ -241,7 +241,7 @@ def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
         ("/admin/50%25%20%C3%BC%3F.txt?a", "%2Fadmin%2F50%2525%2520%25C3%25BC%253F.txt%3Fa"),
     ):
         response = service.get(path, follow_redirects=False)
-        assert (response.status_code, response.headers["location"]) == (302, f"/index.html?next&return_to={wanted}")
+        assert (response.status_code, response.headers["location"]) == (302, f"/index.html?next&return_to={expected}")
     problem(service.get("/admin/missing.txt"), 404)
     service.post("/login", json={"name": "kiri"})
     response = service.get("/admin/")
@@ -286,7 +286,7 @@ def test_caching_is_as_configured(root: Path, own_database: Database, serve_once
 
 
 def test_a_folder_that_is_not_there_ends_the_start(own_database: Database, tmp_path: Path) -> None:
-    given = {"ConnectionStrings:Default": own_database.conninfo, "StaticFiles:Enabled": "true"}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": own_database.conninfo, "StaticFiles:Enabled": "true"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "StaticFiles:RootPath: there is no folder" in done.stdout + done.stderr

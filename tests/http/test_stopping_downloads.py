@@ -84,7 +84,7 @@ def test_downloads_are_finished_when_the_service_stops(
     downloads = [Download(service, path) for path in PATHS]
     service.signal(signal.SIGTERM)
     wait_until(lambda: _refused(service.port), "no new connections are taken")
-    assert [one.rest() >= SIZE for one in downloads] == [True] * len(PATHS)
+    assert [item.rest() >= SIZE for item in downloads] == [True] * len(PATHS)
     wait_until(lambda: not service.running, "the service ends", 30)
     assert "cut off" not in service.log
 
@@ -97,7 +97,7 @@ def test_downloads_that_last_too_long_are_cut_with_a_word(
     service.signal(signal.SIGTERM)
     wait_until(lambda: not service.running, "the service ends", 30)
     service.wait_for_log("are cut off, and so is every answer that is still read")
-    assert all(one.rest() < SIZE for one in downloads)
+    assert all(item.rest() < SIZE for item in downloads)
 
 
 def _refused(port: int) -> bool:

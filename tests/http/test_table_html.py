@@ -137,9 +137,9 @@ def test_a_format_that_does_not_exist_is_json_and_warned_of(service: Service) ->
 def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None:
     assert service.get("/api/drawers").text == table("<th>id</th>", "<td>1</td>")
     assert service.request("PUT", "/api/drawers", json={"id": 2}).status_code == 204
-    told = [line for line in service.log.splitlines() if "public.drawers: " in line]
-    (told,) = [line for line in told if "has no effect" in line]
-    assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in told
+    log = [line for line in service.log.splitlines() if "public.drawers: " in line]
+    (log,) = [line for line in log if "has no effect" in line]
+    assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in log
 
 
 def test_a_format_without_a_name_is_told(service: Service) -> None:
@@ -148,8 +148,8 @@ def test_a_format_without_a_name_is_told(service: Service) -> None:
 
 
 def test_two_formats_need_two_keys(database: Database, tmp_path: Path) -> None:
-    given = {"ConnectionStrings:Default": database.conninfo, **ON, "Service:TableFormatOptions:HtmlKey": "excel"}
-    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    values = {"ConnectionStrings:Default": database.conninfo, **ON, "Service:TableFormatOptions:HtmlKey": "excel"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "Service:TableFormatOptions:HtmlKey and ExcelKey are both 'excel'" in done.stderr
 
@@ -177,6 +177,6 @@ def test_configuration_changes_key_header_and_footer(database: Database, service
 def test_without_the_switch_everything_is_json(database: Database, service: Service, serve: Serve) -> None:
     off = serve(database)
     assert answer(off.get("/api/first-only")) == (200, JSON, '{"n":1}')
-    [told] = [line for line in off.log.splitlines() if "table_format has no effect, as it is switched off" in line]
-    assert "first_only()" in told
-    assert "(Service:TableFormatOptions:Enabled)" in told
+    [result] = [line for line in off.log.splitlines() if "table_format has no effect, as it is switched off" in line]
+    assert "first_only()" in result
+    assert "(Service:TableFormatOptions:Enabled)" in result

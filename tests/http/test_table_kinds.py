@@ -180,7 +180,7 @@ class TestKinds:
         self, kinds: Service, row: dict[str, Any], errors: list[str]
     ) -> None:
         refused = problem(kinds.request("PUT", "/api/numbered-view", json=row), 400)
-        assert [one["message"] for one in refused.get("errors", [])] == errors
+        assert [item["message"] for item in refused.get("errors", [])] == errors
 
     def test_a_view_that_a_trigger_makes_insertable_takes_every_column(self, kinds: Service) -> None:
         assert kinds.request("PUT", "/api/part-entry", json={"name": "washer"}).status_code == 204
@@ -310,8 +310,8 @@ class TestTypes:
             assert stored == plain
         if not isinstance(given, list):
             filter_text = text if text is not None else str(given)
-            found = types.client.get("/sample", params={"id": number, column: filter_text})
-            assert [one["id"] for one in found.json()] == [number], found.text
+            response = types.client.get("/sample", params={"id": number, column: filter_text})
+            assert [item["id"] for item in response.json()] == [number], response.text
         assert types.post("/sample", json=row).status_code == 204
         assert types.get(f"/sample?id={number}").json() == made.json()
 
@@ -319,8 +319,8 @@ class TestTypes:
         for column, value in (("ints", [1, 2]), ("texts", ["a", "b,c"]), ("feels", ["sad"]), ("jsons", ['{"a":1}'])):
             made = types.request("PUT", "/sample/returning", json={"id": 7, column: value})
             assert made.status_code == 200, made.text
-            found = types.client.get("/sample", params={"id": "7", column: value})
-            assert len(found.json()) == 1, (column, found.text)
+            response = types.client.get("/sample", params={"id": "7", column: value})
+            assert len(response.json()) == 1, (column, response.text)
             assert types.client.delete("/sample", params={"id": "7", column: value}).status_code == 204
             assert types.get("/sample?id=7").json() == []
 
@@ -513,7 +513,7 @@ class TestConfiguration:
         self, sources: Database, serve_once: Serve, settings: dict[str, str], expected: dict[str, set[str]]
     ) -> None:
         service = serve_once(sources, settings={**TABLES, **settings})
-        assert {name: found for name, path in PATHS.items() if (found := methods(service, path))} == expected
+        assert {name: result for name, path in PATHS.items() if (result := methods(service, path))} == expected
 
     def test_chooses_paths_and_warns_of_a_route_with_two_sources(self, sources: Database, serve_once: Serve) -> None:
         settings = {

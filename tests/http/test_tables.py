@@ -88,8 +88,8 @@ def crate(service: Service, number: int) -> int:
 
 
 def crates(service: Service, number: int) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = service.get(f"/api/crate?crateId={number}").json()
-    return found
+    body: list[dict[str, object]] = service.get(f"/api/crate?crateId={number}").json()
+    return body
 
 
 class TestSelect:
@@ -305,8 +305,8 @@ class TestNamesAndValues:
     def test_values_are_never_sql(self, service: Service, number: int, text: str) -> None:
         row = {"crateId": number, "label": text}
         assert service.request("PUT", "/api/crate/returning", json=row).json()[0]["label"] == text
-        found = service.client.get("/api/crate", params={"label": text, "crateId": number}).json()
-        assert [one["crateId"] for one in found] == [number]
+        body = service.client.get("/api/crate", params={"label": text, "crateId": number}).json()
+        assert [item["crateId"] for item in body] == [number]
 
     def test_names_are_never_sql(self, service: Service, number: int) -> None:
         key = 'we"ird; drop table crate; --'

@@ -59,8 +59,8 @@ def test_answers_over_https_are_compressed_only_where_that_is_asked_for(
 ) -> None:
     port, secure = free_port(), free_port()
     urls = {"Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{secure}"}
-    asked = {"ResponseCompression:Enabled": "true", "ResponseCompression:EnableForHttps": str(compressed)}
-    service = serve_once(own_database, SQL, {**urls, **settings(*certificate), **asked}, 1, port)
+    requested = {"ResponseCompression:Enabled": "true", "ResponseCompression:EnableForHttps": str(compressed)}
+    service = serve_once(own_database, SQL, {**urls, **settings(*certificate), **requested}, 1, port)
     accepted = {"Accept-Encoding": "gzip"}
     assert service.get("/echo?id=1", headers=accepted).headers["content-encoding"] == "gzip"
     context = ssl.create_default_context(cafile=str(certificate[0]))

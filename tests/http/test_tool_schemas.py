@@ -132,14 +132,14 @@ def test_long_names_are_cut_and_equal_ones_refused() -> None:
 
 def test_files_are_written_without_serving(database: Database, service: Service, tmp_path: Path) -> None:
     """`service` is asked for because it makes the routines."""
-    given = {
+    values = {
         "ConnectionStrings:Default": database.conninfo,
         "Service:ClientCodeGen:Enabled": "true",
         "Service:ClientCodeGen:FilePath": "{0}.ts",
         T + "Enabled": "true",
         T + "FileOverwrit": "true",
     }
-    switches = ["--generate", *(f"--{key}={value}" for key, value in given.items())]
+    switches = ["--generate", *(f"--{key}={value}" for key, value in values.items())]
     done = rowcall(tmp_path, *switches)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "client code in TypeScript: 2 files written, 0 unchanged" in done.stdout

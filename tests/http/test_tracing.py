@@ -96,8 +96,8 @@ def spans_of(collector: Received, trace: str) -> dict[str, Span]:
 
 def attributes(span: Span) -> dict[str, Any]:
     return {
-        one.key: one.value.int_value if one.value.HasField("int_value") else one.value.string_value
-        for one in span.attributes
+        item.key: item.value.int_value if item.value.HasField("int_value") else item.value.string_value
+        for item in span.attributes
     }
 
 
@@ -144,7 +144,7 @@ def test_the_collector_is_told_who_sends(service: Service, collector: Received) 
     spans_of(collector, trace)
     sent, request = collector.traces[0]
     assert sent["x-token"] == "secret-of-the-collector"
-    resource = {one.key: one.value.string_value for one in request.resource_spans[0].resource.attributes}
+    resource = {item.key: item.value.string_value for item in request.resource_spans[0].resource.attributes}
     assert resource["service.name"] == "record-shop"
     assert resource["service.namespace"] == "shops"
     assert "secret-of-the-collector" not in service.log
@@ -176,18 +176,18 @@ def test_a_kept_answer_has_no_span_of_the_database(service: Service, collector: 
 
 
 def test_other_servers_are_told_the_span_that_asks_them(service: Service, collector: Received) -> None:
-    told = service.get("/forward", headers=SAMPLED).json()
+    body = service.get("/forward", headers=SAMPLED).json()
     spans = spans_of(collector, TRACE)
     outgoing = next(span for span in spans.values() if span.kind == Span.SPAN_KIND_CLIENT)
-    assert told == {"traceparent": [f"00-{TRACE}-{outgoing.span_id.hex()}-01"], "tracestate": ["vendor=1"]}
+    assert body == {"traceparent": [f"00-{TRACE}-{outgoing.span_id.hex()}-01"], "tracestate": ["vendor=1"]}
     assert outgoing.parent_span_id == spans["GET /forward"].span_id
     assert attributes(outgoing)["http.response.status_code"] == 200
 
 
 def test_what_a_caller_does_not_trace_is_passed_on_and_not_told(service: Service, collector: Received) -> None:
     before, headers = traced(6, flags="00")
-    told = service.get("/forward", headers=headers).json()
-    assert re.fullmatch(f"00-{before}-[0-9a-f]{{16}}-00", told["traceparent"][0])
+    body = service.get("/forward", headers=headers).json()
+    assert re.fullmatch(f"00-{before}-[0-9a-f]{{16}}-00", body["traceparent"][0])
     trace, headers = traced(7)
     for _ in range(4):  # of both workers
         service.get("/many", headers=headers)
@@ -199,9 +199,9 @@ def test_what_a_caller_does_not_trace_is_passed_on_and_not_told(service: Service
 def test_a_request_without_a_usable_trace_begins_one(service: Service, given: str | None) -> None:
     """Bit 2 says that its id is random (W3C Trace Context, level 2)."""
     headers = {} if given is None else {"traceparent": given}
-    told = service.get("/forward", headers=headers).json()["traceparent"]
-    assert len(told) == 1
-    assert re.fullmatch(r"00-(?!0{32})[0-9a-f]{32}-[0-9a-f]{16}-0[13]", told[0])
+    body = service.get("/forward", headers=headers).json()["traceparent"]
+    assert len(body) == 1
+    assert re.fullmatch(r"00-(?!0{32})[0-9a-f]{32}-[0-9a-f]{16}-0[13]", body[0])
 
 
 def test_the_log_has_the_trace(service: Service) -> None:
@@ -223,7 +223,9 @@ def test_what_a_request_makes_the_log_say_has_its_trace(service: Service) -> Non
 
         def told(source: str = source, said: str = said) -> bool:
             lines = [json.loads(line) for line in service.log.splitlines() if trace in line]
-            return any((one["source"], one["TraceId"]) == (source, trace) and said in one["message"] for one in lines)
+            return any(
+                (item["source"], item["TraceId"]) == (source, trace) and said in item["message"] for item in lines
+            )
 
         wait_until(told, f"{source} has the trace")
 
@@ -234,7 +236,7 @@ def test_whoever_reads_events_is_traced(service: Service, collector: Received) -
         assert response.status_code == 200
         # The reader may stay for as long as it likes.
         span = spans_of(collector, trace)["GET /noisy/progress"]
-    assert {one.key: one.value.string_value for one in span.attributes}["http.route"] == "/noisy/progress"
+    assert {item.key: item.value.string_value for item in span.attributes}["http.route"] == "/noisy/progress"
 
 
 def test_the_database_is_told_the_trace(service: Service) -> None:
@@ -269,6 +271,6 @@ def test_the_share_decides_for_who_is_not_trusted_and_a_collector_that_is_away_s
             "Service:ProxyOptions:Host": upstream.url,
         },
     )
-    told = service.get("/forward", headers=SAMPLED).json()["traceparent"]
-    assert re.fullmatch(f"00-{TRACE}-[0-9a-f]{{16}}-00", told[0])
+    body = service.get("/forward", headers=SAMPLED).json()["traceparent"]
+    assert re.fullmatch(f"00-{TRACE}-[0-9a-f]{{16}}-00", body[0])
     assert service.stop() == 0

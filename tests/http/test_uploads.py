@@ -337,9 +337,9 @@ def test_a_failed_upload_removes_the_folders_that_it_has_created(service: Servic
 
 def test_a_folder_that_is_missing_is_an_error(service: Service, tmp_path: Path) -> None:
     query = f"path={tmp_path}/no&file=x&uniqueName=false&createPath=false"
-    found = problem(send(service, f"up-named?{query}", [("x", b"1", "text/plain")]), 500)
-    assert found["title"] == "Internal Server Error"
-    assert f"{tmp_path}/no" in found["detail"]
+    result = problem(send(service, f"up-named?{query}", [("x", b"1", "text/plain")]), 500)
+    assert result["title"] == "Internal Server Error"
+    assert f"{tmp_path}/no" in result["detail"]
 
 
 @pytest.mark.parametrize(
@@ -389,8 +389,8 @@ def test_an_existing_file_is_overwritten(service: Service, tmp_path: Path) -> No
 def test_nothing_stays_when_the_routine_fails(service: Service, database: Database, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("before")
     files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
-    found = problem(send(service, f"up-refused?path={tmp_path}", files), 400)
-    assert found["title"] == "not these"
+    result = problem(send(service, f"up-refused?path={tmp_path}", files), 400)
+    assert result["title"] == "not these"
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old.csv", "before")]
     assert database.value("select count(*) from line where cells[1] in ('a', 'c')") == 0
 
@@ -492,13 +492,13 @@ SHOP = "".join(
 
 def test_cells_that_are_sent_as_columns_are_those_of_the_rows(service: Service, database: Database) -> None:
     """Rows of any width, defaults, a trigger, a domain, casts: as where each row runs alone."""
-    kept = []
+    stored = []
     for path in ("up-shop", "up-shop-alone"):
         database.execute("truncate shop restart identity")
         upload(service, path, ("s.csv", SHOP * 3, "text/csv"))
-        kept.append(database.fetch("select * from shop order by id"))
-    assert kept[0] == kept[1]
-    assert len(kept[0]) == 3 * 306
+        stored.append(database.fetch("select * from shop order by id"))
+    assert stored[0] == stored[1]
+    assert len(stored[0]) == 3 * 306
 
 
 @pytest.mark.parametrize(
@@ -515,17 +515,17 @@ def test_an_error_in_a_column_is_that_of_the_row(
 ) -> None:
     database.execute("truncate shop")
     files = [("s.csv", SHOP + row + b"\n", "text/csv")]
-    told = [problem(send(service, path, files), status) for path in ("up-shop", "up-shop-alone")]
-    assert title in told[0]["title"]
-    assert told[0]["title"] == told[1]["title"]
+    values = [problem(send(service, path, files), status) for path in ("up-shop", "up-shop-alone")]
+    assert title in values[0]["title"]
+    assert values[0]["title"] == values[1]["title"]
     assert database.value("select count(*) from shop") == 0
 
 
 def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     for path in ("up-sums", "up-inserts?who=x"):
-        found = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 400)
-        assert found["title"] == 'invalid input syntax for type integer: "many"'
+        result = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 400)
+        assert result["title"] == 'invalid input syntax for type integer: "many"'
     assert database.value("select count(*) from pair") == 0
 
 
@@ -568,16 +568,16 @@ def test_a_file_that_is_no_csv_is_told(service: Service, content: bytes, status:
 
 def test_quotes_that_do_not_fit_end_the_request(service: Service, database: Database) -> None:
     database.execute("truncate line")
-    found = problem(send(service, "up-csv", [("s.csv", b'a,b\n"c,d\n', "text/csv")]), 500)
-    assert found["title"] == "Internal Server Error"
-    assert "line 2" in found["detail"]
+    result = problem(send(service, "up-csv", [("s.csv", b'a,b\n"c,d\n', "text/csv")]), 500)
+    assert result["title"] == "Internal Server Error"
+    assert "line 2" in result["detail"]
     assert database.value("select count(*) from line") == 0
 
 
 def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database: Database) -> None:
     database.execute("truncate line")
-    found = problem(send(service, "up-failing-rows", [("s.csv", b"a\nb\nc\nd\n", "text/csv")]), 500)
-    assert (found["title"], found["detail"]) == ("22012: division by zero", "22012")
+    result = problem(send(service, "up-failing-rows", [("s.csv", b"a\nb\nc\nd\n", "text/csv")]), 500)
+    assert (result["title"], result["detail"]) == ("22012: division by zero", "22012")
     assert database.value("select count(*) from line") == 0
     (entry,) = upload(service, "up-failing-rows", ("s.csv", b"a\nb\n", "text/csv"))
     assert entry["lastResult"] is None
@@ -585,8 +585,8 @@ def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database
 
 def test_a_command_that_is_missing_is_told(service: Service) -> None:
     for _ in range(2):
-        found = problem(send(service, "up-by-default", [("s.csv", b"a\nb\n", "text/csv")]), 500)
-        assert found["title"].startswith("42883: procedure process_csv_row(")
+        result = problem(send(service, "up-by-default", [("s.csv", b"a\nb\n", "text/csv")]), 500)
+        assert result["title"].startswith("42883: procedure process_csv_row(")
 
 
 # --- several handlers -----------------------------------------------------------------------------------------------
@@ -641,9 +641,9 @@ def test_without_files_the_metadata_is_empty(service: Service) -> None:
 
 
 def test_what_is_no_form_is_refused(service: Service) -> None:
-    found = problem(service.post("/api/up-default", json={"a": 1}), 415)
+    response = problem(service.post("/api/up-default", json={"a": 1}), 415)
     assert "Incorrect Content-Type" not in service.log
-    assert found["detail"].startswith("Incorrect Content-Type: application/json")
+    assert response["detail"].startswith("Incorrect Content-Type: application/json")
     problem(service.post("/api/up-default", content=b"x", headers={"content-type": "multipart/form-data"}), 400)
     cut = b'--b\r\ncontent-disposition: form-data; name="a"; filename="x"\r\n\r\ntext'
     headers = {"content-type": "multipart/form-data; boundary=b"}
@@ -652,8 +652,8 @@ def test_what_is_no_form_is_refused(service: Service) -> None:
 
 def test_a_compressed_form_is_refused(service: Service) -> None:
     headers = {"content-type": "multipart/form-data; boundary=b", "content-encoding": "gzip"}
-    found = problem(service.post("/api/up-default", content=gzip.compress(b"--b--\r\n"), headers=headers), 415)
-    assert "Content-Encoding 'gzip'" in found["detail"]
+    response = problem(service.post("/api/up-default", content=gzip.compress(b"--b--\r\n"), headers=headers), 415)
+    assert "Content-Encoding 'gzip'" in response["detail"]
 
 
 def test_parameters_are_checked_before_files_are_stored(service: Service, database: Database) -> None:

@@ -99,5 +99,5 @@ def test_nothing_is_taken_unchecked(service: Service) -> None:
 
 def test_a_default_handler_that_is_none_is_told(service: Service) -> None:
     service.wait_for_log("DefaultUploadHandler: 'nobody' is none of the handlers large_object, file_system, csv, excel")
-    found = problem(service.post("/api/up-by-default?meta=1", files={"f": ("x", b"x")}), 500)
-    assert "nobody is none of large_object" in found["detail"]
+    response = problem(service.post("/api/up-by-default?meta=1", files={"f": ("x", b"x")}), 500)
+    assert "nobody is none of large_object" in response["detail"]

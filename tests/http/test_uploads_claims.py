@@ -70,6 +70,6 @@ def test_a_file_of_several_statements_takes_uploads(service: Service, database: 
     database.execute("truncate line")
     response = service.post("/api/up-file", files=CSV)
     assert response.status_code == 200, response.text
-    told = response.json()
-    assert told["result1"][0][0]["lastResult"] == 2
-    assert told["result2"] == [2]
+    body = response.json()
+    assert body["result1"][0][0]["lastResult"] == 2
+    assert body["result2"] == [2]

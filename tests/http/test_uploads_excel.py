@@ -312,10 +312,12 @@ def test_many_rows_are_kept_as_one_by_one(
     database.execute("truncate line")
     (entry,) = upload(service, path, many_rows())
     assert (entry["rows"], entry["result"]) == (MANY, result)
-    found = database.fetch(f"select number, {column}, about ->> 'rowIndex', previous from line order by number")
+    response = database.fetch(f"select number, {column}, about ->> 'rowIndex', previous from line order by number")
     prefix = "n" if path == "up-objects-chained" else ""
     chained = path in ("up-first", "up-objects-chained")
-    assert found == [(n + 1, kept(n), str(2 * n + 1), f"{prefix}{n}" if chained and n else None) for n in range(MANY)]
+    assert response == [
+        (n + 1, kept(n), str(2 * n + 1), f"{prefix}{n}" if chained and n else None) for n in range(MANY)
+    ]
 
 
 def test_long_rows_do_not_wait_for_others(service: Service, database: Database) -> None:
@@ -405,9 +407,9 @@ def test_workbooks_of_other_formats_are_read(
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", content, name)
     assert (entry["fileName"], entry["sheet"], entry["rows"]) == (name, "North", 2 + len(moments))
-    wanted = [["sku", "1.5", "True"], [None, "é", None], *moments]
+    expected = [["sku", "1.5", "True"], [None, "é", None], *moments]
     assert database.fetch("select cells, about ->> 'rowIndex' from line order by number") == [
-        (cells, str(index)) for cells, index in zip(wanted, (1, 3, 5), strict=False)
+        (cells, str(index)) for cells, index in zip(expected, (1, 3, 5), strict=False)
     ]
 
 
@@ -429,8 +431,8 @@ def test_cells_of_a_binary_workbook_without_a_column_are_read(service: Service, 
 
 def test_a_binary_workbook_is_rewritten_in_pieces(service: Service, database: Database) -> None:
     """Records of cells without a column, of more bytes than are read at once."""
-    one = wide("x" * 50)
-    cells = b"".join(row(number) + cell(6, 0, one) + short_cell(17, one) * 9 for number in range(1200))
+    item = wide("x" * 50)
+    cells = b"".join(row(number) + cell(6, 0, item) + short_cell(17, item) * 9 for number in range(1200))
     assert len(cells) > 1_048_576
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", binary_workbook(cells), "q.xlsb")

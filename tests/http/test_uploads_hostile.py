@@ -150,14 +150,14 @@ def test_a_boundary_that_is_too_long(service: Service) -> None:
 
 
 def test_a_text_with_a_nul_is_no_csv(service: Service, database: Database, folder: Path) -> None:
-    found = problem(service.post("/api/up", files={"f": ("x.csv", b"a\nb\0c\n", "text/csv")}), 500)
-    assert "line 2" in found["detail"]
+    response = problem(service.post("/api/up", files={"f": ("x.csv", b"a\nb\0c\n", "text/csv")}), 500)
+    assert "line 2" in response["detail"]
     assert nothing_stays(database, folder)
 
 
 def test_a_line_without_end_is_refused(service: Service, database: Database, folder: Path) -> None:
-    found = problem(service.post("/api/up-rows", files={"f": ("x.csv", b"a" * 17_000_000, "text/csv")}), 500)
-    assert "line 1" in found["detail"]
+    response = problem(service.post("/api/up-rows", files={"f": ("x.csv", b"a" * 17_000_000, "text/csv")}), 500)
+    assert "line 1" in response["detail"]
     assert nothing_stays(database, folder)
 
 
@@ -196,8 +196,8 @@ def test_a_server_that_ends_in_the_middle(service: Service, database: Database, 
 
 def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> None:
     (folder / "x").mkdir()
-    found = problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
-    assert "cannot be stored" in found["detail"]
+    response = problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
+    assert "cannot be stored" in response["detail"]
     (folder / "x").rmdir()
     assert list(folder.iterdir()) == []
 
@@ -360,8 +360,8 @@ def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: 
     service = serve_once(database, "", chosen)
     large = ("large.csv", b"1,2\n" * 500_000, "text/csv")
     for path in ("up-files", "up"):
-        found = problem(service.post(f"/api/{path}", files={"f": large}), 507)
-        assert "No space left on device" in found["detail"]
+        response = problem(service.post(f"/api/{path}", files={"f": large}), 507)
+        assert "No space left on device" in response["detail"]
         assert nothing_stays(database, files)
     tus = {"tus-resumable": "1.0.0"}
     problem(service.post("/api/up-resumable", headers={**tus, "upload-length": "2000000"}), 507)

@@ -125,8 +125,8 @@ def test_small_and_empty_files_and_traversal(service: Service, store: ObjectStor
 def test_checks_and_other_handlers(service: Service, store: ObjectStore) -> None:
     files = [("a.txt", b"a\n", "text/plain"), ("b.txt", b"\0", "text/plain"), ("c.bin", b"c", "image/png")]
     entries = send(service, "/api/up-unique", *files).json()
-    told = [(entry["type"], entry["status"]) for entry in entries]
-    assert told == [("s3", "Ok"), ("s3", "ProbablyBinary"), ("s3", "InvalidMimeType"), *[("large_object", "Ok")] * 3]
+    values = [(entry["type"], entry["status"]) for entry in entries]
+    assert values == [("s3", "Ok"), ("s3", "ProbablyBinary"), ("s3", "InvalidMimeType"), *[("large_object", "Ok")] * 3]
     (key,) = store.objects("other")
     assert entries[0]["key"] == key
     assert key.endswith(".txt")
@@ -152,8 +152,8 @@ def test_nothing_stays_of_what_fails(service: Service, store: ObjectStore, datab
 
 
 def test_a_bucket_that_is_none(service: Service) -> None:
-    found = problem(send(service, "/api/up-anywhere?bucket=nowhere", ("a", b"a", "")), 502)
-    assert "NoSuchBucket" in found["detail"]
+    result = problem(send(service, "/api/up-anywhere?bucket=nowhere", ("a", b"a", "")), 502)
+    assert "NoSuchBucket" in result["detail"]
     for name in ("x", "..", "A_B", "a/b", "a@b.example"):
         problem(send(service, f"/api/up-anywhere?bucket={name}", ("a", b"a", "")), 400)
 
@@ -169,20 +169,20 @@ def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Ser
     """It is slow down once, the answer to the completion is lost once, and it fails in a success."""
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
     tag = answer("", headers=[("ETag", '"t1"')])
-    asked: list[str] = []
+    requested: list[str] = []
 
     def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
         what = f"{seen.method} {seen.target.partition('?')[2]}"
-        asked.append(what)
+        requested.append(what)
         if what == "POST uploads=":
             return began
         if what.startswith("PUT "):
             slow = answer("<Error><Code>SlowDown</Code></Error>", 503, content_type="application/xml")
-            return slow if asked.count(what) == 1 else tag
+            return slow if requested.count(what) == 1 else tag
         if seen.method == "POST":
             if "/lost" in seen.path:
                 gone = answer("<Error><Code>NoSuchUpload</Code></Error>", 404, content_type="application/xml")
-                return None if asked.count(what) == 1 else gone
+                return None if requested.count(what) == 1 else gone
             return answer("<Error><Code>InternalError</Code></Error>", content_type="application/xml")
         return answer("")
 
@@ -190,11 +190,11 @@ def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Ser
     service = serve_once(loaded, "", settings(upstream.url))
     assert send(service, "/api/up?about=x", ("lost", b"a", "")).status_code == 200
     part = "PUT partNumber=1&uploadId=u1"
-    assert asked == ["POST uploads=", part, part, "POST uploadId=u1", "POST uploadId=u1", "HEAD "]
-    asked.clear()
-    found = problem(send(service, "/api/up?about=x", ("failing", b"a", "")), 502)
-    assert "InternalError" in found["detail"]
-    assert asked[-1] == "DELETE uploadId=u1"
+    assert requested == ["POST uploads=", part, part, "POST uploadId=u1", "POST uploadId=u1", "HEAD "]
+    requested.clear()
+    result = problem(send(service, "/api/up?about=x", ("failing", b"a", "")), 502)
+    assert "InternalError" in result["detail"]
+    assert requested[-1] == "DELETE uploadId=u1"
 
 
 def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
@@ -204,11 +204,11 @@ def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_o
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
     gone = answer("<Error><Code>NoSuchUpload</Code></Error>", 404, content_type="application/xml")
     down = answer("<Error><Code>InternalError</Code></Error>", 500, content_type="application/xml")
-    asked: list[str] = []
+    requested: list[str] = []
 
     def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
         what = f"{seen.method} {seen.target.partition('?')[2]}"
-        asked.append(what)
+        requested.append(what)
         if seen.method == "POST":
             return began if what == "POST uploads=" else down
         if what == "DELETE uploadId=u1":
@@ -220,9 +220,9 @@ def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_o
     service = serve_once(loaded, "", settings(upstream.url))
     end = ["DELETE uploadId=u1", "HEAD "]
     for name, last in (("there", [*end, "DELETE "]), ("another", end)):
-        asked.clear()
+        requested.clear()
         assert "InternalError" in problem(send(service, "/api/up?about=x", (name, b"a", "")), 502)["detail"]
-        assert asked[2:] == ["POST uploadId=u1"] * 4 + last
+        assert requested[2:] == ["POST uploadId=u1"] * 4 + last
 
 
 def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:
@@ -230,8 +230,8 @@ def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_on
     allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}
     chosen = settings("http://store.example", S3ForcePathStyle="false")
     service = serve_once(loaded, "", {**chosen, **allowed})
-    found = problem(send(service, "/api/up-anywhere?bucket=intern", ("a", b"a", "")), 400)
-    assert "intern.store.example is not among the allowed hosts" in found["detail"]
+    result = problem(send(service, "/api/up-anywhere?bucket=intern", ("a", b"a", "")), 400)
+    assert "intern.store.example is not among the allowed hosts" in result["detail"]
 
 
 @pytest.mark.parametrize(

@@ -167,10 +167,10 @@ def test_pieces_become_a_file_with_the_last_one(
     assert (first.status_code, first.headers["upload-offset"]) == (204, "6")
     assert first.headers["tus-resumable"] == "1.0.0"
     assert first.headers["upload-expires"].endswith(" GMT")
-    told = service.client.head(url, headers=TUS)
-    assert (told.headers["upload-offset"], told.headers["upload-length"]) == ("6", "11")
-    assert told.headers["upload-metadata"] == NAMED["upload-metadata"]
-    assert told.headers["cache-control"] == "no-store"
+    response = service.client.head(url, headers=TUS)
+    assert (response.headers["upload-offset"], response.headers["upload-length"]) == ("6", "11")
+    assert response.headers["upload-metadata"] == NAMED["upload-metadata"]
+    assert response.headers["cache-control"] == "no-store"
     assert list(folder.iterdir()) == []
     last = send(service, url, 6, b"world")
     assert (last.status_code, last.headers["upload-offset"], last.content) == (204, "11", b"")
@@ -236,8 +236,8 @@ def test_a_piece_is_held_against_its_checksum(service: Service, algorithm: str, 
 
     url = create(service, 9)
     assert send(service, url, 0, b"abc", **checksum(b"abc")).headers["upload-offset"] == "3"
-    found = problem(send(service, url, 3, b"xyz", **checksum(b"def")), 460)
-    assert found["title"] == "Checksum Mismatch"
+    result = problem(send(service, url, 3, b"xyz", **checksum(b"def")), 460)
+    assert result["title"] == "Checksum Mismatch"
     digest = {"content-digest": "sha-256=:AAAA:"}
     problem(send(service, url, 3, b"xyz", **digest), 400)
     assert offset_of(service, url) == 3
@@ -256,11 +256,11 @@ def test_files_are_put_together(service: Service, folder: Path, waiting: Path, c
     response = service.post("/api/up?about=x", headers=final)
     assert response.status_code == 201, response.text
     assert (folder / "bell.txt").read_bytes() == b"abcdef"
-    told = service.client.head(str(response.request.url.join(response.headers["location"])), headers=TUS)
-    assert (told.headers["upload-offset"], told.headers["upload-length"]) == ("6", "6")
-    assert told.headers["upload-concat"] == final["upload-concat"]
+    header = service.client.head(str(response.request.url.join(response.headers["location"])), headers=TUS)
+    assert (header.headers["upload-offset"], header.headers["upload-length"]) == ("6", "6")
+    assert header.headers["upload-concat"] == final["upload-concat"]
     problem(service.post("/api/up?about=x", headers=final), 404)
-    problem(send(service, str(told.request.url), 6, b""), 403)
+    problem(send(service, str(header.request.url), 6, b""), 403)
 
 
 def test_an_upload_is_given_up(service: Service, waiting: Path) -> None:
@@ -326,8 +326,8 @@ def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clea
         assert client.post("/api/sign-in", json={"who": who}).status_code == 200
         return client
 
-    with closing(signed_in(1)) as one, closing(signed_in(2)) as other, closing(signed_in(1)) as again:
-        created = one.post("/api/up-mine", headers={**TUS, **NAMED, "upload-length": "4"})
+    with closing(signed_in(1)) as item, closing(signed_in(2)) as other, closing(signed_in(1)) as again:
+        created = item.post("/api/up-mine", headers={**TUS, **NAMED, "upload-length": "4"})
         url = str(created.request.url.join(created.headers["location"]))
         piece = {**PIECE, "upload-offset": "0"}
         assert service.client.head(url, headers=TUS).status_code == 401
@@ -335,7 +335,7 @@ def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clea
         assert other.head(url, headers=TUS).status_code == 404
         assert other.patch(url, headers=piece, content=b"ab").status_code == 404
         assert other.delete(url, headers=TUS).status_code == 404
-        assert one.patch(url, headers=piece, content=b"ab").status_code == 204
+        assert item.patch(url, headers=piece, content=b"ab").status_code == 204
         assert again.patch(url, headers={**piece, "upload-offset": "2"}, content=b"cd").status_code == 204
     assert (folder / "bell.txt").read_bytes() == b"abcd"
 
@@ -480,17 +480,17 @@ def test_unfinished_uploads_are_bounded(narrow: Service, folder: Path, waiting: 
         # Many at once, over both workers: as many as may be, and not one more.
         with ThreadPoolExecutor(12) as threads:
             begun = list(threads.map(lambda _: begin(narrow.client), range(12)))
-        urls = [url_of(one) for one in begun if one.status_code == 201]
+        urls = [url_of(item) for item in begun if item.status_code == 201]
         assert len(urls) == 3
-        refused = next(one for one in begun if one.status_code != 201)
+        refused = next(item for item in begun if item.status_code != 201)
         assert "3 uploads of yours are unfinished" in problem(refused, 429)["detail"]
         assert "retry-after" in refused.headers
         # One that is finished, and one that is given up, make room; somebody else has room of their own.
         assert send(narrow, urls.pop(), 0, b"x").status_code == 204
         assert narrow.client.delete(urls.pop(), headers=TUS).status_code == 204
         theirs = [url_of(begin(others, path="/api/up-mine")) for _ in range(3)]
-        found = problem(begin(another, path="/api/up-mine"), 507)
-        assert (found["title"], "4 uploads are unfinished" in found["detail"]) == ("Insufficient Storage", True)
+        result = problem(begin(another, path="/api/up-mine"), 507)
+        assert (result["title"], "4 uploads are unfinished" in result["detail"]) == ("Insufficient Storage", True)
         # Bytes of all of them: a length that is not said counts as the most it can be, until it is said.
         for url in theirs:
             assert others.delete(url, headers=TUS).status_code == 204
@@ -536,8 +536,8 @@ def test_pages_of_other_origins_may_send_pieces(
     )
     origin = {"origin": "https://shop.example"}
     url = create(service, 3, headers=origin)
-    asked = {**origin, "access-control-request-method": "PATCH", "access-control-request-headers": "upload-offset"}
-    preflight = service.client.options(url, headers=asked)
+    requested = {**origin, "access-control-request-method": "PATCH", "access-control-request-headers": "upload-offset"}
+    preflight = service.client.options(url, headers=requested)
     assert preflight.status_code == 204
     assert preflight.headers["access-control-allow-methods"] == "PATCH"
     assert "upload-offset" in preflight.headers["access-control-allow-headers"]

@@ -286,10 +286,12 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
     response = service.post(f"/api/up-{number}?{row.query}", files=files)
     assert response.status_code == 200, response.text
     entries = response.json()
-    told = " ".join(f"{entry['type']}:{entry['status']}" for entry in entries)
+    values = " ".join(f"{entry['type']}:{entry['status']}" for entry in entries)
     # `csv:Ok,Empty` is short for two entries of one handler.
-    wanted = re.sub(r"(\w+):([\w,]+)", lambda one: " ".join(f"{one[1]}:{word}" for word in one[2].split(",")), row.told)
-    assert told == wanted
+    items = re.sub(
+        r"(\w+):([\w,]+)", lambda item: " ".join(f"{item[1]}:{word}" for word in item[2].split(",")), row.told
+    )
+    assert values == items
     assert all(entry["success"] is (entry["status"] == "Ok") for entry in entries)
     if row.cells is not None:
         assert [cells for (cells,) in database.fetch("select cells from kept order by number")] == row.cells

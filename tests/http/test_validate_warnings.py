@@ -31,7 +31,7 @@ def validate(folder: Path, database: Database, *switches: str) -> tuple[int, lis
         folder, "--validate", "--strict", "--json", f"--ConnectionStrings:Default={database.conninfo}", *switches
     )
     report = json.loads(done.stdout)
-    return done.returncode, [one for one in report["startWarnings"] if "pooler" not in one]
+    return done.returncode, [item for item in report["startWarnings"] if "pooler" not in item]
 
 
 def test_warnings_about_tools_are_those_of_the_start(own_database: Database, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_prose_of_extensions_is_no_misspelt_annotation(own_database: Database, t
     """The comment of the same function says something else where it is the user's own."""
     own_database.execute(EXTENSION)
     switch = f"--Service:CrudSource:Enabled={crud}"
-    assert [one for one in validate(tmp_path, own_database, switch)[1] if "no annotation" in one] == []
+    assert [item for item in validate(tmp_path, own_database, switch)[1] if "no annotation" in item] == []
     own_database.execute("alter extension plpgsql drop function enables_all(bool)")
     warnings = validate(tmp_path, own_database, switch)[1]
-    assert [one for one in warnings if "'Enables' is no annotation" in one] != []
+    assert [item for item in warnings if "'Enables' is no annotation" in item] != []

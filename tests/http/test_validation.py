@@ -20,7 +20,7 @@ def rule(name: str, kind: str, **values: str) -> dict[str, str]:
 def function(name: str, parameters: str, annotations: str) -> str:
     """An endpoint that tells whether its routine has run."""
     declared = ", ".join(parameters.split(", "))
-    types = ", ".join(one.split(" ")[1] for one in parameters.split(", "))
+    types = ", ".join(item.split(" ")[1] for item in parameters.split(", "))
     return (
         f"create function {name}({declared}) returns text language sql immutable as $$ select 'ran' $$;"
         f"comment on function {name}({types}) is E'{annotations}';"

@@ -55,13 +55,13 @@ def names(call: ast.AST) -> set[str]:
 
 
 def test_every_place_that_starts_a_program_is_known() -> None:
-    found = {name: list(starts(tree)) for name, tree in sources()}
-    found = {name: calls for name, calls in found.items() if calls}
-    assert set(found) == INTERPRETERS.keys() | OTHER_PROGRAMS
+    values = {name: list(starts(tree)) for name, tree in sources()}
+    values = {name: calls for name, calls in values.items() if calls}
+    assert set(values) == INTERPRETERS.keys() | OTHER_PROGRAMS
     for name, required in INTERPRETERS.items():
-        for call in found[name]:
+        for call in values[name]:
             assert "interpreter_command" in names(call), name
-            keywords = {one.arg: ast.unparse(one.value) for one in call.keywords}
+            keywords = {item.arg: ast.unparse(item.value) for item in call.keywords}
             assert {key: keywords.get(key) for key in required} == {
                 key: {"cwd": "FOLDER", "env": "interpreter_environment()"}[key] for key in required
             }, name

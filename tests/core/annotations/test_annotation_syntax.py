@@ -56,7 +56,7 @@ def test_a_line_of_the_syntax_means_something_in_a_file(annotation: Annotation, 
 def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(spellings(annotation))
     draft = read(line)
-    complaints = [one.message for one in draft.diagnostics if "name and password are missing" not in one.message]
+    complaints = [item.message for item in draft.diagnostics if "name and password are missing" not in item.message]
     # A line may ask for another annotation's capability besides: `param … is upload metadata`.
     assert (annotation.name in draft.used, complaints) == (True, [])
 
@@ -101,7 +101,7 @@ def test_a_header_comes_back_as_written(name: str, value: str) -> None:
 
 @given(st.text())
 def test_an_escaped_text_comes_back(text: str) -> None:
-    escaped = "".join(f"\\u{ord(one):04X}" if ord(one) < 0x10000 else one for one in text)
+    escaped = "".join(f"\\u{ord(item):04X}" if ord(item) < 0x10000 else item for item in text)
     assert read(f"separator = {escaped}").changes.get("separator", "") == text
 
 

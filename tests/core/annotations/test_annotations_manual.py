@@ -35,7 +35,7 @@ def test_every_word_that_a_comment_may_use_is_on_the_page() -> None:
 
 def test_every_example_stands_with_the_module_of_its_annotation() -> None:
     stand = {module: set(examples(text)) for module, text in TEXTS.items()}
-    assert {module: names - {one.name for one in GROUPS[module]} for module, names in stand.items()} == {
+    assert {module: names - {item.name for item in GROUPS[module]} for module, names in stand.items()} == {
         module: set() for module in stand
     }
 
@@ -52,7 +52,7 @@ def test_every_annotation_has_an_example_that_is_understood(annotation: Annotati
         _read(comment, sql) for sql in _SQL.findall(EXAMPLES[annotation.name]) for comment in _COMMENT.findall(sql)
     ]
     assert [draft for draft in drafts if annotation.name in draft.used]
-    assert [one.message for draft in drafts for one in draft.diagnostics] == []
+    assert [item.message for draft in drafts for item in draft.diagnostics] == []
 
 
 @pytest.mark.parametrize(

@@ -173,11 +173,11 @@ def test_a_password_is_in_nothing_that_is_shown(line: str) -> None:
 def test_what_is_not_in_effect_is_said_once_for_an_endpoint_and_annotation() -> None:
     made = routine(parameter("_a"), comment="HTTP GET /x\ncached\ncached _a\nsingle\nsse")
     diagnostics = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
-    messages = [(one.line, one.message) for one in diagnostics if not one.told]
-    said = "is understood but not in effect yet"
+    messages = [(item.line, item.message) for item in diagnostics if not item.told]
+    message = "is understood but not in effect yet"
     expected = {"cached": "cached", "sse": "sse"}
     assert messages == [
-        (line, f"GET /x: the annotation {name} {said}")
+        (line, f"GET /x: the annotation {name} {message}")
         for line, name in expected.items()
         if name in {annotation.name for annotation in CATALOGUE if not annotation.in_effect}
     ]

@@ -35,9 +35,9 @@ def user(*claims: tuple[str, str]) -> User:
     ],
 )
 def test_grouping(claims: list[tuple[str, str]], groups: dict[str, object]) -> None:
-    found = grouped(claims, "user_roles")
-    assert found == groups
-    assert list(found) == list(groups)
+    result = grouped(claims, "user_roles")
+    assert result == groups
+    assert list(result) == list(groups)
 
 
 def test_json_keeps_order_and_text_beyond_ascii() -> None:

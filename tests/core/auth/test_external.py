@@ -124,9 +124,9 @@ def test_nothing_gets_out_of_the_script(key: str, url: str, state: str) -> None:
     """Whatever the texts hold, the script ends where it ends and reads what was meant."""
     provider = Provider(key, "/signin", "client")
     page = sign_in_page(ExternalOptions((provider,)), provider, url, state)
-    told = _told(page)
-    assert isinstance(told, dict)
-    assert (told["provider"], told["authUrl"], told["state"]) == (key, url, state)
+    result = _told(page)
+    assert isinstance(result, dict)
+    assert (result["provider"], result["authUrl"], result["state"]) == (key, url, state)
     assert page.count(b"</script>") == 1
     assert page.count(b"<script>") == 1
     assert b"<!--" not in page
@@ -140,8 +140,8 @@ def test_nothing_gets_out_of_what_the_script_reads(key: str, url: str) -> None:
         r'<script type="application/json" id="external-sign-in">(.*?)</script><script src=', page.decode()
     )
     assert match is not None
-    told = json.loads(match[1])
-    assert (told["provider"], told["authUrl"]) == (key, url)
+    body = json.loads(match[1])
+    assert (body["provider"], body["authUrl"]) == (key, url)
     assert page.count(b"</script>") == 2
 
 
@@ -175,8 +175,8 @@ def test_a_page_of_ones_own() -> None:
 def test_what_an_id_token_must_say(changes: dict[str, object], fault: str | None) -> None:
     """The access token and its digest are those of OpenID Connect Core, A.3."""
     claims = {"aud": "client", "sub": "248289761001", "nonce": "n", **changes}
-    found = fault_of(PROVIDER, claims, "n", "RS256", "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y")
-    assert (found is None) if fault is None else (fault in str(found))
+    result = fault_of(PROVIDER, claims, "n", "RS256", "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y")
+    assert (result is None) if fault is None else (fault in str(result))
 
 
 def test_values_of_a_command_without_a_type() -> None:

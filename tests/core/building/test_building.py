@@ -39,7 +39,7 @@ def build(comment: str | None, defaults: EndpointDefaults | None = None) -> Buil
 
 
 def api_names(made: Endpoint) -> list[str]:
-    return [one.api_name for one in made.parameters]
+    return [item.api_name for item in made.parameters]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_prose_and_annotations_are_kept_with_the_endpoint() -> None:
     ],
 )
 def test_value_kinds(oid: int, kind: ValueKind, array: bool) -> None:
-    (one,) = endpoint(parameter("a", oid)).parameters
-    assert (one.kind, one.array) == (kind, array)
+    (item,) = endpoint(parameter("a", oid)).parameters
+    assert (item.kind, item.array) == (kind, array)
 
 
 def test_parameters_without_a_name_are_numbered_among_all() -> None:
@@ -140,10 +140,10 @@ def test_parameters_without_a_name_are_numbered_among_all() -> None:
 def test_a_composite_parameter_gives_one_request_parameter_for_each_attribute() -> None:
     made = endpoint(parameter("a"), parameter("_box", GAUGE), parameter(None, 25))
     assert api_names(made) == ["a", "boxId", "boxUnitCode", "$4"]
-    assert [one.field for one in made.parameters] == ["a", "_box_id", "_box_unit_code", "$4"]
-    assert [one.db_name for one in made.parameters] == ["a", "_box", "_box", "$4"]
-    assert [one.position for one in made.parameters] == [0, 1, 1, 2]
-    assert [one.kind for one in made.parameters[1:3]] == [ValueKind.INTEGER, ValueKind.TEXT]
+    assert [item.field for item in made.parameters] == ["a", "_box_id", "_box_unit_code", "$4"]
+    assert [item.db_name for item in made.parameters] == ["a", "_box", "_box", "$4"]
+    assert [item.position for item in made.parameters] == [0, 1, 1, 2]
+    assert [item.kind for item in made.parameters[1:3]] == [ValueKind.INTEGER, ValueKind.TEXT]
 
 
 def test_an_unnamed_composite_parameter_is_known_by_its_attributes() -> None:
@@ -157,28 +157,28 @@ def test_the_separator_of_composite_fields_can_be_chosen() -> None:
 
 def test_composites_inside_composites_are_one_value() -> None:
     made = endpoint(parameter("c", CRATE))
-    assert [(one.api_name, one.kind) for one in made.parameters] == [
+    assert [(item.api_name, item.kind) for item in made.parameters] == [
         ("cCode", ValueKind.TEXT),
         ("cItem", ValueKind.COMPOSITE),
     ]
-    assert [one.api_name for one in made.parameters[1].fields] == ["id", "unitCode"]
+    assert [item.api_name for item in made.parameters[1].fields] == ["id", "unitCode"]
 
 
 @pytest.mark.parametrize("segment", ["_parcelId", "{_parcel_id}", "{PARCELID}", "{parcelid?}"])
 def test_path_segments_find_their_parameter_by_either_name_in_any_case(segment: str) -> None:
     made = endpoint(parameter("_parcel_id"), parameter("b"), comment=f"path /p/{segment}")
-    wanted = None if "{" not in segment else segment.strip("{}?").lower()
-    assert [(one.path, one.segment) for one in made.parameters] == [(wanted is not None, wanted), (False, None)]
+    expected = None if "{" not in segment else segment.strip("{}?").lower()
+    assert [(item.path, item.segment) for item in made.parameters] == [(expected is not None, expected), (False, None)]
 
 
 def test_the_api_name_is_looked_up_before_the_database_name() -> None:
     made = endpoint(parameter("id"), parameter("_id"), comment="path /{_id}/{id}")
-    assert [one.segment for one in made.parameters] == ["id", "_id"]
+    assert [item.segment for item in made.parameters] == ["id", "_id"]
 
 
 def test_a_segment_without_a_parameter_is_a_wildcard() -> None:
     made = endpoint(parameter("a"), comment="path /x/{other}/{id:int}")
-    assert not any(one.path for one in made.parameters)
+    assert not any(item.path for item in made.parameters)
 
 
 def test_void_drops_the_result() -> None:
@@ -196,9 +196,9 @@ def test_parameters_that_requests_cannot_tell_apart_are_reported() -> None:
 
 
 def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
-    found = catalog(routine(name="b"), routine(name="hidden", comment="disabled"), routine(name="a", comment="path"))
-    endpoints, diagnostics = build_endpoints(found, EVERYTHING)
-    assert [one.routine.name for one in endpoints] == ["b", "a"]
+    result = catalog(routine(name="b"), routine(name="hidden", comment="disabled"), routine(name="a", comment="path"))
+    endpoints, diagnostics = build_endpoints(result, EVERYTHING)
+    assert [item.routine.name for item in endpoints] == ["b", "a"]
     assert len(diagnostics) == 1
 
 
@@ -216,7 +216,7 @@ def test_reading_from_a_replica_that_never_comes_to_it_is_told(
     changes: dict[str, Any], lines: str, said: str | None
 ) -> None:
     made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)
-    told = [one for one in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in one.message]
-    assert [said is not None and said in one.message and one.line == "read_from replica" for one in told] == [True] * (
-        said is not None
-    )
+    values = [item for item in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in item.message]
+    assert [said is not None and said in item.message and item.line == "read_from replica" for item in values] == [
+        True
+    ] * (said is not None)

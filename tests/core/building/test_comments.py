@@ -164,8 +164,8 @@ def test_header_lines(comment: str, headers: tuple[tuple[str, str], ...]) -> Non
 
 @pytest.mark.parametrize("name", ["Content-Type", "content_type", "CONTENT-TYPE"])
 def test_the_last_content_type_wins_and_is_no_header_line(name: str) -> None:
-    found = options(f"{name}: text/csv\n{name}: text/html")
-    assert (found.content_type, found.headers) == ("text/html", ())
+    result = options(f"{name}: text/csv\n{name}: text/html")
+    assert (result.content_type, result.headers) == ("text/html", ())
 
 
 @pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "Connection", "Upgrade"])
@@ -219,8 +219,8 @@ def test_a_block_about_other_objects_is_muted(comment: str) -> None:
 
 def test_a_block_ends_at_the_next_one() -> None:
     draft = read("HTTP\nfor procedure\nsingle\nFOR Function\nvoid")
-    found = draft.options(QUERY)
-    assert (draft.exposed, found.single, found.void) == (True, False, True)
+    result = draft.options(QUERY)
+    assert (draft.exposed, result.single, result.void) == (True, False, True)
 
 
 def test_objects_without_tags_treat_blocks_as_prose() -> None:

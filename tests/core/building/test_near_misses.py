@@ -242,13 +242,13 @@ def test_two_minutes_are_two_minutes() -> None:
 )
 def test_a_mistaken_http_line_names_what_is_served(line: str, served: str) -> None:
     draft = read(line)
-    assert [one.message.partition("; served is ")[2] for one in draft.diagnostics] == [served]
+    assert [item.message.partition("; served is ")[2] for item in draft.diagnostics] == [served]
 
 
 @pytest.mark.parametrize("line", ["GET /x", "get /x/{id}", "@POST /x", "DELETE /"])
 def test_a_route_without_http_is_a_warning(line: str) -> None:
     draft = read(f"{line}\nLists the parcels.")
-    assert [one.message for one in draft.diagnostics] == [
+    assert [item.message for item in draft.diagnostics] == [
         f"without HTTP in front this is prose; write `HTTP {line.removeprefix('@')}`"
     ]
     assert draft.meant_http

@@ -25,9 +25,9 @@ def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
     made = routine(parameter("_password", 25), parameter("_note", 25), comment=f"HTTP POST\n{line}")
     built = build_endpoint(made, catalog(made), EVERYTHING)
     assert (built.endpoint is not None) == served
-    told = [one.message for one in built.diagnostics if one.left_out]
-    assert [message for message in told if "pasword in parameter_hash is no parameter" in message] == told
-    assert bool(told) != served
+    values = [item.message for item in built.diagnostics if item.left_out]
+    assert [message for message in values if "pasword in parameter_hash is no parameter" in message] == values
+    assert bool(values) != served
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_a_line_that_cannot_protect_leaves_the_endpoint_out(line: str) -> None:
     known = replace(EVERYTHING, known=KnownNames(rules=frozenset({"required"})))
     built = build_endpoint(made, catalog(made), known)
     assert built.endpoint is None
-    assert sum(one.left_out for one in built.diagnostics) >= 1
-    assert {one.line for one in built.diagnostics if one.left_out} == {line}
+    assert sum(item.left_out for item in built.diagnostics) >= 1
+    assert {item.line for item in built.diagnostics if item.left_out} == {line}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_prose_with_the_same_first_word_changes_nothing(line: str) -> None:
     known = replace(EVERYTHING, known=KnownNames(rules=frozenset({"required"})))
     built = build_endpoint(made, catalog(made), known)
     assert built.endpoint is not None
-    assert not any(one.left_out for one in built.diagnostics)
+    assert not any(item.left_out for item in built.diagnostics)
 
 
 @pytest.mark.parametrize(

@@ -18,5 +18,5 @@ def test_an_entry_survives_the_way_to_bytes_and_back(
 
 @given(st.binary())
 def test_what_is_no_entry_is_none(data: bytes) -> None:
-    found = unpacked(data)
-    assert found is None or data[0] == 3
+    result = unpacked(data)
+    assert result is None or data[0] == 3

@@ -52,7 +52,7 @@ def test_the_source_writes_the_statement() -> None:
 
 
 def test_a_composite_parameter_stays_one_value() -> None:
-    assert [one.cast for one in script(parameter("box", GAUGE)).parameters] == ['"public"."gauge"']
+    assert [item.cast for item in script(parameter("box", GAUGE)).parameters] == ['"public"."gauge"']
 
 
 def test_the_type_void_gives_no_content_although_the_catalogue_was_not_asked_for_it() -> None:

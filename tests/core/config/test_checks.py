@@ -85,8 +85,8 @@ def wrong(text: str, **environment: str) -> list[str]:
     ],
 )
 def test_a_wrong_value_is_named_with_its_place_and_what_would_be_right(text: str, message: str) -> None:
-    (found,) = wrong(text)
-    assert found.startswith(message)
+    (result,) = wrong(text)
+    assert result.startswith(message)
 
 
 def test_all_mistakes_are_found_at_once() -> None:

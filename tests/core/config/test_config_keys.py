@@ -68,21 +68,21 @@ def test_every_key_is_in_the_table() -> None:
 
 
 def differences(entry: Mapping[str, Any], key: Key) -> list[str]:
-    found = []
+    result = []
     if key.type not in TYPES[entry["type"]]:
-        found.append(f"type {key.type.name}, not {entry['type']}")
+        result.append(f"type {key.type.name}, not {entry['type']}")
     if key.path not in OUR_OWN_DEFAULT and plain(key.default) != entry["default"]:
-        found.append(f"default {key.default!r}, not {entry['default']!r}")
+        result.append(f"default {key.default!r}, not {entry['default']!r}")
     if key.nullable != entry["nullable"]:
-        found.append(f"nullable {key.nullable}")
+        result.append(f"nullable {key.nullable}")
     if key.path not in MORE_CHOICES and set(key.choices) != set(entry.get("enum", ())):
-        found.append(f"choices {key.choices}")
-    return found
+        result.append(f"choices {key.choices}")
+    return result
 
 
 def test_every_key_has_its_type_default_nullability_and_choices() -> None:
     compared = {entry["path"]: differences(entry, ROWS[entry["path"]]) for entry in listed() if entry["path"] in ROWS}
-    assert {path: found for path, found in compared.items() if found} == {}
+    assert {path: result for path, result in compared.items() if result} == {}
 
 
 def test_no_key_is_declared_twice() -> None:

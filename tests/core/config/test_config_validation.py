@@ -88,8 +88,8 @@ def test_a_key_of_the_server_section_is_checked_against_its_schema() -> None:
 
 
 def test_near_keys_are_looked_for_as_long_as_a_person_would_read_them() -> None:
-    found = unknown('{"Service": {' + ", ".join(f'"KebabCaseUrls{number:04}": 1' for number in range(300)) + "}}")
-    assert len(found) == 300
-    assert found[0].endswith("(did you mean Service:KebabCaseUrls?)")
-    assert found[299].startswith("Service:KebabCaseUrls0299 at")
-    assert "did you mean" not in found[299]
+    result = unknown('{"Service": {' + ", ".join(f'"KebabCaseUrls{number:04}": 1' for number in range(300)) + "}}")
+    assert len(result) == 300
+    assert result[0].endswith("(did you mean Service:KebabCaseUrls?)")
+    assert result[299].startswith("Service:KebabCaseUrls0299 at")
+    assert "did you mean" not in result[299]

@@ -50,23 +50,23 @@ def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
 def test_every_value_is_among_those_shown(loaded: Loaded) -> None:
     """But for secrets, and for what a placeholder was resolved to."""
     shown = dict(_values(effective(loaded.settings), ""))
-    given = parse(FILE.name, TEXT.replace('"Kestrel"', '"HttpServer"'))
+    value = parse(FILE.name, TEXT.replace('"Kestrel"', '"HttpServer"'))
     missing = [
         path
-        for path, scalar in leaves_of(given)
+        for path, scalar in leaves_of(value)
         if "{" not in (scalar.text or "") and path not in shown and "Certificate" not in path
     ]
     assert missing == []
-    assert isinstance(find(given, "Service"), Section)
+    assert isinstance(find(value, "Service"), Section)
 
 
 def _values(entries: tuple[Entry, ...], path: str) -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+    result: list[tuple[str, object]] = []
     for entry in entries:
         below = f"{path}:{entry.name}" if path else entry.name
         if entry.entries is not None:
-            found += _values(entry.entries, below)
+            result += _values(entry.entries, below)
         else:
             plain = parse("shown", json.dumps({"value": entry.value}))
-            found += [(below + leaf[5:], scalar.text) for leaf, scalar in leaves_of(plain)]
-    return found
+            result += [(below + leaf[5:], scalar.text) for leaf, scalar in leaves_of(plain)]
+    return result

@@ -203,10 +203,10 @@ def texts_of(value: object, path: str = "") -> dict[str, str | None]:
     """The oracle: a document as path → text."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        found: dict[str, str | None] = {}
+        result: dict[str, str | None] = {}
         for name, inner in items:
-            found |= texts_of(inner, f"{path}:{name}" if path else str(name))
-        return found
+            result |= texts_of(inner, f"{path}:{name}" if path else str(name))
+        return result
     if value is None or isinstance(value, str):
         return {path: value}
     return {path: json.dumps(value)}

@@ -87,18 +87,18 @@ def test_a_filter_finds_what_spans_a_key_and_its_value() -> None:
 
 def test_a_filter_keeps_what_matches_in_key_meaning_or_value_with_the_sections_around_it() -> None:
     assert json.loads(_without_comments(shown("{}", "kebab"))) == {"Service": {"KebabCaseUrls": True}}
-    found = json.loads(_without_comments(shown('{"Service": {"UrlPathPrefix": "/zebra"}}', "ZEBRA")))
-    assert found == {"Service": {"UrlPathPrefix": "/zebra"}}
+    body = json.loads(_without_comments(shown('{"Service": {"UrlPathPrefix": "/zebra"}}', "ZEBRA")))
+    assert body == {"Service": {"UrlPathPrefix": "/zebra"}}
 
 
 def test_a_section_that_matches_by_itself_stays_whole() -> None:
-    found = json.loads(_without_comments(shown("{}", "retryoptions")))
-    assert set(found["ConnectionSettings"]["RetryOptions"]) == {"Enabled", "RetrySequenceSeconds", "ErrorCodes"}
+    body = json.loads(_without_comments(shown("{}", "retryoptions")))
+    assert set(body["ConnectionSettings"]["RetryOptions"]) == {"Enabled", "RetrySequenceSeconds", "ErrorCodes"}
 
 
 def test_a_list_that_matches_stays_whole() -> None:
-    found = json.loads(_without_comments(shown("{}", "57P03")))
-    assert len(found["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
+    body = json.loads(_without_comments(shown("{}", "57P03")))
+    assert len(body["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
 
 
 def _without_comments(text: str) -> str:

@@ -73,9 +73,9 @@ def test_every_key_is_described_with_its_default() -> None:
     for key in KEYS:
         if {"<", "["} & set(key.path):
             continue
-        found = SCHEMA
+        result = SCHEMA
         for name in key.path.split(":"):
-            found = found["properties"][name]
-        assert found["description"].startswith(key.meaning)
+            result = result["properties"][name]
+        assert result["description"].startswith(key.meaning)
         if key.type is not KeyType.SECTION:
-            assert found["default"] == json.loads(json.dumps(key.default))
+            assert result["default"] == json.loads(json.dumps(key.default))

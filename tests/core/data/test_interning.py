@@ -18,8 +18,8 @@ def test_results_are_shared_until_they_are_forgotten() -> None:
         return [value.value]
 
     numbers = [1]
-    kept = boxed(Same(numbers))
-    assert boxed(Same(numbers)) is kept
-    assert boxed(Same([1])) is not kept
+    stored = boxed(Same(numbers))
+    assert boxed(Same(numbers)) is stored
+    assert boxed(Same([1])) is not stored
     forget()
-    assert boxed(Same(numbers)) is not kept
+    assert boxed(Same(numbers)) is not stored

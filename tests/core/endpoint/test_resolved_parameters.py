@@ -12,7 +12,7 @@ from tests.core.routines import CRATE, endpoint, parameter
 
 def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
     made = endpoint(parameter("_uid"), parameter("_token", 25), parameter("_box", CRATE), comment=comment)
-    return [(one.target, statement(one.sql), one.values) for one in resolved_parameters(made)]
+    return [(item.target, statement(item.sql), item.values) for item in resolved_parameters(made)]
 
 
 def statement(sql: str) -> str:
@@ -51,14 +51,14 @@ def test_an_expression_is_a_statement_with_numbered_parameters(
 
 def test_values_may_have_the_types_of_their_parameters() -> None:
     made = endpoint(parameter("_uid"), parameter("_token", 25), comment="_token = select {uid}, {token}, {nobody}")
-    (one,) = resolved_parameters(made)
-    assert statement(one.typed) == "select $1::integer, $2::text, $3::text"
+    (item,) = resolved_parameters(made)
+    assert statement(item.typed) == "select $1::integer, $2::text, $3::text"
 
 
 def test_what_an_expression_cannot_mean_is_reported() -> None:
     first = "_uid = select {nobody} || '{a}{uid}'"
     made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment=f"{first}\n_box = select 1")
-    assert [(one.line, one.message) for one in expression_diagnostics(made)] == [
+    assert [(item.line, item.message) for item in expression_diagnostics(made)] == [
         (first, "{nobody} names no parameter and is NULL"),
         (first, "{uid} stands within quotes, where it is text and no value; write it outside"),
         ("_box = select 1", "_box is a composite, which no expression can fill; it is not used"),
@@ -68,7 +68,7 @@ def test_what_an_expression_cannot_mean_is_reported() -> None:
 @given(st.text(st.sampled_from("{}_uid $'1\""), max_size=30))
 def test_no_expression_is_too_strange(expression: str) -> None:
     made = endpoint(parameter("_uid"), parameter("_token", 25), comment=f"_token = select {expression}")
-    for one in resolved_parameters(made):
-        assert all(value in (0, None) for value in one.values)
-        assert "{_uid}" not in one.sql
+    for item in resolved_parameters(made):
+        assert all(value in (0, None) for value in item.values)
+        assert "{_uid}" not in item.sql
     assert isinstance(list(expression_diagnostics(made)), list)

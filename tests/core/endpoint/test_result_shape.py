@@ -29,7 +29,7 @@ def shape_of(**changes: Any) -> ResultShape:
 
 
 def keys(shape: ResultShape) -> list[str]:
-    return [one.key.decode() for one in shape.columns]
+    return [item.key.decode() for item in shape.columns]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_rows_of_nothing_but_bytea_are_bytes(changes: dict[str, Any]) -> None:
 
 def test_fields_know_the_composite_they_came_from() -> None:
     shape = shape_of(returns=2249, columns=(column("n"), column("c", GAUGE)))
-    assert [one.group and one.group.name for one in shape.columns] == [None, "c", "c"]
+    assert [item.group and item.group.name for item in shape.columns] == [None, "c", "c"]
 
 
 def test_a_composite_out_of_reach_stays_one_column() -> None:
     shape = shape_of(returns=2249, columns=(column("n"), column("c", HIDDEN)))
-    assert [one.expression for one in shape.columns] == ['"n"', '"c"']
+    assert [item.expression for item in shape.columns] == ['"n"', '"c"']
 
 
 def expressions(nested: bool, resolve_nested: bool, **changes: Any) -> list[str]:
     shape = result_shape(routine(**changes), TYPES, camel=True, nested=nested, resolve_nested=resolve_nested)
-    return [one.expression for one in shape.columns]
+    return [item.expression for item in shape.columns]
 
 
 def test_nested_composites_stay_one_column() -> None:

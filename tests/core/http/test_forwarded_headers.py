@@ -22,8 +22,8 @@ LOCAL = "127.0.0.1:4711"
 
 def client(options: Forwarding, peer: str = PEER, **headers: str | list[str]) -> Client:
     def values(name: str) -> Sequence[str]:
-        found = headers.get(name.removeprefix("x-forwarded-"), [])
-        return [found] if isinstance(found, str) else found
+        response = headers.get(name.removeprefix("x-forwarded-"), [])
+        return [response] if isinstance(response, str) else response
 
     return client_of(options, values, peer, "http")
 
@@ -34,8 +34,8 @@ def test_off_means_the_peer() -> None:
 
 def test_one_step_by_default() -> None:
     options = Forwarding(enabled=True)
-    found = client(options, LOCAL, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
-    assert found == Client("9.9.9.9", "https", "shop.example")
+    result = client(options, LOCAL, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
+    assert result == Client("9.9.9.9", "https", "shop.example")
 
 
 def test_walk_from_the_nearest_proxy() -> None:
@@ -82,8 +82,8 @@ def test_a_host_that_is_not_allowed_is_ignored() -> None:
     ],
 )
 def test_addresses(text: str, address: str | None) -> None:
-    found = parse_address(text)
-    assert (None if found is None else str(found)) == address
+    result = parse_address(text)
+    assert (None if result is None else str(result)) == address
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", ""])
@@ -94,8 +94,8 @@ def test_without_lists_a_proxy_on_this_host_is_believed(peer: str) -> None:
 
 @pytest.mark.parametrize("peer", ["10.1.1.1:1", "192.168.0.1:1", "[fe80::1]:1", "8.8.8.8:1"])
 def test_and_nobody_else(peer: str) -> None:
-    found = client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9", "proto": "https", "host": "evil.example"})
-    assert (found.address, found.scheme, found.host) == (str(parse_address(peer)), "http", None)
+    result = client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9", "proto": "https", "host": "evil.example"})
+    assert (result.address, result.scheme, result.host) == (str(parse_address(peer)), "http", None)
 
 
 def test_of_a_chain_without_lists_the_local_step_counts() -> None:

@@ -165,9 +165,9 @@ def test_the_tree_finds_what_trying_every_template_finds(templates: list[str], p
 
 
 def _fits(template: str, path: str) -> bool:
-    wanted, given_ = template.split("/"), path.split("/")
-    return len(wanted) == len(given_) and all(
-        "{" in segment or segment == actual for segment, actual in zip(wanted, given_, strict=True)
+    expected, given_ = template.split("/"), path.split("/")
+    return len(expected) == len(given_) and all(
+        "{" in segment or segment == actual for segment, actual in zip(expected, given_, strict=True)
     )
 
 
@@ -199,16 +199,16 @@ ASKED = [
 @given(st.lists(st.tuples(FORMS, st.sampled_from(["old", "new", "both", "both"])), max_size=9))
 def test_routes_that_follow_from_others_are_those_made_anew(forms: list[tuple[str, str]]) -> None:
     made_of = [(_from_text(form), when) for form, when in forms]
-    gone, come, kept = ([one for one, when in made_of if when == which] for which in ("old", "new", "both"))
-    former = Routing([*OTHERS, *kept, *gone])
+    gone, come, stored = ([item for item, when in made_of if when == which] for which in ("old", "new", "both"))
+    former = Routing([*OTHERS, *stored, *gone])
     before = _found_by(former.router)
     changed = former.changed(gone, come)
     assert _found_by(former.router) == before
-    anew = Routing([*OTHERS, *kept, *come]).router
+    anew = Routing([*OTHERS, *stored, *come]).router
     if changed is None:
         return
     assert _found_by(changed.router) == _found_by(anew)
-    assert {one.path for one in changed.router.routes} == {one.path for one in anew.routes}
+    assert {item.path for item in changed.router.routes} == {item.path for item in anew.routes}
     again = changed.changed(come, gone)
     assert again is None or _found_by(again.router) == before
 

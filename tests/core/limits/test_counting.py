@@ -17,12 +17,12 @@ BUCKET = Policy("p", Kind.TOKEN_BUCKET, permits=3, seconds=5, added=2, queue=2)
 
 def asked(policy: Policy, *times: float) -> list[tuple[bool, float]]:
     """Decision for each request, with seconds to wait."""
-    state, found = None, []
+    state, result = None, []
     for now in times:
         decision, new = decide(policy, state, now)
         state = new or state
-        found.append((decision.allowed, round(decision.wait, 6)))
-    return found
+        result.append((decision.allowed, round(decision.wait, 6)))
+    return result
 
 
 YES = (True, 0.0)

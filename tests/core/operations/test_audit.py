@@ -24,7 +24,7 @@ PLAIN = Definer(1, "f()", "boss", False, None, False)
 
 
 def found(constraints: DatabaseFacts) -> list[tuple[str, str]]:
-    return [(one.severity.value, one.code) for one in database_findings(constraints, ())]
+    return [(item.severity.value, item.code) for item in database_findings(constraints, ())]
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]
 @pytest.mark.parametrize(("fresh", "expected"), [(None, [("low", "impersonation")]), (300.0, [])])
 def test_who_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
     plain = endpoint()
-    asked = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
-    found = endpoint_findings([replace(plain, options=asked)])
-    assert [(one.severity.value, one.code) for one in found] == expected
+    requested = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
+    result = endpoint_findings([replace(plain, options=requested)])
+    assert [(item.severity.value, item.code) for item in result] == expected
 
 
 def test_policies_that_do_not_hold() -> None:
@@ -96,7 +96,7 @@ def test_logins_that_can_return_no_hash(columns: tuple[str, ...], named: str, ex
     made = endpoint(
         parameter(named, 25), returns=2249, columns=tuple(column(name, 25) for name in columns), comment="login"
     )
-    codes = [one.code for one in endpoint_findings([made])]
+    codes = [item.code for item in endpoint_findings([made])]
     assert [code for code in codes if code != "anonymous-write"] == expected
 
 
@@ -104,4 +104,4 @@ def test_an_invalidation_endpoint_writes_no_data() -> None:
     made = endpoint(parameter("_sku", 25), returns=25)
     posted = replace(made, method="POST")
     invalidating = replace(posted, options=replace(posted.options, invalidates="GET"))
-    assert [may_write(one) for one in (posted, invalidating)] == [True, False]
+    assert [may_write(item) for item in (posted, invalidating)] == [True, False]

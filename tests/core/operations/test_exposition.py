@@ -46,9 +46,9 @@ def test_both_parsers_read_what_was_meant(help_text: str, label: str, value: flo
         assert [(s.name, s.labels, s.value) for s in read["requests"].samples] == [
             ("requests_total", {"route": label}, value)
         ]
-        found = [(s.name.removeprefix("duration_seconds_"), s.labels.get("le"), s.value)
+        response = [(s.name.removeprefix("duration_seconds_"), s.labels.get("le"), s.value)
                  for s in read["duration_seconds"].samples]  # fmt: skip
-        assert found == [
+        assert response == [
             ("bucket", "0.5", counts[0]),
             ("bucket", "1.0", counts[0] + counts[1]),
             ("bucket", "+Inf", sum(counts)),

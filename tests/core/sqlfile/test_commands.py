@@ -79,7 +79,7 @@ def way(sql: str) -> str:
     statements = split(sql).statements
     ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)
-    return "".join(f"{'!' if one.fresh else ''}{text.words[0][0]}{'|' if one.last else ''}" for text, one in shown)
+    return "".join(f"{'!' if item.fresh else ''}{text.words[0][0]}{'|' if item.last else ''}" for text, item in shown)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_what_stands_behind_the_end_of_a_transaction_is_known(sql: str, expected
     statements = split(sql).statements
     ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)
-    assert "".join(text.words[0][0] if one.behind_commit else "." for text, one in shown) == expected
+    assert "".join(text.words[0][0] if item.behind_commit else "." for text, item in shown) == expected
 
 
 @pytest.mark.parametrize("word", ["begin", "COMMIT", "end", "rollback", "set a = 1", "do $$ $$", "lock t", "notify x"])

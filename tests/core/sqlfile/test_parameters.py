@@ -113,7 +113,7 @@ def test_a_renamed_parameter_is_found_by_its_new_name() -> None:
 
 def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
     notes = read_file("-- @define_param format\n-- define_param Count int\nselect 1").notes
-    assert [(one.name, one.type_name) for one in notes.virtual] == [("format", "text"), ("Count", "int")]
+    assert [(item.name, item.type_name) for item in notes.virtual] == [("format", "text"), ("Count", "int")]
     assert notes.claimed == {"@define_param format", "define_param Count int"}
 
 
@@ -128,8 +128,8 @@ def test_notes_reach_their_statement() -> None:
     -- @returns int
     select 4
     """
-    one, two, three, four = read_file(sql).notes.statements
-    assert (one.name, one.single, one.skip) == ("first", False, False)
+    item, two, three, four = read_file(sql).notes.statements
+    assert (item.name, item.single, item.skip) == ("first", False, False)
     assert (two.name, two.single, two.skip) == ("second", True, False)
     assert (three.name, three.skip) == (None, True)
     assert (four.returns, four.returns_certain) == ("int", True)

@@ -152,8 +152,8 @@ def test_a_function_alone_is_judged_as_one_among_others() -> None:
         DependencyGraph(functions, everywhere=(functions[-1].oid,)),
         DependencyGraph(functions, texts=["check (lastval() > 1)"]),
     ):
-        for one in functions:
-            assert now.of_function(one.oid) == now.of_functions([one.oid, one.oid]), one.texts
+        for item in functions:
+            assert now.of_function(item.oid) == now.of_functions([item.oid, item.oid]), item.texts
     assert dependency_graph.of_function(functions[-1].oid).traces == set()
     assert dependency_graph.with_functions({1: harmful}, ()).dependency_graph.of_function(functions[-1].oid).traces == {
         SessionEffect.SETTINGS

@@ -105,9 +105,9 @@ def test_a_do_block_is_noticed_where_its_body_is_dollar_quoted() -> None:
 
 @given(st.text(alphabet="'\"$;:-/*\\\n aEb1()", max_size=60))
 def test_tokens_cover_any_text_and_splitting_never_fails(text: str) -> None:
-    found = list(tokens(text))
-    assert "".join(text[token.start : token.end] for token in found) == text
-    assert all(token.end > token.start for token in found)
+    values = list(tokens(text))
+    assert "".join(text[token.start : token.end] for token in values) == text
+    assert all(token.end > token.start for token in values)
     for statement in split(text).statements:
         assert statement.text.strip() == statement.text != ""
         assert len(statement.text) <= len(text)

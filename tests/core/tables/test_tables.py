@@ -62,17 +62,17 @@ READ_ONLY = table(replace(ID, insertable=False, updatable=False), SIZE, key=(), 
 
 def endpoints(of: Table, comment: str | None = None, defaults: TableDefaults | None = None) -> dict[str, Endpoint]:
     """By the operation's name."""
-    found: dict[str, Endpoint] = {}
+    result: dict[str, Endpoint] = {}
     for routine in table_routines([replace(of, comment=comment)], defaults or TableDefaults()):
         made = build_endpoint(routine, Catalog(150000, (), TYPES), EVERYTHING).endpoint
         if made is not None:
-            found[routine.source.operation.name] = made  # type: ignore[union-attr]
-    return found
+            result[routine.source.operation.name] = made  # type: ignore[union-attr]
+    return result
 
 
 def sql(of: Table, operation: str, *given: str, comment: str | None = None) -> str:
     made = endpoints(of, comment)[operation]
-    mask = sum(1 << index for index, one in enumerate(made.parameters) if one.db_name in given)
+    mask = sum(1 << index for index, item in enumerate(made.parameters) if item.db_name in given)
     return call_sql(made, mask)
 
 
@@ -190,8 +190,8 @@ class TestOperations:
         assert set(endpoints(READ_ONLY)) == {"Select"}
 
     def test_without_a_key_nothing_is_updated_and_no_conflict_decided(self) -> None:
-        found = set(endpoints(replace(ITEM, key=())))
-        assert found == {"Select", "Insert", "InsertReturning", "Delete", "DeleteReturning"}
+        result = set(endpoints(replace(ITEM, key=())))
+        assert result == {"Select", "Insert", "InsertReturning", "Delete", "DeleteReturning"}
 
     def test_a_deferrable_key_decides_no_conflict(self) -> None:
         assert not any("Conflict" in name for name in endpoints(replace(ITEM, key_decides=False)))
@@ -204,8 +204,8 @@ class TestOperations:
         assert not any(name.startswith("Update") for name in endpoints(table(ID)))
 
     def test_generated_columns_are_read_and_not_written(self) -> None:
-        found = endpoints(ITEM)
-        names = {name: [one.api_name for one in found[name].parameters] for name in ("Select", "Insert", "Update")}
+        result = endpoints(ITEM)
+        names = {name: [item.api_name for item in result[name].parameters] for name in ("Select", "Insert", "Update")}
         assert names == {
             "Select": ["id", "Full Name", "sizeOf"],
             "Insert": ["id", "Full Name"],
@@ -213,8 +213,8 @@ class TestOperations:
         }
 
     def test_only_inserts_require_columns(self) -> None:
-        found = endpoints(ITEM)
-        required = {name for name, made in found.items() if any(not one.has_default for one in made.parameters)}
+        result = endpoints(ITEM)
+        required = {name for name, made in result.items() if any(not item.has_default for item in made.parameters)}
         assert required == {name for name in NAMES if name.startswith("Insert")}
 
     def test_the_configuration_chooses_operations_and_paths(self) -> None:
@@ -270,7 +270,7 @@ def test_a_method_outside_a_block_keeps_its_operations() -> None:
 
 def test_nothing_that_writes_answers_get() -> None:
     made = endpoints(ITEM, "HTTP\nfor update, insert, delete\nHTTP GET /items")
-    assert {name for name, one in made.items() if one.method == "GET"} == {"Select"}
+    assert {name for name, item in made.items() if item.method == "GET"} == {"Select"}
 
 
 def test_of_operations_on_one_route_only_the_first_is_served() -> None:
@@ -278,8 +278,8 @@ def test_of_operations_on_one_route_only_the_first_is_served() -> None:
     router, diagnostics = build_router(made)
     match = router.find("POST", "/items")
     assert match is not None
-    assert [one.routine.identity for one in match.route.candidates] == ["shop.item (update)"]
-    assert [str(one) for one in diagnostics] == [
+    assert [item.routine.identity for item in match.route.candidates] == ["shop.item (update)"]
+    assert [str(item) for item in diagnostics] == [
         "shop.item: these operations are left out, as others of it have their method and path: POST /items (update "
         "returning); give them paths of their own in `for` blocks"
     ]

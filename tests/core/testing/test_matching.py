@@ -94,5 +94,5 @@ def test_status_and_headers_are_compared() -> None:
     ],
 )
 def test_rows_are_compared_cell_by_cell(expected: tuple[str, ...], fits: bool) -> None:
-    found = row_differences(expected, ["id", "name"], [["1", "fern"], ["2", None]])
-    assert (found == []) == fits
+    result = row_differences(expected, ["id", "name"], [["1", "fern"], ["2", None]])
+    assert (result == []) == fits

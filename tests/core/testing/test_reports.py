@@ -75,8 +75,8 @@ def test_a_terminal_has_colours() -> None:
 def test_the_head_and_the_sum_count() -> None:
     assert head(1) == "rowcall test — 1 file"
     assert summary([WATER, BEDS, EMPTY]) == "2 passed, 1 failed, 0 error(s)  —  3 assertions in 3 files"
-    one = FileResult("a", WATER.assertions[:1])
-    assert summary([one]) == "1 passed, 0 failed, 0 error(s)  —  1 assertion in 1 file"
+    item = FileResult("a", WATER.assertions[:1])
+    assert summary([item]) == "1 passed, 0 failed, 0 error(s)  —  1 assertion in 1 file"
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_junit_has_a_case_for_each_assertion() -> None:
         "skipped": "1",
         "time": "1.500",
     }
-    one, _, failed, skipped, broken = suite
-    assert one.attrib == {"name": "one", "classname": "tests/water.test.sql", "time": "0.021"}
-    assert list(one) == []
-    (failure, said) = failed
+    item, _, failed, skipped, broken = suite
+    assert item.attrib == {"name": "one", "classname": "tests/water.test.sql", "time": "0.021"}
+    assert list(item) == []
+    (failure, message) = failed
     assert (failure.tag, failure.attrib, failure.text) == ("failure", {"message": "bed is listed"}, "tests/inc.sql:12")
-    assert (said.tag, said.text) == ("system-out", "warning: dry\nvery")
+    assert (message.tag, message.text) == ("system-out", "warning: dry\nvery")
     assert (skipped.get("name"), skipped[0].tag) == ("(no assertions)", "skipped")
     assert broken.get("name") == "x <1>�"
     assert broken[0].tag == "error"

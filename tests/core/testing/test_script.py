@@ -42,8 +42,8 @@ update t set a = 1
    HTTP get /api/x?y=1 HTTP/1.1 */
 do $$ begin assert true; end $$
 """
-    found = [(type(step).__name__, step.line) for step in steps(text)]
-    assert found == [("SqlStep", 2), ("SqlStep", 2), ("SqlStep", 5), ("HttpStep", 6), ("SqlStep", 10)]
+    values = [(type(step).__name__, step.line) for step in steps(text)]
+    assert values == [("SqlStep", 2), ("SqlStep", 2), ("SqlStep", 5), ("HttpStep", 6), ("SqlStep", 10)]
     assert [step.do_block for step in steps(text) if isinstance(step, SqlStep)] == [False, False, False, True]
 
 

@@ -173,12 +173,12 @@ def test_what_has_ended_goes_first_then_the_oldest() -> None:
     assert all(mine.find(b"lasting %d" % number, 1300.0) for number in range(lasting)), "others had ended"
     for number in range(1_000):
         kept(mine, b"last %d" % number, Entry(body, 1), 1300.0)
-    found = [number for number in range(1_000) if mine.find(b"last %d" % number, 1300.0)]
-    assert found == list(range(found[0], 1_000))
-    assert len(found) > 30
+    values = [number for number in range(1_000) if mine.find(b"last %d" % number, 1300.0)]
+    assert values == list(range(values[0], 1_000))
+    assert len(values) > 30
     assert mine.used <= LEAST
     mine.prune(1e6)
-    assert mine.count == len(found)
+    assert mine.count == len(values)
 
 
 def test_what_does_not_fit_is_not_kept_nor_what_it_replaces() -> None:
@@ -277,14 +277,14 @@ def test_a_large_table_is_one_although_it_has_shards() -> None:
     assert yours.invalidate_tag(b"even", 103.0, 1000) == (100, False)
     assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
     for number, lease in enumerate(late):
-        said = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
-        assert said == AWAITED | FORGOTTEN
-    found, more = yours.invalidate_tag(b"all", 105.0, 1)
+        message = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
+        assert message == AWAITED | FORGOTTEN
+    result, more = yours.invalidate_tag(b"all", 105.0, 1)
     assert more
     while more:
         count, more = yours.invalidate_tag(b"all", 105.0, 1)
-        found += count
-    assert (found, mine.count) == (100, 0)
+        result += count
+    assert (result, mine.count) == (100, 0)
     kept(mine, keys[0], Entry(b"again", 1), 106.0)
     mine.invalidate_all(b"key")
     assert mine.count == 0

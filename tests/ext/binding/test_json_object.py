@@ -83,9 +83,9 @@ def fast(function: Any, text: bytes) -> Any:
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=6), LAYOUTS)
 def test_members_are_the_values_as_written(value: dict[str, Any], layout: dict[str, Any]) -> None:
     body = json.dumps(value, **layout).encode(errors="surrogatepass")
-    found = fast(members, body)
-    assert found == slow(json_text.members, body)
-    assert {key: json.loads(raw) for key, raw in found} == value
+    result = fast(members, body)
+    assert result == slow(json_text.members, body)
+    assert {key: json.loads(raw) for key, raw in result} == value
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -279,13 +279,13 @@ def test_odd_values_do_not_leave_the_fast_way(type_name: str) -> None:
         for way in WAYS:
             query = way("value", text)
             expected = slow.bind_query(query)
-            found = fast.bind_query(query)
-            assert found in (None, expected)
-            left += [query] if found is None else []
+            rows = fast.bind_query(query)
+            assert rows in (None, expected)
+            left += [query] if rows is None else []
         body = json.dumps({"a": 1, "value": [text] if type_name.endswith("[]") else text, "z": 2}).encode()
-        found = fast.bind_body(body)
-        assert found in (None, slow.bind_body(body))
-        left += [body] if found is None else []
+        rows = fast.bind_body(body)
+        assert rows in (None, slow.bind_body(body))
+        left += [body] if rows is None else []
     assert not left
 
 

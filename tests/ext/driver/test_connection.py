@@ -38,11 +38,11 @@ def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named
         echo = statement("select $1::int as n", 1)
         async with connected(server, named=named) as connection:
             requests = [execution(echo, str(n)) for n in range(500)]
-            assert all(connection.submit(one) for one in requests)
+            assert all(connection.submit(item) for item in requests)
             assert connection.in_flight == 500
-            for n, one in enumerate(requests):
-                await outcome(one)
-                assert json.loads(one.body) == [{"n": n}]
+            for n, item in enumerate(requests):
+                await outcome(item)
+                assert json.loads(item.body) == [{"n": n}]
             assert connection.in_flight == 0
             assert connection.head is None
 
@@ -54,10 +54,10 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
         divide = statement("select 10 / $1::int as n", 1)
         async with connected(server) as connection:
             requests = [execution(divide, value) for value in ("1", "0", "x", "2")]
-            for one in requests:
-                connection.submit(one)
-            for one in requests:
-                await outcome(one)
+            for item in requests:
+                connection.submit(item)
+            for item in requests:
+                await outcome(item)
             first, zero, text, last = requests
             assert json.loads(first.body) == [{"n": 10}]
             assert (zero.error and zero.error.sqlstate, zero.succeeded) == ("22012", False)
@@ -74,12 +74,12 @@ def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None
     async def work() -> None:
         insert = statement("insert into deferred values ($1::int), ($1::int) returning id", 1)
         async with connected(server) as connection:
-            one = execution(insert, "1")
-            connection.submit(one)
-            await outcome(one)
-            assert one.error
-            assert one.error.sqlstate == "23505"
-            assert one.body is None
+            item = execution(insert, "1")
+            connection.submit(item)
+            await outcome(item)
+            assert item.error
+            assert item.error.sqlstate == "23505"
+            assert item.body is None
             assert await answer(connection, "select count(*) as n from deferred") == [{"n": 0}]
 
     run(work())
@@ -88,13 +88,13 @@ def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None
 def test_an_error_behind_rows_leaves_no_body(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
-            one = execution("select 1 / (100 - n) as n from generate_series(1, 200) n")
-            connection.submit(one)
-            await outcome(one)
-            assert one.error
-            assert one.error.sqlstate == "22012"
-            assert one.seen_result
-            assert one.body is None
+            item = execution("select 1 / (100 - n) as n from generate_series(1, 200) n")
+            connection.submit(item)
+            await outcome(item)
+            assert item.error
+            assert item.error.sqlstate == "22012"
+            assert item.seen_result
+            assert item.body is None
             assert await answer(connection, "select 1 as n") == [{"n": 1}]
 
     run(work())
@@ -118,9 +118,9 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
         async with connected(server) as connection:
             sizes = [1, 1_000_000, 5, 8192, 3_000_000, 2]
             requests = [execution(length, "x" * size) for size in sizes]
-            for one in requests:
-                connection.submit(one)
-            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == sizes
+            for item in requests:
+                connection.submit(item)
+            assert [json.loads((await outcome(item)).body)[0]["n"] for item in requests] == sizes
 
     run(work())
 
@@ -157,8 +157,8 @@ def test_bytes_go_as_they_are_where_a_statement_says_so(server: Database, count:
         picks = tuple(reversed(range(count)))
         echo = Statement(-2, sql, count, Renderer(Codecs(), "rows", True, True, []), picks=picks, binary=(count - 1,))
         async with connected(server, named=named) as connection:
-            for one in (echo, echo.next_generation()):
-                sent = Execution(one, [*[b"a"] * (count - 1), every])
+            for item in (echo, echo.next_generation()):
+                sent = Execution(item, [*[b"a"] * (count - 1), every])
                 sent.waiter = asyncio.get_running_loop().create_future()
                 assert connection.submit(sent)
                 await outcome(sent)
@@ -208,9 +208,9 @@ def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_
         call = statement("select later() as n")
         async with connected(own_database) as connection:
             requests = [execution(call) for _ in range(3)]
-            for one in requests:
-                connection.submit(one)
-            states = [error.sqlstate for one in requests if (error := (await outcome(one)).error)]
+            for item in requests:
+                connection.submit(item)
+            states = [error.sqlstate for item in requests if (error := (await outcome(item)).error)]
             assert states == ["42883", "26000", "26000"]
             assert connection.state == ConnectionState.READY
             own_database.execute("create function later() returns int language sql as 'select 5'")
@@ -230,12 +230,12 @@ def test_a_changed_result_needs_the_next_generation(own_database: Database) -> N
             own_database.execute(
                 "drop function shape(); create function shape() returns table (b text) language sql as 'select $$x$$'"
             )
-            one = execution(call)
-            connection.submit(one)
-            await outcome(one)
-            assert one.error is not None
-            assert (one.error.sqlstate, one.error.source_function) == ("0A000", "RevalidateCachedQuery")
-            assert not one.seen_result
+            item = execution(call)
+            connection.submit(item)
+            await outcome(item)
+            assert item.error is not None
+            assert (item.error.sqlstate, item.error.source_function) == ("0A000", "RevalidateCachedQuery")
+            assert not item.seen_result
             assert await answer(connection, call.next_generation()) == [{"b": "x"}]
 
     run(work())
@@ -250,12 +250,12 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
             block = execution(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
             connection.submit(block)
             await outcome(block)
-            one = execution(echo, "2")
-            connection.submit(one)
-            await outcome(one)
-            assert one.error
-            assert one.error.sqlstate == "26000"
-            assert not one.seen_result
+            item = execution(echo, "2")
+            connection.submit(item)
+            await outcome(item)
+            assert item.error
+            assert item.error.sqlstate == "26000"
+            assert not item.seen_result
             await until(lambda: connection.state == ConnectionState.CLOSED)
 
     run(work())
@@ -281,23 +281,23 @@ def test_a_script_that_misses_statements_ends_the_connection_too(server: Databas
         ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
         both = script()
         async with connected(server) as connection:
-            one = execution(both, ahead=ahead)
-            connection.submit(one)
-            await outcome(one)
-            assert one.succeeded
+            item = execution(both, ahead=ahead)
+            connection.submit(item)
+            await outcome(item)
+            assert item.succeeded
             await lose_statements(connection)
-            one = execution(both.next_generation() if named_anew else both, ahead=ahead)
-            connection.submit(one)
-            await outcome(one)
-            assert one.error
-            assert one.error.sqlstate == "26000"
+            item = execution(both.next_generation() if named_anew else both, ahead=ahead)
+            connection.submit(item)
+            await outcome(item)
+            assert item.error
+            assert item.error.sqlstate == "26000"
             await until(lambda: connection.state == ConnectionState.CLOSED)
             assert connection.close_reason == "a routine deallocated prepared statements"
         async with connected(server) as connection:
-            one = execution(both, ahead=ahead)
-            connection.submit(one)
-            await outcome(one)
-            assert one.succeeded
+            item = execution(both, ahead=ahead)
+            connection.submit(item)
+            await outcome(item)
+            assert item.succeeded
 
     run(work())
 
@@ -316,17 +316,17 @@ def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: D
         async with connected(server) as connection:
             requests = [execution(broken), execution(both)]
             connection.corked = True
-            for one in requests:
-                connection.submit(one)
+            for item in requests:
+                connection.submit(item)
             connection.flush()
-            for one in requests:
-                await outcome(one)
-            assert [one.error and one.error.sqlstate for one in requests] == ["42703", "26000"]
-            one = execution(both)
-            connection.submit(one)
+            for item in requests:
+                await outcome(item)
+            assert [item.error and item.error.sqlstate for item in requests] == ["42703", "26000"]
+            item = execution(both)
+            connection.submit(item)
             connection.flush()
-            await outcome(one)
-            assert one.succeeded
+            await outcome(item)
+            assert item.succeeded
 
     run(work())
 
@@ -342,18 +342,18 @@ def test_a_script_without_memory_for_its_end_is_answered_and_nobody_gets_the_nex
         # Never written to, so it costs addresses and no memory.
         large = Script(statement("").id, 0, (part,), bytes(1 << 30))
         async with connected(server) as connection:
-            one = execution(large)
+            item = execution(large)
             used = addresses()
             before = resource.getrlimit(resource.RLIMIT_AS)
-            connection.submit(one)
+            connection.submit(item)
             resource.setrlimit(resource.RLIMIT_AS, (used + (512 << 20), before[1]))
             try:
-                await asyncio.wait_for(outcome(one), 20)
+                await asyncio.wait_for(outcome(item), 20)
             finally:
                 resource.setrlimit(resource.RLIMIT_AS, before)
-            assert isinstance(one.failure, MemoryError)
-            assert one.finished
-            assert one.body is None
+            assert isinstance(item.failure, MemoryError)
+            assert item.finished
+            assert item.body is None
             assert await answer(connection, "select 2 as n") == [{"n": 2}]
 
     run(work())
@@ -372,10 +372,10 @@ def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
             for n in range(50):
                 requests.append(execution(noisy, f"from {n}", label=f"request {n}"))
                 requests.append(execution(quiet, label="quiet"))
-            for one in requests:
-                connection.submit(one)
-            for one in requests:
-                await outcome(one)
+            for item in requests:
+                connection.submit(item)
+            for item in requests:
+                await outcome(item)
             assert heard == [(f"request {n}", "NOTICE", f"from {n}") for n in range(50)]
 
     run(work())
@@ -423,9 +423,9 @@ def test_an_aborted_transaction_ends_the_connection_although_requests_keep_comin
             for sql in ("begin", "select 1 / 0"):
                 connection.submit(execution(statement(sql, rows=False)))
             victims = [execution("select 1 as n") for _ in range(3)]
-            for one in victims:
-                connection.submit(one)
-            assert {error.sqlstate for one in victims if (error := (await outcome(one)).error)} == {"25P02"}
+            for item in victims:
+                connection.submit(item)
+            assert {error.sqlstate for item in victims if (error := (await outcome(item)).error)} == {"25P02"}
             assert not connection.submit(execution("select 1 as n"))
 
     run(work())
@@ -450,9 +450,9 @@ def test_too_many_prepared_statements_replace_the_connection(server: Database) -
     async def work() -> None:
         async with connected(server) as connection:
             requests = [execution(f"select {n} as n") for n in range(502)]
-            for one in requests:
-                connection.submit(one)
-            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(502))
+            for item in requests:
+                connection.submit(item)
+            assert [json.loads((await outcome(item)).body)[0]["n"] for item in requests] == list(range(502))
             await until(lambda: connection.state == ConnectionState.CLOSED)
             assert "prepared" in (connection.close_reason or "")
 
@@ -464,10 +464,10 @@ def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(serv
         async with connected(server) as connection:
             for sql in (b"select 1, 2, 3", b"select 1, 2, 3 where false"):
                 narrow = Statement(id(sql) % 1_000_000, sql, 0, Renderer(Codecs(), "rows", True, True, [b"only"]))
-                one, behind = execution(narrow), execution("select 7 as n")
-                connection.submit(one)
+                item, behind = execution(narrow), execution("select 7 as n")
+                connection.submit(item)
                 connection.submit(behind)
-                assert isinstance((await outcome(one)).failure, ValueError)
+                assert isinstance((await outcome(item)).failure, ValueError)
                 assert json.loads((await outcome(behind)).body) == [{"n": 7}]
 
     run(work())
@@ -483,8 +483,8 @@ def test_a_failing_callback_keeps_nobody_from_the_answer(server: Database) -> No
             raise RuntimeError
 
         async with connected(server) as connection:
-            one, behind = execution("select 1 as n", on_done=fail), execution("select 2 as n")
-            connection.submit(one)
+            item, behind = execution("select 1 as n", on_done=fail), execution("select 2 as n")
+            connection.submit(item)
             connection.submit(behind)
             assert json.loads((await outcome(behind)).body) == [{"n": 2}]
         assert len(reported) == 1

@@ -55,18 +55,18 @@ def test_terminated_in_mid_pipeline(server: Database) -> None:
         async with connected(server) as connection:
             with server.locked(41):
                 requests = [execution(write, "1"), execution(stuck, "2"), execution(write, "3"), execution(write, "4")]
-                for one in requests:
-                    connection.submit(one)
+                for item in requests:
+                    connection.submit(item)
                 await outcome(requests[0])
                 while not await in_thread(server.waiting):
                     pass
                 await in_thread(server.terminate, f"pid = {connection.backend_pid}")
-                for one in requests:
-                    await outcome(one)
-            assert [one.loss for one in requests] == [
+                for item in requests:
+                    await outcome(item)
+            assert [item.loss for item in requests] == [
                 Loss.NOT_LOST, Loss.ROLLED_BACK, Loss.NOT_STARTED, Loss.NOT_STARTED,
             ]  # fmt: skip
-            assert [one.succeeded for one in requests] == [True, False, False, False]
+            assert [item.succeeded for item in requests] == [True, False, False, False]
             assert connection.state == ConnectionState.CLOSED
 
     run(work())
@@ -86,7 +86,7 @@ def test_a_lost_connection_needs_no_collector(server: Database) -> None:
             assert connections() == before + 1
 
     def connections() -> int:
-        return sum(isinstance(one, Connection) for one in gc.get_objects())
+        return sum(isinstance(item, Connection) for item in gc.get_objects())
 
     gc.collect()
     gc.disable()
@@ -115,10 +115,10 @@ def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) ->
     async def work() -> None:
         async with connected(server) as connection:
             server.terminate(f"pid = {connection.backend_pid}")  # blocks the loop, so the reader cannot notice
-            one = execution(statement("select write($1::int) as n", 1), "20")
-            connection.submit(one)
-            await outcome(one)
-            assert one.loss in (Loss.ROLLED_BACK, Loss.NOT_STARTED)
+            item = execution(statement("select write($1::int) as n", 1), "20")
+            connection.submit(item)
+            await outcome(item)
+            assert item.loss in (Loss.ROLLED_BACK, Loss.NOT_STARTED)
 
     run(work())
     assert 20 not in written(server)
@@ -130,14 +130,14 @@ def test_closing_leaves_nobody_waiting(server: Database) -> None:
         async with connected(server) as connection:
             with server.locked(42):
                 requests = [execution(write, str(n)) for n in range(30, 34)]
-                for one in requests:
-                    connection.submit(one)
+                for item in requests:
+                    connection.submit(item)
                 connection.close("test")
-                for one in requests:
-                    await outcome(one)
-                assert {one.finished for one in requests} == {True}
+                for item in requests:
+                    await outcome(item)
+                assert {item.finished for item in requests} == {True}
                 # The first was flushed at once; the others had not left the process.
-                assert [one.loss for one in requests] == [Loss.IN_DOUBT] + [Loss.NOT_STARTED] * 3
+                assert [item.loss for item in requests] == [Loss.IN_DOUBT] + [Loss.NOT_STARTED] * 3
         # Nor do they leave it with the good-bye of the connection.
         wait_until(lambda: not server.backends("state <> 'idle'"), "the first has run")
         assert server.fetch("select id from written where id between 31 and 33") == []
@@ -152,10 +152,10 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
         write = statement("select write($1::int + 0 * length($2::text)) as n", 2)
         async with connected(server) as connection:
             requests = [execution(write, str(40 + n), "x" * size) for n, size in enumerate((1, 1, 20_000))]
-            for one in requests:
-                connection.submit(one)
+            for item in requests:
+                connection.submit(item)
             connection.close("test")
-            assert Loss.NOT_STARTED not in [one.loss for one in requests]
+            assert Loss.NOT_STARTED not in [item.loss for item in requests]
 
     run(work())
 
@@ -181,8 +181,8 @@ def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Data
             third = execution(many, *["1"] * count)
             connection.submit(third)
             connection.close("test")
-            for one in (second, third):
-                await outcome(one)
+            for item in (second, third):
+                await outcome(item)
             assert second.loss == Loss.IN_DOUBT
 
     run(work())
@@ -195,12 +195,12 @@ def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> No
         write = statement("select write($1::int) as n", 1)
         async with connected(server) as connection:
             requests = [execution(write, str(n)) for n in (60, 61)]
-            for one in requests:
-                connection.submit(one)
+            for item in requests:
+                connection.submit(item)
             connection.on_readable()
             connection.close("test")
-            for one in requests:
-                await outcome(one)
+            for item in requests:
+                await outcome(item)
             assert requests[1].loss != Loss.NOT_STARTED
 
     run(work())
@@ -248,13 +248,13 @@ def test_an_abandoned_request_says_so_when_it_ends_all_the_same(server: Database
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(44):
-                one = execution(statement("select locked_write($1::int, 44) as n", 1), "5")
-                connection.submit(one)
+                item = execution(statement("select locked_write($1::int, 44) as n", 1), "5")
+                connection.submit(item)
                 connection.abandon()
-            await outcome(one)
-            assert one.succeeded
-            assert one.abandoned
-            assert one.body is None
+            await outcome(item)
+            assert item.succeeded
+            assert item.abandoned
+            assert item.body is None
 
     run(work())
 
@@ -301,11 +301,11 @@ def test_draining_finishes_what_runs_and_then_closes(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             requests = [execution(f"select {n} as n") for n in range(5)]
-            for one in requests:
-                connection.submit(one)
+            for item in requests:
+                connection.submit(item)
             connection.drain("enough")
             assert not connection.submit(execution("select 1 as n"))
-            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(5))
+            assert [json.loads((await outcome(item)).body)[0]["n"] for item in requests] == list(range(5))
             await until(lambda: connection.state == ConnectionState.CLOSED)
 
     run(work())
@@ -315,15 +315,15 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(43):
-                one = execution("select pg_advisory_xact_lock(43)")
-                connection.submit(one)
+                item = execution("select pg_advisory_xact_lock(43)")
+                connection.submit(item)
                 while not await in_thread(server.waiting):
                     pass
-                assert connection.begin_cancel(one)
+                assert connection.begin_cancel(item)
                 await connection.owner.cancel_safe(timeout=5)  # type: ignore[attr-defined]
-                await outcome(one)
-            assert one.error
-            assert one.error.sqlstate == "57014"
+                await outcome(item)
+            assert item.error
+            assert item.error.sqlstate == "57014"
             assert connection.state == ConnectionState.CANCELLING
             assert not connection.submit(execution("select 1 as n"))
             connection.end_cancel()

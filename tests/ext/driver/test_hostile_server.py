@@ -38,7 +38,7 @@ def proxy(database: Database) -> Iterator[HostilePostgres]:
 
 
 def changed_at(kind: bytes, *, before: bytes = b"", behind: bytes = b"") -> Rule:
-    return lambda found, whole: before + whole + behind if found == kind else whole
+    return lambda result, whole: before + whole + behind if result == kind else whole
 
 
 ENDING: dict[str, Rule] = {
@@ -84,12 +84,12 @@ def test_unexpected_results_end_the_connection(
             await outcome(warm)
             proxy.rule = ENDING[name]
             made = [execution(echo, str(number)) for number in range(1, count + 1)]
-            for one in made:
-                assert connection.submit(one)
-            await asyncio.gather(*(outcome(one) for one in made))
+            for item in made:
+                assert connection.submit(item)
+            await asyncio.gather(*(outcome(item) for item in made))
             await until(lambda: connection.state == ConnectionState.CLOSED)
             return made
 
-    for number, one in enumerate(run(work()), 1):
-        if one.succeeded:
-            assert json.loads(one.body) == [{"n": number, "v": "hostile"}] * 2
+    for number, item in enumerate(run(work()), 1):
+        if item.succeeded:
+            assert json.loads(item.body) == [{"n": number, "v": "hostile"}] * 2

@@ -32,8 +32,8 @@ def test_arrays_are_those_of_the_server(every_database: Database) -> None:
         select a.oid::int8, e.oid::int8, a.typdelim from pg_type a join pg_type e on e.typarray = a.oid
         where a.oid < 10000 and e.typtype <> 'c' and e.typname <> 'cstring'
     """)
-    found = {oid: element for oid, element, _ in rows}
-    assert found.items() <= ARRAYS.items()
+    result = {oid: element for oid, element, _ in rows}
+    assert result.items() <= ARRAYS.items()
     assert {oid: delimiter for oid, _, delimiter in rows if delimiter != ","} == DELIMITERS
     assert max(ARRAYS) < FIRST_USER_OID
 

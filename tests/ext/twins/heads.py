@@ -44,10 +44,10 @@ class FirstAnswer:
 
 def assert_read_as_llhttp_reads(data: bytes) -> None:
     """Whatever is read at all."""
-    found: Plain | None = plain_head(data)
-    if found is None:
+    result: Plain | None = plain_head(data)
+    if result is None:
         return
-    status, headers, length, begin = found
+    status, headers, length, begin = result
     twin = FirstAnswer(data)
     body = data[begin : begin + length]
     assert (twin.status, twin.headers, twin.body) == (status, headers, body)

@@ -74,12 +74,12 @@ def cell_escape(text: bytes) -> bytes:
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    if found in _ENTITIES:
-        return _ENTITIES[found]
-    if found == b"_":
+    result = match[0]
+    if result in _ENTITIES:
+        return _ENTITIES[result]
+    if result == b"_":
         return b"_x005F_"
-    return b"_xFFF%b_" % (b"E" if found[2] == 0xBE else b"F") if len(found) == 3 else b"_x%04X_" % found[0]
+    return b"_xFFF%b_" % (b"E" if result[2] == 0xBE else b"F") if len(result) == 3 else b"_x%04X_" % result[0]
 
 
 def _cell(place: bytes, kind: str, value: bytes, date_style: int, number_style: int) -> bytes:

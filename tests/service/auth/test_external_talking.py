@@ -36,8 +36,8 @@ def elsewhere() -> Iterator[Upstream]:
 
 def document(server: Upstream, **changes: object) -> dict[str, object]:
     names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-    told = {"issuer": server.url, **{name: f"{server.url}/{name}" for name in names}, **changes}
-    return {name: value for name, value in told.items() if value is not None}
+    result = {"issuer": server.url, **{name: f"{server.url}/{name}" for name in names}, **changes}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def with_talker(work: Callable[[ProviderClient], Awaitable[Any]]) -> Any:
@@ -53,22 +53,22 @@ def with_talker(work: Callable[[ProviderClient], Awaitable[Any]]) -> Any:
 
 def addresses(issuer: str, **given: Any) -> Addresses:
     provider = Provider("Id", "/signin-id", "me", issuer=issuer, **given)
-    found: Addresses = with_talker(lambda talker: Issuers(provider, talker).addresses())
-    return found
+    result: Addresses = with_talker(lambda talker: Issuers(provider, talker).addresses())
+    return result
 
 
 def profile(server: Upstream) -> Profile:
     provider = Provider("P", "/signin-p", "me", "secret", "http://a", f"{server.url}/token", f"{server.url}/info")
     work = lambda talker: Profiles(provider, talker).by_code("code", "http://me", None, None, None)  # noqa: E731
-    found: Profile = with_talker(work)
-    return found
+    result: Profile = with_talker(work)
+    return result
 
 
 def test_what_an_issuer_publishes(server: Upstream) -> None:
     server.on(DOCUMENT, answer(document(server, userinfo_endpoint=f"{server.url}/info", more=[1])))
-    found = addresses(server.url)
-    assert (found.token, found.info) == (f"{server.url}/token_endpoint", f"{server.url}/info")
-    assert (found.logout, found.revoke, found.basic, found.tells_issuer) == (None, None, True, False)
+    result = addresses(server.url)
+    assert (result.token, result.info) == (f"{server.url}/token_endpoint", f"{server.url}/info")
+    assert (result.logout, result.revoke, result.basic, result.tells_issuer) == (None, None, True, False)
     assert addresses(server.url, info_url="https://own.example/info").info == "https://own.example/info"
 
 
@@ -125,8 +125,8 @@ def test_a_document_that_fails_is_not_asked_for_by_everybody(server: Upstream) -
 def test_a_profile(server: Upstream) -> None:
     server.on("/token", answer({"access_token": "abc", "refresh_token": "r"}))
     server.on("/info", answer('{"email": "a@x", "name": "A",  "id": 7}'))
-    found = profile(server)
-    assert found == Profile("a@x", "A", '{"email": "a@x", "name": "A",  "id": 7}', "r", None, None)
+    result = profile(server)
+    assert result == Profile("a@x", "A", '{"email": "a@x", "name": "A",  "id": 7}', "r", None, None)
     assert server.to("/info")[-1].header("authorization") == "Bearer abc"
     assert server.to("/token")[-1].header("accept") == "application/json"
 
@@ -212,8 +212,8 @@ def test_a_flood_does_not_reach_the_provider(server: Upstream) -> None:
     server.on("/slow", hold)
 
     async def flood(talker: ProviderClient) -> list[object]:
-        asked = [asyncio.create_task(talker.form(f"{server.url}/slow", {})) for _ in range(70)]
-        done, waiting = await asyncio.wait(asked, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION)
+        values = [asyncio.create_task(talker.form(f"{server.url}/slow", {})) for _ in range(70)]
+        done, waiting = await asyncio.wait(values, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION)
         refused = [task.exception() for task in done]
         server.released.set()
         await asyncio.gather(*waiting, return_exceptions=True)

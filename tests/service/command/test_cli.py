@@ -55,11 +55,11 @@ def test_versions_are_json_when_asked_for_and_nothing_else(tmp_path: Path) -> No
     for arguments in (("--version", "--json"), ("--json", "-v")):
         done = rowcall(tmp_path, *arguments)
         assert (done.returncode, done.stderr) == (0, "")
-        said = json.loads(done.stdout)
-        assert list(said) == ["runtime", "platform", "versions", "currentDirectory", "baseDirectory"]
-        assert said["runtime"]["name"] == "CPython"
-        assert {"rowcall", "granian", "psycopg", "libpq"} <= said["versions"].keys()
-        assert said["currentDirectory"] == str(tmp_path)
+        body = json.loads(done.stdout)
+        assert list(body) == ["runtime", "platform", "versions", "currentDirectory", "baseDirectory"]
+        assert body["runtime"]["name"] == "CPython"
+        assert {"rowcall", "granian", "psycopg", "libpq"} <= body["versions"].keys()
+        assert body["currentDirectory"] == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: l
 
 
 def test_help_tells_every_switch(tmp_path: Path) -> None:
-    told = rowcall(tmp_path, "--help").stdout
-    assert [switch.name for switch in SWITCHES if f"{switch.usage}\t{switch.meaning}" not in told] == []
+    result = rowcall(tmp_path, "--help").stdout
+    assert [switch.name for switch in SWITCHES if f"{switch.usage}\t{switch.meaning}" not in result] == []
 
 
 def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ PENDING = next(
 
 @pytest.mark.skipif(PENDING is None, reason="every key has an effect")
 def test_a_key_that_nothing_reads_yet_is_told_once(tmp_path: Path) -> None:
-    said = rowcall(tmp_path, f"--{PENDING}=true", "--ConnectionStrings:Default=").stdout
-    assert said.count(f"WRN] These configuration keys have no effect yet: {PENDING} at command line") == 1
+    message = rowcall(tmp_path, f"--{PENDING}=true", "--ConnectionStrings:Default=").stdout
+    assert message.count(f"WRN] These configuration keys have no effect yet: {PENDING} at command line") == 1
 
 
 def test_default_files_are_read_in_order_and_not_beside_named_ones(tmp_path: Path) -> None:
@@ -267,6 +267,6 @@ def test_an_env_file_fills_gaps_of_the_environment(tmp_path: Path) -> None:
     done = rowcall(tmp_path)
     assert "Loaded 2 environment variables from my.env" in done.stdout
     assert "unknown keyword 'FromFile'" in done.stderr
-    kept = rowcall(tmp_path, KIND="FromEnvironment")
-    assert "Loaded 1 environment variables from my.env, 1 kept from the environment" in kept.stdout
-    assert "unknown keyword 'FromEnvironment'" in kept.stderr
+    stored = rowcall(tmp_path, KIND="FromEnvironment")
+    assert "Loaded 1 environment variables from my.env, 1 kept from the environment" in stored.stdout
+    assert "unknown keyword 'FromEnvironment'" in stored.stderr

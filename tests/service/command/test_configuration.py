@@ -28,7 +28,7 @@ def in_terminal(folder: Path, *arguments: str) -> str:
         [*COMMAND, *arguments], cwd=folder, env=clean_environment(), stdout=theirs, stdin=subprocess.DEVNULL
     ) as process:
         os.close(theirs)
-        said = b""
+        message = b""
         while True:
             try:
                 some = os.read(ours, 65536)
@@ -36,10 +36,10 @@ def in_terminal(folder: Path, *arguments: str) -> str:
                 break
             if not some:
                 break
-            said += some
+            message += some
     os.close(ours)
     assert process.returncode == 0
-    return said.decode()
+    return message.decode()
 
 
 def test_config_prints_a_file_that_can_be_used_as_it_is(tmp_path: Path) -> None:
@@ -121,15 +121,15 @@ def test_config_masks_secrets_and_never_fails_for_an_unset_variable(tmp_path: Pa
 def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_path: Path, database: Database) -> None:
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
     secret = "thirty-two characters, or a few more"
-    given = (
+    values = (
         f"--ConnectionStrings:Default={pairs};Password=geheim",
         "--Auth:JwtAuth=true",
         f"--Auth:JwtSecret={secret}",
     )
-    (tmp_path / "printed.json").write_text(rowcall(tmp_path, *given, "--config").stdout)
+    (tmp_path / "printed.json").write_text(rowcall(tmp_path, *values, "--config").stdout)
     names = {"CONNECTIONSTRINGS__DEFAULT__PASSWORD": "geheim", "AUTH__JWTSECRET": secret}
-    said = validated(tmp_path, "printed.json", "--strict", **names)
-    assert (said["valid"], said["startWarnings"]) == (True, [])
+    message = validated(tmp_path, "printed.json", "--strict", **names)
+    assert (message["valid"], message["startWarnings"]) == (True, [])
     unset = str(validated(tmp_path, "printed.json")["connectionTest"])
     assert "the environment variable CONNECTIONSTRINGS__DEFAULT__PASSWORD is not set" in unset
 
@@ -223,43 +223,43 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
 
 def test_validate_knows_roles_of_servers_that_libpq_does_not(tmp_path: Path, database: Database) -> None:
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
-    wanted = f"--ConnectionStrings:Default={pairs};Target Session Attributes=prefer-primary"
-    assert validated(tmp_path, wanted)["connectionTest"] == "ok"
+    expected = f"--ConnectionStrings:Default={pairs};Target Session Attributes=prefer-primary"
+    assert validated(tmp_path, expected)["connectionTest"] == "ok"
 
 
 def validated(folder: Path, *arguments: str, **environment: str) -> dict[str, object]:
     done = rowcall(folder, "--validate", "--json", *arguments, **environment)
-    said: dict[str, object] = json.loads(done.stdout)
-    assert done.returncode == (0 if said["valid"] else 1)
+    body: dict[str, object] = json.loads(done.stdout)
+    assert done.returncode == (0 if body["valid"] else 1)
     assert done.stderr == ""
-    return said
+    return body
 
 
 def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Path, database: Database) -> None:
     arguments = (f"--ConnectionStrings:Default={database.conninfo}", "--Nope:A=1")
-    said = validated(tmp_path, *arguments)
-    assert (said["valid"], said["warnings"]) == (True, ["Nope"])
-    said = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Error")
-    assert (said["valid"], said["configValid"], said["warningsAreFatal"]) == (False, False, True)
-    said = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Ignore")
-    assert (said["valid"], said["warnings"]) == (True, [])
+    message = validated(tmp_path, *arguments)
+    assert (message["valid"], message["warnings"]) == (True, ["Nope"])
+    message = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Error")
+    assert (message["valid"], message["configValid"], message["warningsAreFatal"]) == (False, False, True)
+    message = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Ignore")
+    assert (message["valid"], message["warnings"]) == (True, [])
 
 
 def test_a_mode_that_is_no_mode_warns_and_is_told_as_it_was_given(tmp_path: Path) -> None:
-    said = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
-    assert (said["configValid"], said["validationMode"], said["warnings"]) == (True, "Loudly", ["Nope"])
-    assert any("'Loudly' is not allowed" in str(told) for told in said["startWarnings"])  # type: ignore[attr-defined]
+    message = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
+    assert (message["configValid"], message["validationMode"], message["warnings"]) == (True, "Loudly", ["Nope"])
+    assert any("'Loudly' is not allowed" in str(result) for result in message["startWarnings"])  # type: ignore[attr-defined]
 
 
 def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
-    said = validated(tmp_path)
-    assert "environment variable PGDATABASE is not set" in str(said["connectionTest"])
-    said = validated(
+    message = validated(tmp_path)
+    assert "environment variable PGDATABASE is not set" in str(message["connectionTest"])
+    message = validated(
         tmp_path, "--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x;Username=u;Password=geheim"
     )
-    assert said["valid"] is False
-    assert said["configValid"] is True
-    assert "geheim" not in str(said["connectionTest"])
+    assert message["valid"] is False
+    assert message["configValid"] is True
+    assert "geheim" not in str(message["connectionTest"])
     text = rowcall(tmp_path, "--validate", "--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x")
     assert text.returncode == 1
     assert "Connection test: FAILED - " in text.stdout
@@ -317,14 +317,14 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
 def test_what_would_only_show_later_is_told(
     tmp_path: Path, database: Database, arguments: list[str], list_: str, told: str
 ) -> None:
-    said = validated(tmp_path, f"--ConnectionStrings:Default={database.conninfo}", *arguments)
-    assert told in str(said[list_])
+    message = validated(tmp_path, f"--ConnectionStrings:Default={database.conninfo}", *arguments)
+    assert told in str(message[list_])
 
 
 def test_without_a_default_connection_the_one_that_a_start_would_serve_is_reached(tmp_path: Path) -> None:
-    said = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
-    assert (said["valid"], said["connectionTest"]) == (False, "ok")
-    assert "cannot read the database" in str(said["startErrors"])
+    message = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
+    assert (message["valid"], message["connectionTest"]) == (False, "ok")
+    assert "cannot read the database" in str(message["startErrors"])
 
 
 def test_a_folder_without_a_configuration_says_so(tmp_path: Path) -> None:
@@ -356,21 +356,23 @@ def test_maps_that_drop_entries_and_words_that_mean_nothing_are_told(tmp_path: P
             }
         )
     )
-    told = list(map(str, validated(tmp_path, "own.json")["startWarnings"]))  # type: ignore[call-overload]
+    values = list(map(str, validated(tmp_path, "own.json")["startWarnings"]))  # type: ignore[call-overload]
     assert any(
-        one.startswith(f"{claims} at own.json:")
-        and "drops request.user_id, request.user_name, request.user_roles: give them here too, or null" in one
-        for one in told
+        item.startswith(f"{claims} at own.json:")
+        and "drops request.user_id, request.user_name, request.user_roles: give them here too, or null" in item
+        for item in values
     )
-    assert any(one.startswith("Log:MinimalLevels:rowcall at own.json:") and "'Loud' is none of" in one for one in told)
-    assert not any("rowcall.http" in one for one in told)
+    assert any(
+        item.startswith("Log:MinimalLevels:rowcall at own.json:") and "'Loud' is none of" in item for item in values
+    )
+    assert not any("rowcall.http" in item for item in values)
 
 
 def test_validate_lists_every_wrong_value_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "rowcall.json").write_text('{"Service": {"LogCommands": "x", "CommandTimeout": "y"}}')
-    said = validated(tmp_path, "--ConnectionStrings:Other=x")
-    assert said["configValid"] is False
-    assert [str(error).split(": '")[0] for error in said["errors"]] == [  # type: ignore[attr-defined]
+    message = validated(tmp_path, "--ConnectionStrings:Other=x")
+    assert message["configValid"] is False
+    assert [str(error).split(": '")[0] for error in message["errors"]] == [  # type: ignore[attr-defined]
         "rowcall.json:1:52: Service:CommandTimeout",
         "rowcall.json:1:29: Service:LogCommands",
     ]
@@ -378,9 +380,9 @@ def test_validate_lists_every_wrong_value_with_its_place(tmp_path: Path) -> None
 
 def test_validate_prints_json_for_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "rowcall.json").write_text('{"Urls": }')
-    said = validated(tmp_path)
-    assert said["valid"] is False
-    assert str(said["errors"]).startswith("[\"rowcall.json:1:10: Urls: '}' is no JSON value")
+    message = validated(tmp_path)
+    assert message["valid"] is False
+    assert str(message["errors"]).startswith("[\"rowcall.json:1:10: Urls: '}' is no JSON value")
 
 
 def test_a_start_lists_every_wrong_value_at_once(tmp_path: Path) -> None:

@@ -434,9 +434,9 @@ def test_a_good_file_passes(name: str, whole: Outcome) -> None:
 
 @pytest.mark.parametrize("name", FAILING)
 def test_a_bad_file_says_why(name: str, whole: Outcome) -> None:
-    verdict, _, said = FAILING[name]
+    verdict, _, message = FAILING[name]
     assert whole.of(name).startswith(verdict), whole.of(name)
-    assert said in whole.of(name)
+    assert message in whole.of(name)
 
 
 @pytest.mark.parametrize("doubt", sorted(DOUBTS))

@@ -56,9 +56,9 @@ DEFAULTS = EndpointDefaults(comments_mode=CommentsMode.IGNORE)
 def endpoints(conninfo: str) -> dict[str, Endpoint]:
     async def run() -> list[Endpoint]:
         async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True) as connection:
-            found, diagnostics = build_endpoints(await discover(connection), DEFAULTS)
+            result, diagnostics = build_endpoints(await discover(connection), DEFAULTS)
             assert diagnostics == []
-            return found
+            return result
 
     return {endpoint.routine.name: endpoint for endpoint in asyncio.run(run())}
 

@@ -152,8 +152,8 @@ def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connect
             await until_shared(database, with_context)
             await until_shared(database, plain)
             users = [f"user {number}" for number in range(30)]
-            asked = [ask(database, one, user) for user in users for one in (with_context, plain)]
-            answers = await asyncio.gather(*asked)
+            values = [ask(database, item, user) for user in users for item in (with_context, plain)]
+            answers = await asyncio.gather(*values)
             assert [answer[0] for answer in answers[::2]] == users
             # A name that was set once reads back as an empty text: PostgreSQL knows no other way.
             assert {tuple(answer[:2]) for answer in answers[1::2]} == {("", "")}

@@ -444,7 +444,7 @@ def test_a_request_whose_client_has_left_has_no_answer_even_where_it_succeeds(ow
         await database.start()
         with own_database.locked(7):
             assert isinstance(database.begin(call, context), Execution)
-            while not (busy := [one for one in database._exclusive.connections if one.in_flight]):  # noqa: ASYNC110
+            while not (busy := [item for item in database._exclusive.connections if item.in_flight]):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             busy[0].abandon()
         assert context.execution is not None

@@ -200,7 +200,7 @@ def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Datab
             before = own_database.value("select sum(n) from pair")
             with own_database.locked(8):
                 both = [asyncio.create_task(calls.ask(touch, number)) for number in (100, 101)]
-                await until(lambda: [one.in_flight for one in calls.database._writes.connections] == [1, 1])
+                await until(lambda: [item.in_flight for item in calls.database._writes.connections] == [1, 1])
                 await until(lambda: len(own_database.waiting()) == 2)
             outcomes = await asyncio.gather(*both, return_exceptions=True)
             problems = [outcome for outcome in outcomes if isinstance(outcome, Problem)]

@@ -112,17 +112,17 @@ create procedure {tenant}.find_again(_id int, _label text default null) language
 def test_routines_of_the_same_signature_share_what_is_made_of_it(own_database: Database) -> None:
     """And no others do: what is like it but for a default, a name of a column or its kind has its own."""
     own_database.execute(TENANTS)
-    found = read(own_database.conninfo)
-    endpoints, _ = build_endpoints(found, EndpointDefaults(comments_mode=CommentsMode.IGNORE))
-    by_path = {one.path: one for one in endpoints}
+    result = read(own_database.conninfo)
+    endpoints, _ = build_endpoints(result, EndpointDefaults(comments_mode=CommentsMode.IGNORE))
+    by_path = {item.path: item for item in endpoints}
     for name in ("find", "rename", "list", "find-again"):
         north, south = by_path[f"/api/north/{name}"], by_path[f"/api/south/{name}"]
         assert north.parameters is south.parameters
         assert north.shape is south.shape
         assert (north.routine.schema, south.routine.schema) == ("north", "south")
     find, rename, again = (by_path[f"/api/north/{name}"] for name in ("find", "rename", "find-again"))
-    assert [one.has_default for one in find.parameters] == [False, True]
-    assert [one.has_default for one in rename.parameters] == [False, False]
+    assert [item.has_default for item in find.parameters] == [False, True]
+    assert [item.has_default for item in rename.parameters] == [False, False]
     assert find.shape is rename.shape
     assert find.parameters[0] is rename.parameters[0] is again.parameters[0]
     assert again.shape.path is ResultPath.VOID
@@ -137,11 +137,11 @@ def _type_of(find: Endpoint) -> tuple[int, str]:
 
 
 def test_reads_what_a_routine_is(catalog: Catalog) -> None:
-    found = routine(catalog, "plain")
-    assert (found.kind, found.comment, found.language) == (RoutineKind.FUNCTION, "HTTP GET", "sql")
-    assert (found.strict, found.volatility, found.returns_set) == (True, Volatility.STABLE, False)
-    assert found.return_type_name == "integer"
-    assert found.identity == "public.plain(integer, text, integer[])"
+    result = routine(catalog, "plain")
+    assert (result.kind, result.comment, result.language) == (RoutineKind.FUNCTION, "HTTP GET", "sql")
+    assert (result.strict, result.volatility, result.returns_set) == (True, Volatility.STABLE, False)
+    assert result.return_type_name == "integer"
+    assert result.identity == "public.plain(integer, text, integer[])"
 
 
 def test_the_last_inputs_have_the_defaults_whatever_their_text(catalog: Catalog) -> None:
@@ -158,15 +158,15 @@ def test_a_variadic_parameter_is_its_array(catalog: Catalog) -> None:
 
 
 def test_inout_is_an_input_and_a_column(catalog: Catalog) -> None:
-    found = routine(catalog, "outs")
-    assert [(parameter.name, parameter.argument) for parameter in found.parameters] == [("_a", 0), ("y", 2)]
-    assert [column.name for column in found.columns] == ["x", "y"]
+    result = routine(catalog, "outs")
+    assert [(parameter.name, parameter.argument) for parameter in result.parameters] == [("_a", 0), ("y", 2)]
+    assert [column.name for column in result.columns] == ["x", "y"]
 
 
 def test_table_results_are_columns(catalog: Catalog) -> None:
-    found = routine(catalog, "tabled")
-    assert [(column.name, column.type_name) for column in found.columns] == [("n", "integer"), ("c", "gauge")]
-    assert not found.returns_composite
+    result = routine(catalog, "tabled")
+    assert [(column.name, column.type_name) for column in result.columns] == [("n", "integer"), ("c", "gauge")]
+    assert not result.returns_composite
 
 
 def test_one_out_parameter_is_one_column(catalog: Catalog) -> None:
@@ -178,24 +178,24 @@ def test_a_lone_unnamed_out_parameter_is_a_value_without_a_name(catalog: Catalog
 
 
 def test_a_table_result_has_its_live_attributes(catalog: Catalog) -> None:
-    found = routine(catalog, "composite")
-    assert found.returns_composite
-    assert [column.name for column in found.columns] == ["id", "label"]
+    result = routine(catalog, "composite")
+    assert result.returns_composite
+    assert [column.name for column in result.columns] == ["id", "label"]
 
 
 def test_a_procedure_has_no_columns(catalog: Catalog) -> None:
-    found = routine(catalog, "work")
-    assert (found.kind, found.columns) == (RoutineKind.PROCEDURE, ())
-    assert [parameter.name for parameter in found.parameters] == ["_a", "_b"]
+    result = routine(catalog, "work")
+    assert (result.kind, result.columns) == (RoutineKind.PROCEDURE, ())
+    assert [parameter.name for parameter in result.parameters] == ["_a", "_b"]
 
 
 def test_pure_out_parameters_of_a_procedure_are_kept_for_the_call(own_database: Database) -> None:
     if own_database.value("select current_setting('server_version_num')::int") < 140000:
         pytest.skip("procedures have OUT parameters since PostgreSQL 14")
     own_database.execute("create procedure p(_a int, out _b int, _c int) language sql as 'select 1'")
-    found = routine(read(own_database.conninfo), "p")
-    assert [(parameter.name, parameter.argument) for parameter in found.parameters] == [("_a", 0), ("_c", 2)]
-    assert [(parameter.name, parameter.argument) for parameter in found.out_parameters] == [("_b", 1)]
+    result = routine(read(own_database.conninfo), "p")
+    assert [(parameter.name, parameter.argument) for parameter in result.parameters] == [("_a", 0), ("_c", 2)]
+    assert [(parameter.name, parameter.argument) for parameter in result.out_parameters] == [("_b", 1)]
 
 
 def test_types_are_loaded_at_any_depth(catalog: Catalog) -> None:
@@ -223,8 +223,8 @@ def test_a_vector_has_elements_but_is_no_array(shop: Database) -> None:
 
 
 def test_the_search_path_decides_which_type_names_are_short(shop: Database) -> None:
-    found = routine(read(shop.conninfo, search_path="shop"), "takes")
-    assert [parameter.type_name for parameter in found.parameters][:3] == ["parcels", "quantity", "state"]
+    result = routine(read(shop.conninfo, search_path="shop"), "takes")
+    assert [parameter.type_name for parameter in result.parameters][:3] == ["parcels", "quantity", "state"]
 
 
 def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
@@ -256,8 +256,8 @@ def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
     ],
 )
 def test_filters(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
-    found = names(read(shop.conninfo, wanted=Wanted(RoutineFilter(**conditions))))
-    assert {name for name in found if not name.startswith("pg_")} == expected
+    result = names(read(shop.conninfo, wanted=Wanted(RoutineFilter(**conditions))))
+    assert {name for name in result if not name.startswith("pg_")} == expected
 
 
 PRIVILEGES = """
@@ -322,5 +322,5 @@ def _counted(database: Database) -> tuple[int, int]:
         ) as connection:
             return await discover(connection)
 
-    found = len(asyncio.run(run()).routines)
-    return Counting.sent, found
+    output = len(asyncio.run(run()).routines)
+    return Counting.sent, output

@@ -35,13 +35,13 @@ def test_what_is_kept_is_not_looked_at_again_and_garbage_is_not_kept() -> None:
         def __init__(self) -> None:
             self.ring = self
 
-    kept = Ring()
+    stored = Ring()
     mark = weakref.ref(Ring())
     try:
         with paused():
             keep(first=False)
             assert mark() is None
-            assert not any(one is kept for one in gc.get_objects())
+            assert not any(item is stored for item in gc.get_objects())
     finally:
         gc.unfreeze()
-    assert any(one is kept for one in gc.get_objects())
+    assert any(item is stored for item in gc.get_objects())

@@ -55,12 +55,12 @@ def test_every_change_is_found(shelves: Database) -> None:
         former = (await again.first()).endpoints
         for number, (what, sql) in enumerate(CHANGES.items(), 2):
             await asyncio.to_thread(shelves.execute, sql)
-            found = await again.read(number)
+            result = await again.read(number)
             anew = await reader().read(number)
-            assert (found.endpoints, found.types) == (anew.endpoints, anew.types), what
+            assert (result.endpoints, result.types) == (anew.endpoints, anew.types), what
             if what == "a comment":
-                assert kept(former, found.endpoints) == {one.name for one in former} - {"GET /api/one"}
-            former = found.endpoints
+                assert kept(former, result.endpoints) == {item.name for item in former} - {"GET /api/one"}
+            former = result.endpoints
 
     with connections(settings, demo=False) as opened:
         options = worker_options(settings, opened)
@@ -73,5 +73,5 @@ def test_every_change_is_found(shelves: Database) -> None:
 
 def kept(former: Sequence[Endpoint], later: Sequence[Endpoint]) -> set[str]:
     """Names of those that were not made anew."""
-    shapes = {id(one.shape) for one in former}
-    return {one.name for one in later if id(one.shape) in shapes}
+    shapes = {id(item.shape) for item in former}
+    return {item.name for item in later if id(item.shape) in shapes}

@@ -33,13 +33,13 @@ class Demo:
 
     def _lines_until(self, last: str) -> Iterator[str]:
         assert self.process.stdout is not None
-        said = []
+        message = []
         for line in self.process.stdout:
-            said.append(line)
+            message.append(line)
             yield line
             if last in line:
                 return
-        raise AssertionError(f"the demo ended before it listened:\n{''.join(said)}")
+        raise AssertionError(f"the demo ended before it listened:\n{''.join(message)}")
 
     def send(self, number: int) -> httpx.Response:
         curl = argparse.ArgumentParser()

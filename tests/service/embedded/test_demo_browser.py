@@ -16,48 +16,48 @@ pytestmark = [needs_browser, pytest.mark.slow]
 
 def test_signing_in_and_out(demo_page: Callable[[str], Page]) -> None:
     page = demo_page("/login")
-    said = page.locator("#said")
+    message = page.locator("#said")
     page.click("#pay")
-    expect(said).to_have_text("Unauthorized")
+    expect(message).to_have_text("Unauthorized")
     _sign_in(page, "alma", "bells")
-    expect(said).to_have_text("That is not right.")
+    expect(message).to_have_text("That is not right.")
     _sign_in(page, "alma", "pedals")
-    expect(said).to_contain_text("You carry")
+    expect(message).to_contain_text("You carry")
     assert page.evaluate("document.cookie") == ""
     (cookie,) = page.context.cookies()
     assert cookie.get("httpOnly")
     assert cookie.get("sameSite") == "Lax"
     page.click("#pay")
-    expect(said).to_have_text("Forbidden")
+    expect(message).to_have_text("Forbidden")
     _sign_in(page, "dagny", "bells")
-    expect(said).to_contain_text("You carry")
+    expect(message).to_contain_text("You carry")
     page.click("#pay")
-    expect(said).to_have_text("12 couriers are paid.")
+    expect(message).to_have_text("12 couriers are paid.")
     page.click("#out")
-    expect(said).to_have_text("Unauthorized")
+    expect(message).to_have_text("Unauthorized")
     assert page.context.cookies() == []
 
 
 def test_signing_in_with_a_passkey(demo_page: Callable[[str], Page]) -> None:
     """Passkeys belong to a domain: `localhost` is one, an address is none."""
     page = demo_page("/login")
-    said = page.locator("#said")
+    message = page.locator("#said")
     page.goto(page.url.replace("127.0.0.1", "localhost"))
     session = page.context.new_cdp_session(page)
     session.send("WebAuthn.enable")
     session.send("WebAuthn.addVirtualAuthenticator", {"options": VIRTUAL_AUTHENTICATOR})
     page.click("#key")
-    expect(said).to_have_text("Authentication required to add a passkey")
+    expect(message).to_have_text("Authentication required to add a passkey")
     _sign_in(page, "dagny", "bells")
-    expect(said).to_contain_text("You carry")
+    expect(message).to_contain_text("You carry")
     page.click("#key")
-    expect(said).to_have_text("Your passkey is kept.")
+    expect(message).to_have_text("Your passkey is kept.")
     page.click("#out")
-    expect(said).to_have_text("Unauthorized")
+    expect(message).to_have_text("Unauthorized")
     page.click("#use")
-    expect(said).to_contain_text("You carry")
+    expect(message).to_contain_text("You carry")
     page.click("#pay")
-    expect(said).to_have_text("12 couriers are paid.")
+    expect(message).to_have_text("12 couriers are paid.")
 
 
 def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
@@ -77,9 +77,9 @@ def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
 def test_the_viewer_shows_the_document_and_tries_it(demo_page: Callable[[str], Page], database: Database) -> None:
     """Nothing comes from elsewhere."""
     page = demo_page("/api-page")
-    asked: list[str] = []
+    requested: list[str] = []
     refused: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: requested.append(request.url))
     page.on("console", lambda message: refused.append(message.text) if message.type == "error" else None)
     answer = page.reload()
     assert answer is not None
@@ -95,7 +95,7 @@ def test_the_viewer_shows_the_document_and_tries_it(demo_page: Callable[[str], P
         str(parcels)
     )
     home = page.url.removesuffix("/api-page")
-    assert [url for url in asked if not url.startswith((home, "data:"))] == []
+    assert [url for url in requested if not url.startswith((home, "data:"))] == []
     assert refused == []
 
 
@@ -108,11 +108,11 @@ def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], data
     few.write_text('letter,0.1,"WakeupPipe, Yard",1,har\n' * 2)
     page.set_input_files("[name=file]", [many, few])
     page.click("text=Order")
-    said = page.locator("#said li")
-    expect(said.first).to_contain_text("many.csv: Ok", timeout=30_000)
-    expect(said).to_have_count(2)
-    expect(said.first).to_contain_text("many.csv: Ok, up to parcel")
-    expect(said.last).to_contain_text("few.csv: Ok, up to parcel")
+    message = page.locator("#said li")
+    expect(message.first).to_contain_text("many.csv: Ok", timeout=30_000)
+    expect(message).to_have_count(2)
+    expect(message.first).to_contain_text("many.csv: Ok, up to parcel")
+    expect(message.last).to_contain_text("few.csv: Ok, up to parcel")
     expect(page.locator("#done")).to_have_text("100 %")
     assert page.evaluate("document.getElementById('sent').value") == 1
     assert database.value("select count(*) from demo.parcel") == before + 302

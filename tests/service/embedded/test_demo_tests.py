@@ -39,8 +39,8 @@ def test_tests_that_come_along_pass(
 ) -> None:
     own_database.execute(script.read_text(encoding="utf-8"))
     before = _rows(own_database, schema)
-    given = [f"--{key}={value}" for key, value in settings]
-    done = rowcall(folder or tmp_path, "--test", f"--ConnectionStrings:Default={own_database.conninfo}", *given)
+    values = [f"--{key}={value}" for key, value in settings]
+    done = rowcall(folder or tmp_path, "--test", f"--ConnectionStrings:Default={own_database.conninfo}", *values)
     assert passed in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
     assert _rows(own_database, schema) == before

@@ -38,7 +38,7 @@ def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], dat
     # Each publisher's own order holds everywhere; the order between them does not.
     for batch in sorted(batches, key=lambda batch: batch.origin):
         there.add(batch)
-    got += [kept.event.message for kept in there.after(position)]
+    got += [stored.event.message for stored in there.after(position)]
     assert sorted(got) == sorted(f"{batch.origin}{batch.first}" for batch in batches)
     assert not there.misses(position)
 
@@ -66,20 +66,22 @@ def test_a_copy_knows_the_same(origins: list[str]) -> None:
     for batch in published(origins):
         history.add(batch)
     copy.restore(history.pack())
-    kept, copied = ([(one.origin, one.number, one.event.message) for one in each.after({})] for each in (history, copy))
-    assert copied == kept
+    stored, copied = (
+        [(item.origin, item.number, item.event.message) for item in each.after({})] for each in (history, copy)
+    )
+    assert copied == stored
     assert copy.position == history.position
     assert copy.misses({}) == history.misses({})
 
 
 def test_batches_travel() -> None:
     batch = Batch("a", 5, [Event("ä\n", "job", "authorize", ("x", "y")), Event("", channel="news")])
-    (found,) = unpack(pack((batch,)))
-    assert [(event.message, tuple(event.names), event.channel) for event in found.events] == [
+    (result,) = unpack(pack((batch,)))
+    assert [(event.message, tuple(event.names), event.channel) for event in result.events] == [
         ("ä\n", ("x", "y"), ""),
         ("", (), "news"),
     ]
-    assert (found.origin, found.first) == ("a", 5)
+    assert (result.origin, result.first) == ("a", 5)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))

@@ -82,9 +82,9 @@ def test_a_refused_entry_does_not_take_the_others_with_it(prepared: Database) ->
 def test_entries_wait_for_a_server_that_restarts(own_postgres: PostgresServer) -> None:
     database = create_database(own_postgres)
     database.execute(SQL)
-    said: list[str] = []
+    message: list[str] = []
     sink = sink_on(database)
-    thread = SinkThread(sink, 0, said.append)
+    thread = SinkThread(sink, 0, message.append)
     thread.submit([entry("before")])
     assert thread.flush(30)
     own_postgres.stop("immediate")
@@ -94,22 +94,22 @@ def test_entries_wait_for_a_server_that_restarts(own_postgres: PostgresServer) -
     assert thread.flush(60)
     thread.close()
     assert stored(database) == ["before", "during", "after"]
-    assert said == []
+    assert message == []
 
 
 def test_what_the_command_refuses_is_told_elsewhere(prepared: Database) -> None:
-    said: list[str] = []
-    told = threading.Event()
+    text: list[str] = []
+    result = threading.Event()
 
     def tell(message: str) -> None:
-        said.append(message)
-        told.set()
+        text.append(message)
+        result.set()
 
     thread = SinkThread(sink_on(prepared, "call no_such_procedure($1)"), 0, tell)
     thread.submit([entry("x")])
-    wait_until(told.is_set, "the trouble is told")
+    wait_until(result.is_set, "the trouble is told")
     thread.close()
-    assert "procedure no_such_procedure(unknown) does not exist" in said[0]
+    assert "procedure no_such_procedure(unknown) does not exist" in text[0]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from rowcall.service.startup_error import StartupError
 
 
 def options(key: str, value: str) -> CacheOptions:
-    given = [("CacheOptions:Enabled", "true"), (f"CacheOptions:{key}", value)]
-    return cache_options(assemble(Section(), given, {}).settings)
+    values = [("CacheOptions:Enabled", "true"), (f"CacheOptions:{key}", value)]
+    return cache_options(assemble(Section(), values, {}).settings)
 
 
 @pytest.mark.parametrize(

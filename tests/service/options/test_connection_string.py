@@ -156,13 +156,13 @@ def test_an_unknown_connection_name_lists_those_there_are() -> None:
 def test_the_application_name_is_shown_to_the_database_unless_switched_off() -> None:
     keys = {"ConnectionStrings__Default": "host=x application_name=mine"}
     named = connection_for(settings(**keys), "Default", "folder")
-    kept = connection_for(
+    stored = connection_for(
         settings(**keys, ConnectionSettings__SetApplicationNameInConnection="false"), "Default", "folder"
     )
     assert isinstance(named, ConnectionInfo)
-    assert isinstance(kept, ConnectionInfo)
+    assert isinstance(stored, ConnectionInfo)
     assert named.parameters["application_name"] == "folder"
-    assert kept.parameters["application_name"] == "mine"
+    assert stored.parameters["application_name"] == "mine"
 
 
 def test_a_session_setting_with_blanks_arrives_in_the_database(own_database) -> None:  # type: ignore[no-untyped-def]

@@ -26,15 +26,15 @@ ACME = {
 
 
 def options(**settings: str) -> ExternalOptions | None:
-    given = {name.replace("__", ":"): value for name, value in settings.items()}
-    loaded = load_configuration((), tuple(given.items()), {}, Path("/"))
+    values = {name.replace("__", ":"): value for name, value in settings.items()}
+    loaded = load_configuration((), tuple(values.items()), {}, Path("/"))
     return auth_options(loaded.settings).external
 
 
 def offered(settings: dict[str, str]) -> ExternalOptions:
-    found = options(**settings)
-    assert found is not None
-    return found
+    result = options(**settings)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_known_providers(name: str, host: str, scope: str | None, token: str, in
 
 
 def test_defaults_and_other_values() -> None:
-    found = offered({**ON, **ACME})
-    assert (found.status_key, found.message_key) == ("__external_status", "__external_message")
-    assert (found.return_to, found.return_key, found.ip_key) == ("/", "return_to", "ip")
-    assert found.command == "select * from external_login($1,$2,$3,$4,$5)"
-    assert found.analytics == ANALYTICS
-    assert (found.redirect_url, found.requires_state, found.rate_limiter) == (None, False, None)
-    (provider,) = found.providers
+    result = offered({**ON, **ACME})
+    assert (result.status_key, result.message_key) == ("__external_status", "__external_message")
+    assert (result.return_to, result.return_key, result.ip_key) == ("/", "return_to", "ip")
+    assert result.command == "select * from external_login($1,$2,$3,$4,$5)"
+    assert result.analytics == ANALYTICS
+    assert (result.redirect_url, result.requires_state, result.rate_limiter) == (None, False, None)
+    (provider,) = result.providers
     assert (provider.scope, provider.pkce, provider.keeps_tokens) == ("openid profile email", True, False)
     other = offered(
         {
@@ -167,6 +167,6 @@ def test_what_is_off_is_not_looked_at() -> None:
 
 
 def test_secrets_are_in_no_text() -> None:
-    found = offered({**ON, **ACME, "Auth:External:Acme:ClientSecret": "geheim"})
-    assert found.providers[0].client_secret == "geheim"
-    assert "geheim" not in repr(found)
+    result = offered({**ON, **ACME, "Auth:External:Acme:ClientSecret": "geheim"})
+    assert result.providers[0].client_secret == "geheim"
+    assert "geheim" not in repr(result)

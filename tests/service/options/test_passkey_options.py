@@ -23,9 +23,9 @@ def settings(*overrides: tuple[str, str]) -> Settings:
 
 
 def options(*overrides: tuple[str, str], schemes: Schemes = COOKIES) -> PasskeyOptions:
-    found = passkey_options(settings(*overrides), schemes, {})
-    assert found is not None
-    return found
+    result = passkey_options(settings(*overrides), schemes, {})
+    assert result is not None
+    return result
 
 
 def test_off_by_default() -> None:

@@ -144,7 +144,7 @@ def test_what_does_not_do_what_it_says_is_told(
     settings: dict[str, str], messages: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "admin").mkdir()
-    said = look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
-    assert len(said) == len(messages), said
-    for found, wanted in zip(said, messages, strict=True):
-        assert found.startswith(wanted)
+    message = look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
+    assert len(message) == len(messages), message
+    for result, expected in zip(message, messages, strict=True):
+        assert result.startswith(expected)

@@ -12,8 +12,8 @@ from rowcall.service.startup_error import StartupError
 
 
 def settings(**keys: str) -> Settings:
-    given = [(f"TestRunner:{key.replace('__', ':')}", value) for key, value in keys.items()]
-    return assemble(Section(), given, {}).settings
+    values = [(f"TestRunner:{key.replace('__', ':')}", value) for key, value in keys.items()]
+    return assemble(Section(), values, {}).settings
 
 
 def options(**keys: str) -> TestOptions:
@@ -36,7 +36,7 @@ def test_tags_have_no_case_and_are_separated_as_one_likes() -> None:
 
 
 def test_steps_are_named_or_stand_in_the_list() -> None:
-    found = options(
+    result = options(
         Steps__Seed__Sql="select 1",
         Steps__off__SqlFile="x.sql",
         Steps__off__Enabled="false",
@@ -46,11 +46,11 @@ def test_steps_are_named_or_stand_in_the_list() -> None:
         Setup__2__Command="make db",
         Setup__2__WorkingDirectory="db",
     )
-    assert found.setup == (
+    assert result.setup == (
         PreparationStep("Seed", sql="select 1"),
         PreparationStep("Setup[3]", command="make db", folder="db"),
     )
-    assert dict(found.steps) == {"seed": found.setup[0], "off": None}
+    assert dict(result.steps) == {"seed": result.setup[0], "off": None}
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_what_cannot_be_is_told(keys: dict[str, str], why: str) -> None:
 
 
 def test_columns_with_an_empty_name_are_left_out() -> None:
-    found = options(ResponseTempTable__Columns__Body="", ResponseTempTable__Columns__Status="code").table
-    assert found.columns[:2] == (("Status", "code", "int"), ("ContentType", "content_type", "text"))
+    result = options(ResponseTempTable__Columns__Body="", ResponseTempTable__Columns__Status="code").table
+    assert result.columns[:2] == (("Status", "code", "int"), ("ContentType", "content_type", "text"))
     everything = {
         f"ResponseTempTable__Columns__{kind}": "" for kind in ("Status", "Body", "ContentType", "Headers", "IsSuccess")
     }

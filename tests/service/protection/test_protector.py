@@ -113,11 +113,11 @@ def test_an_empty_ring_seals_nothing() -> None:
 def test_with_no_active_key_any_will_do_and_another_one_is_asked_for(age: int) -> None:
     """Clocks step. What is sealed meanwhile opens whenever the key is known."""
     ring = keys(key(age=age))
-    asked: list[bool] = []
-    ring.on_unknown = lambda: asked.append(True)
+    requested: list[bool] = []
+    ring.on_unknown = lambda: requested.append(True)
     protector = Protector(ring, "purpose")
     assert protector.open(protector.seal(b"claims")) == b"claims"
-    assert asked == [True]
+    assert requested == [True]
 
 
 def test_the_ring_is_replaced_as_a_whole() -> None:

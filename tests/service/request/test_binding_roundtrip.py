@@ -114,8 +114,8 @@ def test_through_a_url(connection: psycopg.Connection, type_name: str, data: st.
     original = texts_of(connection, f"%(value)s::{type_name}::text", data.draw(VALUES[type_name]))
     escape = data.draw(st.sampled_from([quote, quote_plus]))
     bound = bind_query(binder(parameter("x", type_name)), f"x={escape(original)}")
-    kept = original if original or type_name in TEXTUAL else None
-    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == kept
+    stored = original if original or type_name in TEXTUAL else None
+    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == stored
 
 
 @EVERY_TYPE
@@ -138,8 +138,8 @@ def test_arrays_through_a_url(connection: psycopg.Connection, type_name: str, da
     query = "&".join(f"x={quote_plus(original)}" for original in originals)
     bound = bind_query(binder(parameter("x", f"{type_name}[]")), query)
     textual = type_name in TEXTUAL
-    kept = [original if original or textual else None for original in originals]
-    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", sent(bound)) == kept
+    items = [original if original or textual else None for original in originals]
+    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", sent(bound)) == items
 
 
 @pytest.mark.parametrize("type_name", [name for name in VALUES if name not in NOT_IN_JSON_ARRAYS])

@@ -21,9 +21,9 @@ def settings(**keys: str) -> Settings:
 
 
 def options(**keys: str) -> SqlFileOptions:
-    found = sql_file_options(settings(**keys))
-    assert found is not None
-    return found
+    result = sql_file_options(settings(**keys))
+    assert result is not None
+    return result
 
 
 def found_by(**keys: str) -> list[str]:
@@ -82,5 +82,5 @@ def test_the_section_turns_files_on_and_the_key_may_turn_them_off() -> None:
     assert sql_file_options(settings()) is None
     assert sql_file_options(settings(Enabled="true")) is None
     assert sql_file_options(settings(FilePattern="a.sql", Enabled="false")) is None
-    found = options(FilePattern="a.sql", CommentsMode="onlywithhttptag")
-    assert (found.comments_mode, found.strict, found.folder) == (CommentsMode.ONLY_ANNOTATED, True, ".")
+    result = options(FilePattern="a.sql", CommentsMode="onlywithhttptag")
+    assert (result.comments_mode, result.strict, result.folder) == (CommentsMode.ONLY_ANNOTATED, True, ".")

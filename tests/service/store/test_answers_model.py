@@ -57,36 +57,36 @@ class Answers(RuleBasedStateMachine):
         async def asked() -> Any:
             return self.answers.begin(key, 5.0)
 
-        found = self.run(asked)
+        output = self.run(asked)
         if key in self.kept:
-            assert isinstance(found, Entry)
-            assert found.body == self.kept[key]
-        elif any(one.key == key and one.holds for one in self.computing):
-            assert asyncio.iscoroutine(found), "somebody else is at it"
-            found.close()
+            assert isinstance(output, Entry)
+            assert output.body == self.kept[key]
+        elif any(item.key == key and item.holds for item in self.computing):
+            assert asyncio.iscoroutine(output), "somebody else is at it"
+            output.close()
         else:
-            assert not isinstance(found, Entry)
-            self.computing.append(Computing(key, found, b"%d of %b" % (next(self.numbers), key)))
+            assert not isinstance(output, Entry)
+            self.computing.append(Computing(key, output, b"%d of %b" % (next(self.numbers), key)))
 
     @precondition(lambda self: self.computing)
     @rule(data=st.data())
     def complete(self, data: st.DataObject) -> None:
-        one = self._taken(data)
+        item = self._taken(data)
 
         async def landed() -> None:
-            one.lease.keep(Entry(one.value, 1, tags=TAGS[one.key]), None)
+            item.lease.keep(Entry(item.value, 1, tags=TAGS[item.key]), None)
 
         self.run(landed)
-        if one.counts:
-            self.kept[one.key] = one.value
+        if item.counts:
+            self.kept[item.key] = item.value
 
     @precondition(lambda self: self.computing)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        one = self._taken(data)
+        item = self._taken(data)
 
         async def failed() -> None:
-            one.lease.give_up(None)
+            item.lease.give_up(None)
 
         self.run(failed)
 
@@ -100,9 +100,9 @@ class Answers(RuleBasedStateMachine):
 
         assert self.run(forgotten) == (key in self.kept)
         self.kept.pop(key, None)
-        for one in self.computing:
-            if one.key == key:
-                one.holds = one.counts = False
+        for item in self.computing:
+            if item.key == key:
+                item.holds = item.counts = False
 
     @rule(tag=st.sampled_from(["even", "odd", "all", "none"]))
     def invalidate_tag(self, tag: str) -> None:
@@ -113,9 +113,9 @@ class Answers(RuleBasedStateMachine):
         assert self.run(forgotten) == len(gone)
         for key in gone:
             del self.kept[key]
-        for one in self.computing:
-            if tag in TAGS[one.key]:
-                one.counts = False
+        for item in self.computing:
+            if tag in TAGS[item.key]:
+                item.counts = False
 
     @rule()
     def prune(self) -> None:

@@ -178,9 +178,9 @@ def test_answers_of_very_different_sizes_never_fill_it(tmp_path: Path) -> None:
         host = HostState(tmp_path)
         answers = MemoryCache(host.answers("answers", 4 * MB), host.message_bus)
         for number in range(2_000):
-            found = answers.begin(b"key %d" % number, 1.0)
-            if hasattr(found, "keep"):
-                _as_ticket(found).keep(Entry(b"x" * (number * 7919 % 600_000), 1), None)
+            result = answers.begin(b"key %d" % number, 1.0)
+            if hasattr(result, "keep"):
+                _as_ticket(result).keep(Entry(b"x" * (number * 7919 % 600_000), 1), None)
         last = sum(answers.get(b"key %d" % number) is not None for number in range(1_990, 2_000))
         host.close()
         return last

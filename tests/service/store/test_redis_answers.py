@@ -59,9 +59,9 @@ class Cut(RedisCache):
         if not self.left:
             raise GoneError
         self.left -= 1
-        found = await super()._forget(name)
+        result = await super()._forget(name)
         self.tickets.append(await begun(self.other))
-        return found
+        return result
 
 
 @pytest.mark.parametrize("left", [0, 1])
@@ -88,8 +88,8 @@ def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) 
         async with answers(redis) as made:
             assert await landed(made, await begun(made))
             assert await made.invalidate_tag(TAG) == 1
-            kept = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
-            assert [name for name in kept if not name.endswith(b":turns")] == []
+            values = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
+            assert [name for name in values if not name.endswith(b":turns")] == []
 
     run(work())
 
@@ -141,9 +141,9 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
                     lease = await made.begin(KEY, 10)
                     assert isinstance(lease, RedisLease), "computed anew"
                     assert await made.complete(stored_name(KEY), lease.number, Entry(KEY, 1))
-            found = await made.begin(KEY, 10)
-            assert isinstance(found, Entry)
-            assert found.body == KEY
+            result = await made.begin(KEY, 10)
+            assert isinstance(result, Entry)
+            assert result.body == KEY
 
     run(work())
 
@@ -164,8 +164,8 @@ def test_a_surplus_reply_gives_nobody_the_reply_to_another_command(redis: RedisS
             assert made.link.gone
             await until(lambda: not made.link.gone)
             for key in (KEY, b"GET /others"):
-                found = await made.begin(key, 10)
-                assert isinstance(found, Entry)
-                assert found.body == key
+                result = await made.begin(key, 10)
+                assert isinstance(result, Entry)
+                assert result.body == key
 
     run(work())

@@ -90,10 +90,10 @@ def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> Non
     done = run(tmp_path, "16m")
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("full") == 3
-    told = (
+    result = (
         "has 16 MB free, which is too little for the 256 MB of 'answers': it has 5.2 MB; give it more room (docker run"
     )
-    assert told in done.stderr
+    assert result in done.stderr
 
 
 def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:

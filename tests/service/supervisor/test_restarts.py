@@ -27,11 +27,11 @@ def test_a_worker_that_lives_makes_the_row_begin_anew() -> None:
 
 def test_a_rule_is_told_once() -> None:
     deaths = RestartDelay()
-    told = []
+    result = []
     for _ in range(3 * MANY):
         deaths.pause_after(0.1)
-        told.append(deaths.look_systematic)
-    assert told == [False] * (MANY - 1) + [True] + [False] * (2 * MANY)
+        result.append(deaths.look_systematic)
+    assert result == [False] * (MANY - 1) + [True] + [False] * (2 * MANY)
 
 
 def test_the_cause_is_a_signal_an_error_or_both() -> None:

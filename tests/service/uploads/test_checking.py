@@ -15,14 +15,14 @@ from tests.ext.wire import run, until
 
 
 def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
-    told = tmp_path / "child"
-    script = f"sleep 600 & echo $! > {told}.new; mv {told}.new {told}; wait"
+    result = tmp_path / "child"
+    script = f"sleep 600 & echo $! > {result}.new; mv {result}.new {result}; wait"
 
     async def cancelled() -> psutil.Process:
         with tempfile.TemporaryFile(buffering=0) as empty:
             checking = asyncio.create_task(passes(("sh", "-c", script), Stored("a", "", empty, 0)))
-            await until(told.exists)
-            child = psutil.Process(int(told.read_text()))
+            await until(result.exists)
+            child = psutil.Process(int(result.read_text()))
             checking.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await checking

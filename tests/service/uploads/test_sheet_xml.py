@@ -63,9 +63,9 @@ def cell(content: str, **attributes: str) -> str:
 )
 @pytest.mark.parametrize("space", [MAIN, STRICT], ids=["transitional", "strict"])
 def test_cells(written: str, value: Cell, space: str) -> None:
-    ((_, found),) = rows(f"<x:row>{written}</x:row>", space)
-    assert found == [value]
-    assert type(found[0]) is type(value)
+    ((_, result),) = rows(f"<x:row>{written}</x:row>", space)
+    assert result == [value]
+    assert type(result[0]) is type(value)
 
 
 def test_days_are_counted_from_where_the_workbook_says() -> None:
@@ -74,12 +74,12 @@ def test_days_are_counted_from_where_the_workbook_says() -> None:
 
 
 def test_rows_and_cells_are_where_they_say() -> None:
-    one = "<x:v>1</x:v>"
+    item = "<x:v>1</x:v>"
     assert rows(
-        f"<x:row>{cell(one)}{cell(one)}</x:row>"
-        f'<x:row r="7">{cell(one, r="C7")}{cell(one)}{cell(one, r="A7")}</x:row>'
+        f"<x:row>{cell(item)}{cell(item)}</x:row>"
+        f'<x:row r="7">{cell(item, r="C7")}{cell(item)}{cell(item, r="A7")}</x:row>'
         f"<x:row/>"
-        f'<x:row r="3.0">{cell(one, r="AA3")}</x:row>'
+        f'<x:row r="3.0">{cell(item, r="AA3")}</x:row>'
     ) == [(1, [1, 1]), (7, [1, None, 1, 1]), (8, []), (3, [*[None] * 26, 1])]
 
 
@@ -134,11 +134,11 @@ def test_a_workbook_is_read_as_openpyxl_reads_it() -> None:
     theirs = load_workbook(content, read_only=True, data_only=True)
     assert ours.names == ["A", "B"]
     for name in ours.names:
-        found = dict(ours.rows(name))
+        rows = dict(ours.rows(name))
         opened: Any = theirs[name]
         for number, row in enumerate(opened.iter_rows(max_col=31), 1):
             values = [None if each.data_type == "e" else each.value for each in row]
-            assert found.get(number, [None] * 31) == values
+            assert rows.get(number, [None] * 31) == values
 
 
 def test_a_sheet_of_charts_has_no_rows() -> None:

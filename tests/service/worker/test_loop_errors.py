@@ -27,12 +27,12 @@ def test_a_connection_that_was_given_up_is_no_error(caplog: pytest.LogCaptureFix
         with theirs:
             transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
             transport.abort()
-            found = None
+            result = None
             for _ in range(100):
-                found = found or _write(transport)
+                result = result or _write(transport)
                 await asyncio.sleep(0)
-            assert found is not None
-        loop.call_exception_handler({"message": "Fatal error on SSL protocol", "exception": found})
+            assert result is not None
+        loop.call_exception_handler({"message": "Fatal error on SSL protocol", "exception": result})
         assert not caplog.records
         loop.call_exception_handler({"message": "another", "exception": RuntimeError("seen by nobody")})
 

@@ -69,15 +69,15 @@ def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: D
         async with shared(database) as lane:
             with database.locked(7):
                 requests = [execution(STUCK) for _ in range(2 * 3 + 4)]
-                for one in requests:
-                    lane.submit(one)
+                for item in requests:
+                    lane.submit(item)
                 assert [connection.in_flight for connection in lane.connections] == [3, 3]
                 with pytest.raises(Problem) as refusal:
                     lane.submit(execution(STUCK))
                 assert refusal.value.status == 503
                 assert ("retry-after", "1") in refusal.value.headers
-            for one in requests:
-                assert (await outcome(one)).error is None
+            for item in requests:
+                assert (await outcome(item)).error is None
 
     run(work())
 
@@ -87,11 +87,11 @@ def test_requests_spread_over_the_connections(database: Database) -> None:
         async with shared(database) as lane:
             with database.locked(7):
                 requests = [execution(STUCK) for _ in range(4)]
-                for one in requests:
-                    lane.submit(one)
+                for item in requests:
+                    lane.submit(item)
                 assert [connection.in_flight for connection in lane.connections] == [2, 2]
-            for one in requests:
-                await outcome(one)
+            for item in requests:
+                await outcome(item)
 
     run(work())
 
@@ -102,14 +102,14 @@ def test_whoever_waits_too_long_is_told_and_never_run(database: Database) -> Non
             with database.locked(7):
                 running = [execution(STUCK) for _ in range(6)]
                 late = execution(STUCK)
-                for one in [*running, late]:
-                    lane.submit(one)
+                for item in [*running, late]:
+                    lane.submit(item)
                 lane.sweep(asyncio.get_running_loop().time() + 1)
                 await outcome(late)
                 assert isinstance(late.failure, Problem)
                 assert late.failure.status == 503
-            for one in running:
-                assert (await outcome(one)).error is None
+            for item in running:
+                assert (await outcome(item)).error is None
             assert sum(connection.served for connection in lane.connections) == 6
 
     run(work())
@@ -121,11 +121,11 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
         finished: list[str | None] = []
         async with shared(database, options) as lane:
             requests = [execution(f"select {n} as n", label=str(n)) for n in range(50)]
-            for one in requests:
-                one.on_done = lambda done: finished.append(done.label)
-                lane.submit(one)
-            for n, one in enumerate(requests):
-                assert json.loads((await outcome(one)).body) == [{"n": n}]
+            for item in requests:
+                item.on_done = lambda done: finished.append(done.label)
+                lane.submit(item)
+            for n, item in enumerate(requests):
+                assert json.loads((await outcome(item)).body) == [{"n": n}]
         assert finished == [str(n) for n in range(50)]
 
     run(work())
@@ -140,8 +140,8 @@ def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(databa
                 execution("select $1::text as n", "a\0b"),
                 execution("select 3 as n"),
             )
-            for one in (first, bad, last):
-                lane.submit(one)
+            for item in (first, bad, last):
+                lane.submit(item)
             assert isinstance((await outcome(bad)).failure, ValueError)
             assert json.loads((await outcome(last)).body) == [{"n": 3}]
 
@@ -204,29 +204,29 @@ def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database:
 
 def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Database) -> None:
     async def work() -> None:
-        told: asyncio.Queue[object] = asyncio.Queue()
+        result: asyncio.Queue[object] = asyncio.Queue()
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
-            assert lane.take_turn(told.put_nowait, told.put_nowait) is None
-            first = await told.get()
+            assert lane.take_turn(result.put_nowait, result.put_nowait) is None
+            first = await result.get()
             assert isinstance(first, Connection)
             waiting = asyncio.create_task(lane.acquire())
             await asyncio.sleep(0)
-            assert lane.take_turn(told.put_nowait, told.put_nowait) is None
+            assert lane.take_turn(result.put_nowait, result.put_nowait) is None
             lane.release(first)
             assert await waiting is first
-            assert told.empty()
+            assert result.empty()
             lane.release(first)
-            assert told.empty(), "told in the middle of whatever gave the connection back"
-            assert await told.get() is first
+            assert result.empty(), "told in the middle of whatever gave the connection back"
+            assert await result.get() is first
             lane.release(first)
-            assert lane.take_turn(told.put_nowait, told.put_nowait) is first
+            assert lane.take_turn(result.put_nowait, result.put_nowait) is first
 
     run(work())
 
 
 def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
     async def work() -> None:
-        told: asyncio.Queue[Exception] = asyncio.Queue()
+        result: asyncio.Queue[Exception] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         def ready(connection: Connection) -> None:
@@ -234,23 +234,23 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
 
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_limit=2)) as lane:
             await lane.acquire()
-            lane.take_turn(ready, told.put_nowait, 0.1)
-            lane.take_turn(ready, told.put_nowait)
+            lane.take_turn(ready, result.put_nowait, 0.1)
+            lane.take_turn(ready, result.put_nowait)
             with pytest.raises(Problem, match="full"):
-                lane.take_turn(ready, told.put_nowait)
+                lane.take_turn(ready, result.put_nowait)
             lane.sweep(loop.time() + 0.2)
             with pytest.raises(Problem, match=r"within 0\.1 s"):
-                raise await told.get()
+                raise await result.get()
             lane.go_away()
             with pytest.raises(Problem, match="cannot be reached"):
-                raise await told.get()
+                raise await result.get()
             assert lane.waiting == 0
             lane.away = False
-            lane.take_turn(ready, told.put_nowait)
+            lane.take_turn(ready, result.put_nowait)
             lane.close()
             with pytest.raises(Problem, match="stopping"):
-                raise await told.get()
-            assert told.empty()
+                raise await result.get()
+            assert result.empty()
 
     run(work())
 
