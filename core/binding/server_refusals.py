@@ -17,8 +17,8 @@ _ARGUMENT = re.compile(r"portal (?:\"[^\"]*\" )?parameter \$(\d+)")
 
 def refused_argument(context: str | None) -> int | None:
     """Number of the argument, from 1; None where the error is about something else."""
-    found = _ARGUMENT.search(context) if context else None
-    return int(found[1]) if found else None
+    match = _ARGUMENT.search(context) if context else None
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class ServerRefusals:
         name = parameter.api_name
         if not mask >> index & 1:
             return Fault(name, name, f"{_place(parameter)} is required", invalid_value=False)
-        given = values[(mask & ((1 << index) - 1)).bit_count()]
-        return Fault(name, name, f"{_place(parameter)}: null is not allowed") if given is None else None
+        value = values[(mask & ((1 << index) - 1)).bit_count()]
+        return Fault(name, name, f"{_place(parameter)}: null is not allowed") if value is None else None
 
     def request_name(self, column: str) -> str:
         """Return the name of the parameter that callers write `column` with, or `column` if there is none."""
@@ -68,8 +68,8 @@ class ServerRefusals:
         if column not in self.columns:
             return None
         position = self.columns.index(column)
-        found = (index for index, one in enumerate(self.parameters) if one.position == position)
-        return next((index for index in found if index not in self.own), None)
+        result = (index for index, item in enumerate(self.parameters) if item.position == position)
+        return next((index for index in result if index not in self.own), None)
 
 
 def _place(parameter: EndpointParameter) -> str:

@@ -18,13 +18,13 @@ def read_value(parameter: EndpointParameter, text: str) -> Any:
     """Raises `ValueError` where it is none of the parameter's kind. Texts are not written as JSON."""
     if not parameter.array and parameter.kind not in BARE:
         return text
-    found = json.loads(text)
+    body = json.loads(text)
     if parameter.array:
-        fits = isinstance(found, list)
+        fits = isinstance(body, list)
     elif parameter.kind is ValueKind.BOOLEAN:
-        fits = isinstance(found, bool)
+        fits = isinstance(body, bool)
     else:
-        fits = parameter.kind is ValueKind.JSON or (isinstance(found, int | float) and not isinstance(found, bool))
+        fits = parameter.kind is ValueKind.JSON or (isinstance(body, int | float) and not isinstance(body, bool))
     if not fits:
         raise ValueError(text)
-    return found
+    return body

@@ -26,8 +26,8 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
 def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
     if options.enabled and caching is not None and not caching.wanted:
-        asked = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
-        for word in (word for word, wanted in asked.items() if wanted is not None):
+        requested = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
+        for word in (word for word, expected in requested.items() if expected is not None):
             yield f"{endpoint.name}: {word} has no effect, as nothing is kept; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
@@ -53,10 +53,10 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
     for name in caching.parameters or ():
         if any(endpoint.parameters[index].db_name == name for index in endpoint.outgoing.filled):
             yield f"{endpoint.name}: {name} is filled by another service and is no part of the cache key"
-    for one in injected_parameters(endpoint, mapping):
-        if not key >> one.index & 1:
+    for item in injected_parameters(endpoint, mapping):
+        if not key >> item.index & 1:
             yield (
-                f"{endpoint.name}: {one.parameter.db_name} is filled from what is known of the caller and is no part "
+                f"{endpoint.name}: {item.parameter.db_name} is filled from what is known of the caller and is no part "
                 "of the cache key; all callers share one answer"
             )
     if endpoint.options.request_headers is HeadersMode.CONTEXT:
@@ -83,5 +83,5 @@ def _is_told_otherwise(endpoint: Endpoint) -> bool:
 
 def unused_profiles(options: CacheOptions, endpoints: Iterable[Endpoint]) -> list[str]:
     """Names of registered profiles that no endpoint uses (caching-37)."""
-    used = {one.options.caching.profile for one in endpoints if one.options.caching is not None}
-    return [one.name for one in options.profiles if one.name not in used]
+    used = {item.options.caching.profile for item in endpoints if item.options.caching is not None}
+    return [item.name for item in options.profiles if item.name not in used]

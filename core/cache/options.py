@@ -79,17 +79,17 @@ class CacheOptions:
 
     def profile(self, name: str | None) -> Profile:
         """Without a name, the cache of endpoints that name none. A name that is unknown stops the start."""
-        named = (one for one in self.profiles if one.name == name)
+        named = (item for item in self.profiles if item.name == name)
         return next(named, Profile(name or "", self.place))
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.profiles)
+        return frozenset(item.name for item in self.profiles)
 
     @property
     def places(self) -> frozenset[Place]:
         """Those that some endpoint may use."""
-        return frozenset((self.place, *(one.place for one in self.profiles))) if self.enabled else frozenset()
+        return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
 
 
 NO_CACHE = CacheOptions()

@@ -90,7 +90,7 @@ def cache_plan(
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
-        before=() if endpoint.passes_through else tuple(value for one in commands for value in one.values),
+        before=() if endpoint.passes_through else tuple(value for item in commands for value in item.values),
     )
 
 
@@ -179,8 +179,8 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
     """Of the parameter that is called so, in the database or in requests; of all fields of a composite."""
-    for index, one in enumerate(endpoint.parameters):
-        if name in (one.db_name, one.api_name):
+    for index, item in enumerate(endpoint.parameters):
+        if name in (item.db_name, item.api_name):
             yield index
 
 
@@ -208,7 +208,7 @@ def _version(endpoint: Endpoint) -> str:
         sql = call_sql(endpoint, all_present(endpoint))
     except UncallableError:
         sql = ""
-    columns = (f"{one.key!r} {one.column.type_name}" for one in endpoint.shape.columns)
+    columns = (f"{item.key!r} {item.column.type_name}" for item in endpoint.shape.columns)
     parts = (endpoint.routine.version, endpoint.routine.return_type_name, sql, *columns, *endpoint.annotations)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
@@ -253,5 +253,5 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
     if path.endswith("?}"):
         # Only the last segment may be left out, and now none is the last.
         paths.append(path.rpartition("/")[0])
-    for one in paths:
-        yield replace(endpoint, method=method, path=f"{one}/{suffix}", options=invalidating)
+    for item in paths:
+        yield replace(endpoint, method=method, path=f"{item}/{suffix}", options=invalidating)

@@ -18,7 +18,7 @@ def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[
     These are claims, the client's address, request headers, SQL of the comment, hashes, metadata of uploads, and what
     other services answer. A parameter in the path is not among them: without it there is no address.
     """
-    indexes = {one.index for one in injected_parameters(endpoint, claims)}
+    indexes = {item.index for item in injected_parameters(endpoint, claims)}
     indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
     indexes |= unsupplied_parameters(endpoint)
     outgoing = endpoint.outgoing

@@ -84,11 +84,11 @@ class Call:
     @property
     def path_values(self) -> dict[str, Given]:
         """By segment."""
-        return {one.parameter.segment: one for one in self.given if one.parameter.path and one.parameter.segment}
+        return {item.parameter.segment: item for item in self.given if item.parameter.path and item.parameter.segment}
 
     @property
     def address_needs_request(self) -> bool:
-        return bool(self.sending.query) or any(one.parameter.path for one in self.given)
+        return bool(self.sending.query) or any(item.parameter.path for item in self.given)
 
     @property
     def body(self) -> Given | None:
@@ -101,15 +101,15 @@ class Call:
 
 def call_of(endpoint: Endpoint, name: str, asked: ClientCode, reader: ShapeReader, options: ClientOptions) -> Call:
     """asked: what the comment says about this language."""
-    given = tuple(Given(one, parameter_shape(one), is_optional(one)) for one in given_parameters(endpoint, options))
+    value = tuple(Given(item, parameter_shape(item), is_optional(item)) for item in given_parameters(endpoint, options))
     url_only = bool(asked.url_only)
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     return Call(
         endpoint=endpoint,
         name=name,
-        given=given,
+        given=value,
         answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
-        sending=sending(endpoint, [one.parameter for one in given]),
+        sending=sending(endpoint, [item.parameter for item in value]),
         status=_said(asked.status_code, options.status_code),
         parse_url=_said(asked.parse_url, options.parse_url),
         parse_request=_said(asked.parse_request, options.parse_request),
@@ -125,31 +125,31 @@ def _said(asked: bool | None, default: bool) -> bool:
 
 
 def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
-    shape, asked = endpoint.shape, endpoint.options
-    if asked.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
+    shape, requested = endpoint.shape, endpoint.options
+    if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return Answer(Reading.RESPONSE)
-    if asked.login:
+    if requested.login:
         return Answer(Reading.TEXT)
-    if asked.void or asked.logout or shape.path is ResultPath.VOID:
+    if requested.void or requested.logout or shape.path is ResultPath.VOID:
         return Answer(Reading.NOTHING)
     if uploads(endpoint):
         return Answer(Reading.FILES)
-    if asked.raw or (asked.table_format and "{" not in asked.table_format):
+    if requested.raw or (requested.table_format and "{" not in requested.table_format):
         return Answer(Reading.TEXT)
     if shape.path is ResultPath.OBJECT:
         return Answer(Reading.JSON, _several(endpoint, name, reader))
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint)
     row = _row(endpoint, shape, f"{name}Response", reader)
-    return Answer(Reading.JSON, ListOf(row) if shape.is_set and not asked.single else row)
+    return Answer(Reading.JSON, ListOf(row) if shape.is_set and not requested.single else row)
 
 
 def _scalar(endpoint: Endpoint) -> Answer:
     columns = endpoint.shape.columns
-    found = named_shape(columns[0].column.type_name if columns else endpoint.routine.return_type_name)
-    if isinstance(found, ListOf):
-        return Answer(Reading.JSON, JSON if found.element == JSON else found)
-    return Answer(Reading.JSON if found == JSON else Reading.TEXT, found)
+    result = named_shape(columns[0].column.type_name if columns else endpoint.routine.return_type_name)
+    if isinstance(result, ListOf):
+        return Answer(Reading.JSON, JSON if result.element == JSON else result)
+    return Answer(Reading.JSON if result == JSON else Reading.TEXT, result)
 
 
 def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader) -> Shape:
@@ -169,9 +169,9 @@ def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
         if part.key is not None:
             key = part.key.decode()
             called = f"{name}{upper_first(key)}Result"
-            one = INTEGER if part.shape.path is ResultPath.VOID else _row(endpoint, part.shape, called, reader)
+            item = INTEGER if part.shape.path is ResultPath.VOID else _row(endpoint, part.shape, called, reader)
             listed = part.shape.path is not ResultPath.VOID and not part.single
-            fields.append(RowField(key, ListOf(one) if listed else one))
+            fields.append(RowField(key, ListOf(item) if listed else item))
     return Row(tuple(fields), f"{name}Response")
 
 

@@ -50,7 +50,7 @@ def comment(
     lines += params
     lines.append(f"@returns {returned if returned.startswith('{') else f'{{{returned}}}'}")
     lines += _see(function.endpoint.routine)
-    body = "\n".join(f"* {line}" for line in (one.replace("*/", "*\\/") for one in lines))
+    body = "\n".join(f"* {line}" for line in (item.replace("*/", "*\\/") for item in lines))
     return f"/**\n{body}\n*/\n"
 
 
@@ -58,7 +58,7 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
     if options.types:
         return name
     if name == "request":
-        members = ", ".join(one.brief for one in function.members)
+        members = ", ".join(item.brief for item in function.members)
         return f"{{{{{members}}}}} request"
     kinds = {"onMessage": "(message: string) => void", "id": "string | undefined", "closeAfterMs": "number"}
     kinds |= {"awaitConnectionMs": "number | undefined", "parseUrl": "(url: string) => string"}
@@ -106,8 +106,8 @@ def _returned(endpoint: Endpoint) -> Iterator[str]:
     if routine.columns and not routine.returns_composite and routine.returns_set:
         yield "returns table("
         shown = endpoint.shape.columns
-        for one in shown:
-            yield f"    {(one.group or one.column).name} {one.column.type_name}{'' if one is shown[-1] else ','}"
+        for item in shown:
+            yield f"    {(item.group or item.column).name} {item.column.type_name}{'' if item is shown[-1] else ','}"
         yield ")"
     elif routine.returns_set:
         yield f"returns setof {routine.return_type_name}"

@@ -79,11 +79,11 @@ class _Module:
         self.functions: list[ClientFunction] = []
         for endpoint, name in named(endpoints, names, options):
             self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
-        for one in self.functions:
-            if one.export_url:
-                one.url_name = names.beside(f"{one.name}Url")
-            if one.events is not None:
-                one.source_name = names.beside(f"create{within_name(one.name)}EventSource")
+        for item in self.functions:
+            if item.export_url:
+                item.url_name = names.beside(f"{item.name}Url")
+            if item.events is not None:
+                item.source_name = names.beside(f"create{within_name(item.name)}EventSource")
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
         options = self._options
@@ -92,7 +92,7 @@ class _Module:
         interfaces = self._interface_text()
         head = self._head(types_path if separate and options.export_types else None)
         inline = f"\n{interfaces}" if options.types and not separate else ""
-        code = "".join(function_text(one, self._definitions, options) for one in self.functions if not one.url_only)
+        code = "".join(function_text(item, self._definitions, options) for item in self.functions if not item.url_only)
         end = "\n" if options.types and not separate else ""
         yield Output(path, header + head + inline + code + end, options.overwrite, len(header))
         if separate:
@@ -105,7 +105,9 @@ class _Module:
     def _hooks(self, path: str, name: str, now: str) -> Iterator[Output]:
         hooks = self._options.hooks
         eligible = [
-            one for one in self.functions if one.hooked and not (one.upload or one.url_only or one.events is not None)
+            item
+            for item in self.functions
+            if item.hooked and not (item.upload or item.url_only or item.events is not None)
         ]
         if hooks is None or not eligible:
             return
@@ -117,7 +119,7 @@ class _Module:
 
     def _interface_text(self) -> str:
         export = self._options.export_types
-        return "".join(f"{one.text(export)}\n" for one in (*self._interfaces.composites, *self._interfaces.models))
+        return "".join(f"{item.text(export)}\n" for item in (*self._interfaces.composites, *self._interfaces.models))
 
     def _head(self, types_path: str | None) -> str:
         """What stands in front of the functions, each part on lines of its own."""
@@ -125,9 +127,9 @@ class _Module:
         lines: list[str] = []
         if types_path is not None:
             # `noUnusedLocals`: composites are used by other interfaces only.
-            used = {word for one in self.functions for word in _WORD.findall(f"{one.request} {one.result}")}
+            used = {word for item in self.functions for word in _WORD.findall(f"{item.request} {item.result}")}
             interfaces = (*self._interfaces.composites, *self._interfaces.models)
-            names = [one.name for one in interfaces if one.name in used]
+            names = [item.name for item in interfaces if item.name in used]
             module = posixpath.basename(types_path).removesuffix(".ts")
             if names:
                 lines.append(f'import type {{ {", ".join(names)} }} from "./{module}";')
@@ -136,14 +138,14 @@ class _Module:
             lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
         else:
             lines.append(f"const baseUrl = {quoted(options.base_url)};")
-        if any(one.query or asks_in_query(one.endpoint) for one in self.functions):
+        if any(item.query or asks_in_query(item.endpoint) for item in self.functions):
             if options.parse_query_from:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
                 lines.append(parse_query(options))
         lines += self._builders()
-        if options.types and any(_uses_status(one) for one in self.functions):
-            with_result = any(_uses_status(one) and one.result != "void" for one in self.functions)
+        if options.types and any(_uses_status(item) for item in self.functions):
+            with_result = any(_uses_status(item) and item.result != "void" for item in self.functions)
             lines += ["", *aliases(options, with_result=with_result)]
         return "\n".join(lines) + "\n"
 
@@ -151,14 +153,14 @@ class _Module:
         after_builder = self._options.export_urls
         if after_builder:
             yield ""
-        for one in self.functions:
-            if one.export_url:
+        for item in self.functions:
+            if item.export_url:
                 if not after_builder:
                     yield ""
-                yield url_builder(one, self._options)
+                yield url_builder(item, self._options)
                 after_builder = True
-            if one.events is not None:
-                yield source_builder(one, self._options)
+            if item.events is not None:
+                yield source_builder(item, self._options)
                 after_builder = False
 
 

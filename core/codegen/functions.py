@@ -111,7 +111,7 @@ class ClientFunction:
 
     @property
     def has_placeholders(self) -> bool:
-        return any(one.parameter.path for one in self.members)
+        return any(item.parameter.path for item in self.members)
 
     @property
     def address_needs_request(self) -> bool:
@@ -123,7 +123,7 @@ class ClientFunction:
         if not self.has_placeholders:
             url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
         else:
-            by_segment = {one.parameter.segment: one for one in self.members if one.parameter.path}
+            by_segment = {item.parameter.segment: item for item in self.members if item.parameter.path}
             text = path.replace("\\", "\\\\").replace("`", "\\`")
             url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), text) + "`"
         return url + self._query()
@@ -133,7 +133,7 @@ class ClientFunction:
             return ""
         if not self.excluded:
             return " + parseQuery(request)"
-        names = ", ".join(f'["{_js(one.name)}"]: _{number}' for number, one in enumerate(self.excluded, 1))
+        names = ", ".join(f'["{_js(item.name)}"]: _{number}' for number, item in enumerate(self.excluded, 1))
         return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
 
 
@@ -157,12 +157,12 @@ def client_function(
     interfaces: Interfaces,
     options: ClientCodeOptions,
 ) -> ClientFunction:
-    asked = endpoint.options.client_code or _NOTHING_SAID
-    url_only = bool(asked.url_only)
+    requested = endpoint.options.client_code or _NOTHING_SAID
+    url_only = bool(requested.url_only)
     members = list(_members(endpoint, options))
     request = f"I{within_name(name)}Request" if members else None
     if request is not None:
-        request = interfaces.model(request, [one.declaration for one in members])
+        request = interfaces.model(request, [item.declaration for item in members])
     upload = uploads(endpoint)
     result, reading, cast = (
         ("void", Reading.NOTHING, False)
@@ -178,14 +178,14 @@ def client_function(
         result=result,
         reading=reading,
         cast=cast,
-        status=_said(asked.status_code, options.status_code),
-        parse_url=_said(asked.parse_url, options.parse_url),
-        parse_request=_said(asked.parse_request, options.parse_request),
-        export_url=url_only or _said(asked.export_url, options.export_urls),
+        status=_said(requested.status_code, options.status_code),
+        parse_url=_said(requested.parse_url, options.parse_url),
+        parse_request=_said(requested.parse_request, options.parse_request),
+        export_url=url_only or _said(requested.export_url, options.export_urls),
         url_only=url_only,
-        hooked=asked.hooks is not False,
+        hooked=requested.hooks is not False,
         upload=upload,
-        events=path if asked.events is not False and not url_only else None,
+        events=path if requested.events is not False and not url_only else None,
     )
     _distribute(function)
     return function
@@ -197,11 +197,11 @@ def _said(asked: bool | None, default: bool) -> bool:
 
 def _distribute(function: ClientFunction) -> None:
     members = function.members
-    found = sending(function.endpoint, [one.parameter for one in members])
-    function.query = [members[index] for index in found.query]
-    function.excluded = [members[index] for index in found.excluded]
-    function.body = None if found.body is None else members[found.body]
-    function.json_body = found.json_body
+    values = sending(function.endpoint, [item.parameter for item in members])
+    function.query = [members[index] for index in values.query]
+    function.excluded = [members[index] for index in values.excluded]
+    function.body = None if values.body is None else members[values.body]
+    function.json_body = values.json_body
 
 
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
@@ -214,17 +214,17 @@ def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
     """Type, how it is read, whether it has to be cast."""
-    shape, asked = endpoint.shape, endpoint.options
-    void = asked.void or asked.logout or shape.path is ResultPath.VOID
-    if asked.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
+    shape, requested = endpoint.shape, endpoint.options
+    void = requested.void or requested.logout or shape.path is ResultPath.VOID
+    if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return "Response", Reading.RESPONSE, False
-    if asked.login:
+    if requested.login:
         return "string", Reading.TEXT, False
     if void:
         return "void", Reading.NOTHING, False
     if upload:
         return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True
-    if asked.raw or (asked.table_format and "{" not in asked.table_format):
+    if requested.raw or (requested.table_format and "{" not in requested.table_format):
         return "string", Reading.TEXT, False
     if shape.path is ResultPath.OBJECT:
         return _several(endpoint, name, types, interfaces), Reading.JSON, True
@@ -233,7 +233,7 @@ def _result(
     type_text = _row(endpoint, shape, name, types, interfaces)
     if endpoint.may_lack_row:
         return _or_null(type_text), Reading.JSON_OR_NULL, True
-    return (array_of(type_text) if shape.is_set and not asked.single else type_text), Reading.JSON, True
+    return (array_of(type_text) if shape.is_set and not requested.single else type_text), Reading.JSON, True
 
 
 def _or_null(type_text: str) -> str:
@@ -244,16 +244,16 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
     type_name = endpoint.routine.return_type_name
     if endpoint.shape.columns:
         type_name = endpoint.shape.columns[0].column.type_name
-    found = plain_type(type_name, "any")
-    if found.endswith("[]"):
-        kind = "any" if found.startswith("any") else found
+    result = plain_type(type_name, "any")
+    if result.endswith("[]"):
+        kind = "any" if result.startswith("any") else result
         return _or_null(kind), Reading.JSON_OR_NULL, False
     if is_date(type_name):
         return _or_null("Date"), Reading.DATE, False
     readings = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON_OR_NULL}
-    reading = readings.get(found)
+    reading = readings.get(result)
     # NULL and an empty text are the same empty body.
-    return (found, Reading.TEXT, False) if reading is None else (_or_null(found), reading, False)
+    return (result, Reading.TEXT, False) if reading is None else (_or_null(result), reading, False)
 
 
 def _row(
@@ -285,10 +285,12 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
         return "number"
     columns = [
         (
-            member(one.key.decode()),
-            _nullable(exact_type(interfaces.column(one, shape, types), one.column.constraints), one.column.constraints),
+            member(item.key.decode()),
+            _nullable(
+                exact_type(interfaces.column(item, shape, types), item.column.constraints), item.column.constraints
+            ),
         )
-        for one in shape.columns
+        for item in shape.columns
     ]
     row = f"{{ {', '.join(f'{key}: {kind}' for key, kind in columns)} }}" if shape.named else columns[0][1]
     return _or_null(row) if single else array_of(row)

@@ -13,11 +13,11 @@ _QUERIES = ("GET", "QUERY")
 
 def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOptions) -> str:
     """client: the module of the functions, as it is imported."""
-    queries = any(one.endpoint.method in _QUERIES for one in functions)
-    mutations = any(one.endpoint.method not in _QUERIES for one in functions)
-    wanted = [("useQuery", queries), ("useMutation", mutations)]
-    wanted += [("type UseQueryOptions", queries), ("type UseMutationOptions", mutations)]
-    imported = "".join(f"    {name},\n" for name, used in wanted if used)
+    queries = any(item.endpoint.method in _QUERIES for item in functions)
+    mutations = any(item.endpoint.method not in _QUERIES for item in functions)
+    expected = [("useQuery", queries), ("useMutation", mutations)]
+    expected += [("type UseQueryOptions", queries), ("type UseMutationOptions", mutations)]
+    imported = "".join(f"    {name},\n" for name, used in expected if used)
     head = f"""import {{
 {imported}}} from "{options.source}";
 import * as api from "{client}";
@@ -25,9 +25,9 @@ import * as api from "{client}";
     taken = {"api", "useQuery", "useMutation"}
     return head + "".join(
         "\n"
-        + "\n\n".join(_query(one, options, taken) if one.endpoint.method in _QUERIES else _mutation(one, taken))
+        + "\n\n".join(_query(item, options, taken) if item.endpoint.method in _QUERIES else _mutation(item, taken))
         + "\n"
-        for one in functions
+        for item in functions
     )
 
 

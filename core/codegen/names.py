@@ -35,11 +35,11 @@ class Names:
         """Return the names of the functions, in the same order. No name depends on the order of the endpoints."""
         raw = distinct_names(endpoints, self._options)
         # The names of one call are unique; a number is left only where sanitising makes two equal.
-        found = {
+        result = {
             index: self.beside(camel(raw[index]))
             for index in sorted(range(len(raw)), key=lambda index: (raw[index], *_stable(endpoints[index])))
         }
-        return [found[index] for index in range(len(raw))]
+        return [result[index] for index in range(len(raw))]
 
     def beside(self, name: str) -> str:
         """The name, or one like it: of what stands in the file with functions that all have their names already."""
@@ -48,12 +48,12 @@ class Names:
 
 def free(name: str, taken: set[str]) -> str:
     """The name, or with a number behind it; taken from now on."""
-    found, number = name, 0
-    while found in taken:
+    result, number = name, 0
+    while result in taken:
         number += 1
-        found = f"{name}{number}"
-    taken.add(found)
-    return found
+        result = f"{name}{number}"
+    taken.add(result)
+    return result
 
 
 def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
@@ -74,7 +74,7 @@ def distinct_names(endpoints: Sequence[Endpoint], options: ClientOptions) -> lis
     All endpoints with the same name get the addition, not only the later ones: an endpoint that is added later can
     rename functions, but never give an existing name to another endpoint.
     """
-    raw = [raw_name(one, options) for one in endpoints]
+    raw = [raw_name(item, options) for item in endpoints]
     for distinction in _DISTINCTIONS:
         groups: dict[str, list[int]] = {}
         for index, name in enumerate(raw):
@@ -106,12 +106,12 @@ def _routine(endpoint: Endpoint, options: ClientOptions) -> str:
 
 def _parameters(endpoint: Endpoint, options: ClientOptions) -> str:
     """`by-id-and-name`: overloads."""
-    names = [one.api_name.strip("_") for one in endpoint.parameters]
+    names = [item.api_name.strip("_") for item in endpoint.parameters]
     return f"by-{'-and-'.join(names)}" if names else "without-parameters"
 
 
 def _types(endpoint: Endpoint, options: ClientOptions) -> str:
-    return "-".join(one.type_name for one in endpoint.routine.parameters)
+    return "-".join(item.type_name for item in endpoint.routine.parameters)
 
 
 _DISTINCTIONS = (_method, _path, _routine, _parameters, _types)

@@ -61,7 +61,7 @@ def modules(
     if groups and options.by_schema and "{0}" not in options.path:
         raise NoPlaceError(options.path)
     for name, members in groups.items():
-        yield name, sorted((one for one in members if _is_wanted(one, said)), key=_order)
+        yield name, sorted((item for item in members if _is_wanted(item, said)), key=_order)
 
 
 def module_of(endpoint: Endpoint, said: Said) -> str | None:
@@ -95,15 +95,15 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
     """Those that no list leaves out, and the names of their functions."""
-    wanted = [
-        one
-        for one in endpoints
-        if one.routine.name not in options.skip_routines
-        and one.routine.schema not in options.skip_schemas
-        and one.path not in options.skip_paths
+    expected = [
+        item
+        for item in endpoints
+        if item.routine.name not in options.skip_routines
+        and item.routine.schema not in options.skip_schemas
+        and item.path not in options.skip_paths
     ]
     # A function that is left out by its name still counts among those that share it.
-    for endpoint, name in zip(wanted, names.all_of(wanted), strict=True):
+    for endpoint, name in zip(expected, names.all_of(expected), strict=True):
         if name not in options.skip_functions:
             yield endpoint, name
 

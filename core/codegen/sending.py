@@ -57,9 +57,9 @@ def asks_in_query(endpoint: Endpoint) -> bool:
 
 def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
     raw = endpoint.raw_body
-    body = next((index for index, one in enumerate(given) if one is raw), None) if raw is not None else None
+    body = next((index for index, item in enumerate(given) if item is raw), None) if raw is not None else None
     if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:
-        excluded = tuple(index for index, one in enumerate(given) if one.path or index == body)
+        excluded = tuple(index for index, item in enumerate(given) if item.path or index == body)
         query = tuple(index for index in range(len(given)) if index not in excluded)
         # fetch refuses a GET that has a body.
         return Sending(query, excluded, None if endpoint.method == "GET" else body)

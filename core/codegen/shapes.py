@@ -114,8 +114,8 @@ def named_shape(type_name: str) -> Shape:
 
 
 def parameter_shape(parameter: EndpointParameter) -> Shape:
-    one = Plain(_BY_KIND.get(parameter.kind, Scalar.TEXT))
-    return exact(ListOf(one) if parameter.array else one, parameter.constraints)
+    response = Plain(_BY_KIND.get(parameter.kind, Scalar.TEXT))
+    return exact(ListOf(response) if parameter.array else response, parameter.constraints)
 
 
 def exact(shape: Shape, constraints: ValueConstraints) -> Shape:
@@ -126,8 +126,8 @@ def exact(shape: Shape, constraints: ValueConstraints) -> Shape:
         return ListOf(exact(shape.element, constraints))
     if not isinstance(shape, Plain):
         return shape
-    wanted = _CHOSEN.get(shape.scalar)
-    if wanted is None or not all(isinstance(one, wanted) for one in constraints.choices):
+    response = _CHOSEN.get(shape.scalar)
+    if response is None or not all(isinstance(item, response) for item in constraints.choices):
         return shape
     return replace(shape, choices=constraints.choices)
 
@@ -146,20 +146,20 @@ class ShapeReader:
         return Row(
             tuple(
                 RowField(
-                    one.key.decode(),
-                    exact(self.column(one, shape), one.column.constraints),
-                    nullable=not one.column.constraints.never_null,
+                    item.key.decode(),
+                    exact(self.column(item, shape), item.column.constraints),
+                    nullable=not item.column.constraints.never_null,
                 )
-                for one in shape.columns
+                for item in shape.columns
             ),
             name,
         )
 
     def column(self, column: ResultColumn, shape: ResultShape, name: str = "") -> Shape:
         """name: what a composite is called after, unless it is the column's."""
-        one, taken_out = column.column, column.position is not None
-        name = name or one.name
-        return self.value(one.type_oid, one.type_name, name, within=taken_out, spread=shape.blank_is_null)
+        item, taken_out = column.column, column.position is not None
+        name = name or item.name
+        return self.value(item.type_oid, item.type_name, name, within=taken_out, spread=shape.blank_is_null)
 
     def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
         """name: of the column, after which a composite is called. within: an array or the text of a composite, where
@@ -179,6 +179,6 @@ class ShapeReader:
         return TEXT if within else named_shape(info.display)
 
     def _fields(self, attributes: tuple[Attribute, ...], *, within: bool) -> Iterator[RowField]:
-        for one in attributes:
-            shape = self.value(one.type_oid, one.type_name, one.name, within=within)
-            yield RowField(nested_name(one.name, self.camel), exact(shape, one.constraints))
+        for item in attributes:
+            shape = self.value(item.type_oid, item.type_name, item.name, within=within)
+            yield RowField(nested_name(item.name, self.camel), exact(shape, item.constraints))

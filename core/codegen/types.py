@@ -58,14 +58,14 @@ def is_date(type_name: str) -> bool:
 
 def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
     """Of a request value."""
-    found = "string"
+    result = "string"
     if kind in _NUMBER_KINDS:
-        found = "number"
+        result = "number"
     elif kind is ValueKind.BOOLEAN:
-        found = "boolean"
+        result = "boolean"
     elif kind is ValueKind.JSON:
-        found = json_type
-    return array_of(found) if array else found
+        result = json_type
+    return array_of(result) if array else result
 
 
 def array_of(element: str) -> str:
@@ -75,10 +75,14 @@ def array_of(element: str) -> str:
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
     """The values that are known, as a union; in place of the elements of an array too."""
     inner = kind.rstrip("[]")
-    wanted = {"string": str, "number": int}.get(inner)
-    if not constraints.choices or wanted is None or not all(isinstance(one, wanted) for one in constraints.choices):
+    response = {"string": str, "number": int}.get(inner)
+    if (
+        not constraints.choices
+        or response is None
+        or not all(isinstance(item, response) for item in constraints.choices)
+    ):
         return kind
-    union = " | ".join(quoted(one) if isinstance(one, str) else str(one) for one in constraints.choices)
+    union = " | ".join(quoted(item) if isinstance(item, str) else str(item) for item in constraints.choices)
     return array_of(union) if kind != inner else union
 
 
@@ -96,7 +100,7 @@ class Interface:
     members: tuple[str, ...]
 
     def text(self, export: bool) -> str:
-        lines = "".join(f"    {one};\n" for one in self.members)
+        lines = "".join(f"    {item};\n" for item in self.members)
         return f"{'export ' if export else ''}interface {self.name} {{\n{lines}}}\n"
 
 
@@ -133,11 +137,11 @@ class Interfaces:
         self._structures[key] = name
         members = [
             told(
-                nested_name(one.name, self.options.camel),
-                self.value(one.type_oid, one.type_name, one.name, types, within=not spread),
-                one.constraints,
+                nested_name(item.name, self.options.camel),
+                self.value(item.type_oid, item.type_name, item.name, types, within=not spread),
+                item.constraints,
             )
-            for one in info.attributes
+            for item in info.attributes
         ]
         self.composites.append(Interface(name, tuple(_unique(members))))
         return name
@@ -171,13 +175,15 @@ class Interfaces:
 
     def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
         """name: what a composite is called after, unless it is the column's."""
-        one, taken_out = column.column, column.position is not None
-        name = name or one.name
-        return self.value(one.type_oid, one.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
+        item, taken_out = column.column, column.position is not None
+        name = name or item.name
+        return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Members of a row."""
-        return [told(one.key.decode(), self.column(one, shape, types), one.column.constraints) for one in shape.columns]
+        return [
+            told(item.key.decode(), self.column(item, shape, types), item.column.constraints) for item in shape.columns
+        ]
 
 
 def _structure(
@@ -200,8 +206,8 @@ def _unique(members: Iterable[str]) -> Iterable[str]:
     """The first of those with one name."""
     seen: set[str] = set()
     for member_text in members:
-        one = member_text.rpartition("*/\n    ")[2]
-        name = one.partition(":")[0].removesuffix("?") if not one.startswith(('"', "[")) else one.partition('":')[0]
+        item = member_text.rpartition("*/\n    ")[2]
+        name = item.partition(":")[0].removesuffix("?") if not item.startswith(('"', "[")) else item.partition('":')[0]
         if name not in seen:
             seen.add(name)
             yield member_text

@@ -69,8 +69,8 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
         shown = f"{{status: number, response: {function.result}, error: {options.error_type}}}"
     elif not options.types:
         shown = returned.replace("ApiError | undefined", options.error_type)
-    head = comment(function, [one.name for one in taken], shown, definitions, options)
-    listed = ",\n".join(f"    {one.text(options.types)}" for one in taken)
+    head = comment(function, [item.name for item in taken], shown, definitions, options)
+    listed = ",\n".join(f"    {item.text(options.types)}" for item in taken)
     if taken and taken[-1] is PROGRESS:
         listed += ","  # The field's generator does so, and those who compare its files would see it.
     listed = f"\n{listed}\n" if listed else ""
@@ -111,7 +111,7 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
     if function.events is not None:
         headers[options.execution_header] = "executionId"
     for name, value in options.headers.items():
-        known = next((one for one in headers if one.lower() == name.strip("\"'").lower()), name)
+        known = next((item for item in headers if item.lower() == name.strip("\"'").lower()), name)
         if value is None:
             continue
         if not value:

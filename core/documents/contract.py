@@ -41,16 +41,16 @@ def contract_of(
 ) -> Contract:
     """By method and path; several routines behind one are told apart by what they take. level: of streams that name
     none."""
-    found: dict[str, list[Any]] = {}
+    rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
             nulls = Nulls.TYPE if exact else Nulls.UNSAID
             names = functions.get(id(endpoint), {})
-            told = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
-            found.setdefault(f"{endpoint.method} {endpoint.path}", []).append(told)
-    for variants in found.values():
-        variants.sort(key=lambda one: (sorted(one["request"]), one["routine"]))
-    return {"rowcall_contract": VERSION, "endpoints": found}
+            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
+            rows.setdefault(f"{endpoint.method} {endpoint.path}", []).append(result)
+    for variants in rows.values():
+        variants.sort(key=lambda item: (sorted(item["request"]), item["routine"]))
+    return {"rowcall_contract": VERSION, "endpoints": rows}
 
 
 def contract_text(contract: Contract) -> str:
@@ -61,30 +61,30 @@ def contract_text(contract: Contract) -> str:
 def contract_from(text: str) -> Contract:
     """Raises `ContractError`."""
     try:
-        found = orjson.loads(text)
+        body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ContractError(f"is no JSON: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("endpoints"), dict):
+    if not isinstance(body, dict) or not isinstance(body.get("endpoints"), dict):
         raise ContractError("is no contract")
-    if found.get("rowcall_contract") != VERSION:
-        raise ContractError(f"is of version {found.get('rowcall_contract')}, not of {VERSION}; write it again")
-    return found
+    if body.get("rowcall_contract") != VERSION:
+        raise ContractError(f"is of version {body.get('rowcall_contract')}, not of {VERSION}; write it again")
+    return body
 
 
 def _endpoint(
     endpoint: Endpoint, types: Types, names: Mapping[str, str], camel: bool, level: NoticeLevel, nulls: Nulls
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
         "response": _response(endpoint, types, camel, nulls),
     }
     declared = endpoint.options.success_status
-    if declared not in (None, 204 if told["response"] is None else 200):
-        told["status"] = declared
+    if declared not in (None, 204 if result["response"] is None else 200):
+        result["status"] = declared
     for parameter in endpoint.parameters:
-        told["request"].setdefault(
+        result["request"].setdefault(
             parameter.api_name,
             {
                 "in": _place(endpoint, parameter),
@@ -93,12 +93,12 @@ def _endpoint(
             },
         )
     if uploads(endpoint):
-        told["upload"] = True
+        result["upload"] = True
     if (stream := stream_path(endpoint, level)) is not None:
-        told["stream"] = stream
+        result["stream"] = stream
     if names:
-        told["functions"] = dict(names)
-    return told
+        result["functions"] = dict(names)
+    return result
 
 
 def _access(endpoint: Endpoint) -> str | list[str]:
@@ -124,9 +124,9 @@ def _without_texts(schema: Any) -> Any:
     """Comments are for people, and what is always sent is so without being said."""
     if not isinstance(schema, dict):
         return schema
-    told = {key: value for key, value in schema.items() if key not in ("description", "required")}
-    if "items" in told:
-        told["items"] = _without_texts(told["items"])
-    if "properties" in told:
-        told["properties"] = {key: _without_texts(value) for key, value in told["properties"].items()}
-    return told
+    result = {key: value for key, value in schema.items() if key not in ("description", "required")}
+    if "items" in result:
+        result["items"] = _without_texts(result["items"])
+    if "properties" in result:
+        result["properties"] = {key: _without_texts(value) for key, value in result["properties"].items()}
+    return result

@@ -39,16 +39,16 @@ class Change:
 def changes(old: Contract, new: Contract) -> list[Change]:
     """The worst first."""
     before, after = old["endpoints"], new["endpoints"]
-    routines = {one["routine"]: name for name, variants in after.items() if name not in before for one in variants}
-    found: list[Change] = []
+    routines = {item["routine"]: name for name, variants in after.items() if name not in before for item in variants}
+    result: list[Change] = []
     for name, variants in before.items():
         if name in after:
-            found += (Change(severity, name, text) for severity, text in _variants(variants, after[name]))
+            result += (Change(severity, name, text) for severity, text in _variants(variants, after[name]))
             continue
-        moved = next((routines[one["routine"]] for one in variants if one["routine"] in routines), None)
-        found.append(Change(Severity.BREAKING, name, "removed" if moved is None else f"moved to {moved}"))
-    found += (Change(Severity.COMPATIBLE, name, "added") for name in after if name not in before)
-    return sorted(found, key=lambda one: (-one.severity, one.endpoint, one.text))
+        moved = next((routines[item["routine"]] for item in variants if item["routine"] in routines), None)
+        result.append(Change(Severity.BREAKING, name, "removed" if moved is None else f"moved to {moved}"))
+    result += (Change(Severity.COMPATIBLE, name, "added") for name in after if name not in before)
+    return sorted(result, key=lambda item: (-item.severity, item.endpoint, item.text))
 
 
 Told = Iterator[tuple[Severity, str]]
@@ -59,14 +59,14 @@ def _variants(old: list[Any], new: list[Any]) -> Told:
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
-    after = {tuple(sorted(one["request"])): one for one in new}
-    for one in old:
-        names = tuple(sorted(one["request"]))
+    after = {tuple(sorted(item["request"])): item for item in new}
+    for item in old:
+        names = tuple(sorted(item["request"]))
         match = after.pop(names, None)
         if match is None:
             yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
         else:
-            yield from _endpoint(one, match)
+            yield from _endpoint(item, match)
     for names in after:
         yield Severity.COMPATIBLE, f"an overload with ({', '.join(names)}) is added"
 
@@ -88,7 +88,7 @@ def _endpoint(old: Value, new: Value) -> Told:
 
 def _status(old: Value, new: Value) -> Told:
     """Compare the declared statuses of success."""
-    before, after = (str(one.get("status", "the usual one")) for one in (old, new))
+    before, after = (str(item.get("status", "the usual one")) for item in (old, new))
     if before != after:
         yield Severity.BREAKING, f"the status of a successful response is {after}, no longer {before}"
 
@@ -121,7 +121,7 @@ def _request(old: Value, new: Value) -> Told:
     gone = [name for name in old if name not in new]
     fresh = [name for name in new if name not in old]
     for name in gone:
-        twin = next((one for one in fresh if new[one] == old[name]), None)
+        twin = next((item for item in fresh if new[item] == old[name]), None)
         if twin is None:
             yield Severity.BREAKING, f"parameter {name} is removed"
         else:
@@ -216,13 +216,13 @@ def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Told:
 
 
 def _listed(values: list[Any] | None) -> str:
-    return "any" if values is None else ", ".join(str(one) for one in values if one is not None)
+    return "any" if values is None else ", ".join(str(item) for item in values if item is not None)
 
 
 def _type(schema: Value) -> tuple[str | None, str | None]:
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), None)
+        kind = next((item for item in kind if item != "null"), None)
     return kind, schema.get("format")
 
 

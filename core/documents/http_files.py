@@ -66,21 +66,21 @@ def _sent(endpoint: Endpoint, options: HttpFileOptions) -> str:
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     raw = endpoint.raw_body
     shown = [
-        (index, one)
-        for index, one in enumerate(endpoint.parameters)
-        if index not in automatic and not one.path and not one.virtual
+        (index, item)
+        for index, item in enumerate(endpoint.parameters)
+        if index not in automatic and not item.path and not item.virtual
     ]
     line = f"{endpoint.method} {{{{host}}}}{endpoint.path}"
     if endpoint.transport is Transport.QUERY:
-        query = _query(endpoint, (one for _, one in shown if one is not raw))
+        query = _query(endpoint, (item for _, item in shown if item is not raw))
         line += f"?{query}" if query else ""
-        if raw is None or not any(one is raw for _, one in shown):
+        if raw is None or not any(item is raw for _, item in shown):
             return line
-        index = next(index for index, one in shown if one is raw)
+        index = next(index for index, item in shown if item is raw)
         return f"{line}\n\n{example_text(endpoint, raw) or texts(raw, index)[0]}"
     if not shown:
         return line
-    members = ",\n".join(f'    "{one.api_name}": {_json(endpoint, one, index)}' for index, one in shown)
+    members = ",\n".join(f'    "{item.api_name}": {_json(endpoint, item, index)}' for index, item in shown)
     return f"{line}\ncontent-type: application/json\n\n{{\n{members}\n}}"
 
 
@@ -98,13 +98,13 @@ def _texts(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> list
     value = value_of(parameter, shown)
     if not parameter.array or not isinstance(value, list):
         return [shown]
-    return [one if isinstance(one, str) else json.dumps(one) for one in value]
+    return [item if isinstance(item, str) else json.dumps(item) for item in value]
 
 
 def _query(endpoint: Endpoint, parameters: Iterable[EndpointParameter]) -> str:
     pairs = (
-        f"{quote(one.api_name, safe='')}={quote(text, safe='')}"
-        for index, one in enumerate(parameters)
-        for text in _texts(endpoint, one, index)
+        f"{quote(item.api_name, safe='')}={quote(text, safe='')}"
+        for index, item in enumerate(parameters)
+        for text in _texts(endpoint, item, index)
     )
     return "&".join(pairs)

@@ -40,12 +40,12 @@ class McpOptions:
 
 def introduction(options: McpOptions) -> dict[str, Any]:
     """`result` of `initialize`."""
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "protocolVersion": PROTOCOL,
         "capabilities": {"tools": {}, **({"resources": {}} if options.catalogue is not None else {})},
         "serverInfo": {"name": options.name, "version": options.version},
     }
-    return {**told, "instructions": options.instructions} if options.instructions else told
+    return {**result, "instructions": options.instructions} if options.instructions else result
 
 
 def challenge(options: McpOptions, status: int, base: str) -> str:
@@ -72,9 +72,9 @@ REFUSALS = {
 
 def resource_metadata(options: McpOptions, base: str) -> dict[str, Any]:
     """RFC 9728."""
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "resource": options.audience or f"{base}{options.path}",
         "authorization_servers": list(options.servers),
         "bearer_methods_supported": ["header"],
     }
-    return {**told, "scopes_supported": list(options.scopes)} if options.scopes else told
+    return {**result, "scopes_supported": list(options.scopes)} if options.scopes else result

@@ -122,8 +122,8 @@ def similar_to(pattern: str) -> re.Pattern[str]:
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
-    routine, asked = endpoint.routine, endpoint.options
-    if asked.internal or (asked.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
+    routine, requested = endpoint.routine, endpoint.options
+    if requested.internal or (requested.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
         return False
     if options.closed_only and not is_closed(endpoint):
         return False
@@ -143,19 +143,19 @@ FORGOTTEN: Schema = {
 
 
 def is_closed(endpoint: Endpoint) -> bool:
-    asked = endpoint.options
-    return not asked.open_login and (asked.login or asked.requires_authorization or bool(asked.roles))
+    requested = endpoint.options
+    return not requested.open_login and (requested.login or requested.requires_authorization or bool(requested.roles))
 
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
     parameters = list(_shown_parameters(endpoint, options))
-    asked = endpoint.options.document or _NOTHING_SAID
+    requested = endpoint.options.document or _NOTHING_SAID
     body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
     if description:
         operation["description"] = description
-    operation["tags"] = list(asked.tags) or [endpoint.routine.schema]
+    operation["tags"] = list(requested.tags) or [endpoint.routine.schema]
     operation["operationId"] = _operation_id(endpoint, taken)
     if listed := [*_path_parameters(endpoint), *_query_parameters(endpoint, parameters)]:
         operation["parameters"] = listed
@@ -168,7 +168,7 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
 
 def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Two overloads, of which a document has room for one: what either takes, required where both want it."""
-    told = dict(one)
+    result = dict(one)
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (one, other)]
     parameters = {
         key: {**each, "required": key[0] == "path" or (each["required"] and all(key in names for names in listed))}
@@ -176,36 +176,36 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         for key, each in zip(names, taken.get("parameters", ()), strict=True)
     }
     if parameters:
-        told["parameters"] = [parameters[key] for key in dict.fromkeys(listed[0] + listed[1])]
+        result["parameters"] = [parameters[key] for key in dict.fromkeys(listed[0] + listed[1])]
     bodies = [taken["requestBody"] for taken in (one, other) if "requestBody" in taken]
     if bodies:
         required = len(bodies) == 2 and all(each["required"] for each in bodies)
-        told["requestBody"] = {"required": required, "content": _contents(*(each["content"] for each in bodies))}
-    told["responses"] = {**other["responses"], **one["responses"]}
+        result["requestBody"] = {"required": required, "content": _contents(*(each["content"] for each in bodies))}
+    result["responses"] = {**other["responses"], **one["responses"]}
     for status, told_one in one["responses"].items():
         contents = [taken["responses"].get(status, {}).get("content") for taken in (one, other)]
         if all(contents):
-            told["responses"][status] = {**told_one, "content": _contents(*contents)}
-    return told
+            result["responses"][status] = {**told_one, "content": _contents(*contents)}
+    return result
 
 
 def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
     """By media type; objects that differ are told as one."""
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for media_type, described in (pair for each in contents for pair in each.items()):
-        known = told.setdefault(media_type, described)
-        one, other = known["schema"], described["schema"]
-        if one == other:
+        known = result.setdefault(media_type, described)
+        item, other = known["schema"], described["schema"]
+        if item == other:
             continue
-        if "properties" in one and "properties" in other:
-            both = [name for name in one.get("required", ()) if name in other.get("required", ())]
-            merged = {**one, "properties": {**other["properties"], **one["properties"]}}
+        if "properties" in item and "properties" in other:
+            both = [name for name in item.get("required", ()) if name in other.get("required", ())]
+            merged = {**item, "properties": {**other["properties"], **item["properties"]}}
             merged.pop("required", None)
             merged |= {"required": both} if both else {}
         else:
-            merged = {"anyOf": [*one.get("anyOf", (one,)), other]}
-        told[media_type] = {**known, "schema": merged}
-    return told
+            merged = {"anyOf": [*item.get("anyOf", (item,)), other]}
+        result[media_type] = {**known, "schema": merged}
+    return result
 
 
 def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]]:
@@ -234,12 +234,12 @@ def _texts(endpoint: Endpoint) -> tuple[str, str]:
 def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
     routine = endpoint.routine
     name = f"{routine.schema}_{routine.name}_{endpoint.method.lower()}"
-    found, number = name, 1
-    while found in taken:
+    result, number = name, 1
+    while result in taken:
         number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
+        result = f"{name}_{number}"
+    taken.add(result)
+    return result
 
 
 def _shown_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
@@ -258,20 +258,20 @@ def _path(endpoint: Endpoint) -> str:
 
 def _path_names(endpoint: Endpoint) -> dict[str, str]:
     """Segment → name in requests."""
-    return {one.segment: one.api_name for one in endpoint.parameters if one.path and one.segment is not None}
+    return {item.segment: item.api_name for item in endpoint.parameters if item.path and item.segment is not None}
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
-    known = {one.segment: one for one in endpoint.parameters if one.path}
+    known = {item.segment: item for item in endpoint.parameters if item.path}
     # One that stands in the path twice is one parameter.
     for segment in dict.fromkeys(_SEGMENT.findall(endpoint.path)):
-        found = known.get(segment)
+        response = known.get(segment)
         yield {
-            "name": segment if found is None else found.api_name,
+            "name": segment if response is None else response.api_name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string"} if found is None else query_schema(found),
-            **({} if found is None else _example(endpoint, found)),
+            "schema": {"type": "string"} if response is None else query_schema(response),
+            **({} if response is None else _example(endpoint, response)),
         }
 
 
@@ -298,14 +298,14 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
     if not _travels_in_query(endpoint):
         return
     raw = endpoint.raw_body
-    for one in parameters:
-        if not one.path and one is not raw:
+    for item in parameters:
+        if not item.path and item is not raw:
             yield {
-                "name": one.api_name,
+                "name": item.api_name,
                 "in": "query",
-                "required": not is_optional(one),
+                "required": not is_optional(item),
                 "allowEmptyValue": True,
-                **_in_query(endpoint, one),
+                **_in_query(endpoint, item),
             }
 
 
@@ -331,14 +331,14 @@ def _request_body(
         return {"required": True, "content": {"multipart/form-data": {"schema": file}}}
     if _travels_in_query(endpoint):
         return None
-    members = [one for one in parameters if not one.path]
+    members = [item for item in parameters if not item.path]
     if not members:
         return None
     schema: Schema = {
         "type": "object",
-        "properties": {one.api_name: _member(endpoint, one, options) for one in members},
+        "properties": {item.api_name: _member(endpoint, item, options) for item in members},
     }
-    required = [one.api_name for one in members if not is_optional(one)]
+    required = [item.api_name for item in members if not is_optional(item)]
     if required:
         schema["required"] = required
     # Without required members no body is an empty object.
@@ -349,13 +349,13 @@ def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID
 ) -> tuple[str, Schema | None] | None:
     """Content type and schema of what an endpoint answers when all goes well; None: it has no body."""
-    asked = endpoint.options
-    if asked.invalidates:
+    requested = endpoint.options
+    if requested.invalidates:
         return "application/json", FORGOTTEN
-    if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
+    if requested.void or requested.logout or endpoint.shape.path is ResultPath.VOID:
         return None
-    content_type = asked.content_type or endpoint.shape.content_type
-    if not content_type.startswith("application/json") or asked.raw:
+    content_type = requested.content_type or endpoint.shape.content_type
+    if not content_type.startswith("application/json") or requested.raw:
         return content_type, {"type": "string"}
     return content_type, result_schema(endpoint, types, camel=camel, nulls=nulls)
 

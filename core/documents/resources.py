@@ -38,9 +38,9 @@ def resource_contents(
     uri: str, endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions
 ) -> dict[str, Any] | None:
     """`result` of `resources/read`; None: there is no such resource."""
-    shown = [one for one in endpoints if is_shown(one, options)]
+    shown = [item for item in endpoints if is_shown(item, options)]
     if uri == ENDPOINTS:
-        value: Any = [_line(one) for one in shown]
+        value: Any = [_line(item) for item in shown]
     elif uri == OPENAPI:
         value = document(shown, types_of, options)
     else:

@@ -16,8 +16,8 @@ _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUM
 
 def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
     """What the comment shows, by the name in requests or in the database."""
-    asked = endpoint.options.document
-    examples = asked.examples if asked is not None else ()
+    requested = endpoint.options.document
+    examples = requested.examples if requested is not None else ()
     names = (parameter.api_name.lower(), parameter.db_name.lower())
     return next((text for name, text in reversed(examples) if name in names), None)
 
@@ -53,7 +53,7 @@ def _text(parameter: EndpointParameter, i: int) -> str:
     kind = parameter.kind
     if kind in _WHOLE:
         return str(i + 1)
-    found = {
+    result = {
         ValueKind.FLOAT: f"{i + 1}.{i + 2}",
         ValueKind.BOOLEAN: str(i % 2 == 1).lower(),
         ValueKind.UUID: "00000000-0000-0000-0000-000000000000",
@@ -64,7 +64,7 @@ def _text(parameter: EndpointParameter, i: int) -> str:
         ValueKind.TIMETZ: f"{_timestamp(i)[11:18]}+01:00",
         ValueKind.JSON: "{}",
     }.get(kind)
-    return found if found is not None else _other(parameter, i)
+    return result if result is not None else _other(parameter, i)
 
 
 @functools.cache

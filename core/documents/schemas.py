@@ -81,16 +81,16 @@ def named_schema(type_name: str) -> Schema:
 
 def parameter_schema(parameter: EndpointParameter) -> Schema:
     """Of a value in a JSON body."""
-    one = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
-    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.constraints)
+    item = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
+    return chosen({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def query_schema(parameter: EndpointParameter) -> Schema:
     """Of a value in a query string or a path, where JSON is a text. `travels_as_json` has its own form there."""
     if parameter.kind is not ValueKind.JSON:
         return parameter_schema(parameter)
-    one: Schema = {"type": "string"}
-    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.constraints)
+    item: Schema = {"type": "string"}
+    return chosen({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
@@ -102,7 +102,7 @@ def travels_as_json(parameter: EndpointParameter) -> bool:
 
 def _kind_schema(kind: ValueKind, type_text: str, fields: Sequence[Field]) -> Schema:
     if kind is ValueKind.COMPOSITE and fields:
-        return {"type": "object", "properties": {one.api_name: _field_schema(one) for one in fields}}
+        return {"type": "object", "properties": {item.api_name: _field_schema(item) for item in fields}}
     if kind is ValueKind.FLOAT:
         return named_schema("real" if type_text in ("real", "float4") else "double precision")
     return named_schema(_KINDS.get(kind, "text"))
@@ -110,8 +110,8 @@ def _kind_schema(kind: ValueKind, type_text: str, fields: Sequence[Field]) -> Sc
 
 def _field_schema(field: Field) -> Schema:
     """An attribute that is left out is NULL. What is null itself is not said: clients leave it out."""
-    one = _kind_schema(field.kind, field.type_text, field.fields)
-    return {"type": "array", "items": one} if field.array else one
+    item = _kind_schema(field.kind, field.type_text, field.fields)
+    return {"type": "array", "items": item} if field.array else item
 
 
 class Nulls(enum.Enum):
@@ -134,8 +134,8 @@ def chosen(schema: Schema, constraints: ValueConstraints) -> Schema:
         inner = inner["items"]
     kind = inner.get("type")
     null = isinstance(kind, list) or "nullable" in inner
-    wanted = {"string": str, "integer": int}.get(kind[0] if isinstance(kind, list) else kind or "")
-    if wanted is not None and constraints.choices and all(isinstance(one, wanted) for one in constraints.choices):
+    response = {"string": str, "integer": int}.get(kind[0] if isinstance(kind, list) else kind or "")
+    if response is not None and constraints.choices and all(isinstance(item, response) for item in constraints.choices):
         inner["enum"] = [*constraints.choices, *[None] * null]
     if constraints.text is not None:
         schema["description"] = constraints.text
@@ -147,10 +147,10 @@ def nullable(schema: Schema, nulls: Nulls) -> Schema:
         return schema
     kind = schema["type"]
     kinds = kind if isinstance(kind, list) else [kind]
-    told = {**schema, "nullable": True} if nulls is Nulls.KEYWORD else {**schema, "type": [*kinds, "null"]}
+    result = {**schema, "nullable": True} if nulls is Nulls.KEYWORD else {**schema, "type": [*kinds, "null"]}
     if "enum" in schema:
-        told["enum"] = [*schema["enum"], None]
-    return told
+        result["enum"] = [*schema["enum"], None]
+    return result
 
 
 def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
@@ -187,11 +187,11 @@ def column_schema(
             return {"type": "array", "items": nullable(items, nulls)}
     if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes and depth:
         inner = {}
-        for one in info.attributes:
-            told = column_schema(
-                one.type_oid, one.type_name, types, camel=camel, depth=depth - 1, nulls=nulls, within=not spread
+        for item in info.attributes:
+            result = column_schema(
+                item.type_oid, item.type_name, types, camel=camel, depth=depth - 1, nulls=nulls, within=not spread
             )
-            inner[nested_name(one.name, camel)] = nullable(chosen(told, one.constraints), nulls)
+            inner[nested_name(item.name, camel)] = nullable(chosen(result, item.constraints), nulls)
         return {"type": "object", "properties": inner}
     if info is not None and info.kind is TypeKind.ENUM:
         return {"type": "string"}
@@ -205,19 +205,19 @@ def _with_null_items(schema: Schema, nulls: Nulls) -> Schema:
 
 
 def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema:
-    properties = {one.key.decode(): _column(one, shape, types, camel, nulls) for one in shape.columns}
+    properties = {item.key.decode(): _column(item, shape, types, camel, nulls) for item in shape.columns}
     if nulls is Nulls.UNSAID:
         return {"type": "object", "properties": properties}
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
 def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    one, taken_out = column.column, column.position is not None
-    told = column_schema(
-        one.type_oid, one.type_name, types, camel=camel, nulls=nulls, within=taken_out, spread=shape.blank_is_null
+    item, taken_out = column.column, column.position is not None
+    result = column_schema(
+        item.type_oid, item.type_name, types, camel=camel, nulls=nulls, within=taken_out, spread=shape.blank_is_null
     )
-    schema = chosen(told, one.constraints)
-    return schema if one.constraints.never_null else nullable(schema, nulls)
+    schema = chosen(result, item.constraints)
+    return schema if item.constraints.never_null else nullable(schema, nulls)
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema | None:
@@ -280,5 +280,5 @@ def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nul
     if shape.cast:
         return nullable(cast_schema(shape, nulls), nulls)
     routine = endpoint.routine
-    told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
-    return nullable(chosen(told, shape.constraints), nulls)
+    result = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
+    return nullable(chosen(result, shape.constraints), nulls)

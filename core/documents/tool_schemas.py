@@ -57,23 +57,23 @@ class ToolDocument:
 def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions) -> Iterator[ToolDocument]:
     """Raises `ToolNameError`."""
     tools = [entries[name] for name in sorted(entries)]
-    names = plain_names([one.name for one in tools])
-    yield ToolDocument(options.openai, _JSON, _json([_openai(names[one.name], one) for one in tools]))
-    yield ToolDocument(options.anthropic, _JSON, _json([_anthropic(names[one.name], one) for one in tools]))
+    names = plain_names([item.name for item in tools])
+    yield ToolDocument(options.openai, _JSON, _json([_openai(names[item.name], item) for item in tools]))
+    yield ToolDocument(options.anthropic, _JSON, _json([_anthropic(names[item.name], item) for item in tools]))
     yield ToolDocument(options.llms, _MARKDOWN, llms_txt(tools, options))
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
     """With nothing but letters, digits, `_` and `-`, at most 64 of them."""
-    given: dict[str, str] = {}
+    value: dict[str, str] = {}
     for name in names:
         plain = _FORBIDDEN.sub("_", name)[:_LONGEST]
-        if plain in given:
+        if plain in value:
             raise ToolNameError(
-                f"the tools {given[plain]} and {name} would both be called {plain}; mcp_name renames one"
+                f"the tools {value[plain]} and {name} would both be called {plain}; mcp_name renames one"
             )
-        given[plain] = name
-    return {name: plain for plain, name in given.items()}
+        value[plain] = name
+    return {name: plain for plain, name in value.items()}
 
 
 def _openai(name: str, tool: ToolEntry) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _json(value: object) -> str:
 
 def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
     blocks = [f"# {options.title}", "\n".join(_introduction(tools, options)), "## Endpoints"]
-    blocks += ("\n".join(_lines(one)) for one in tools)
+    blocks += ("\n".join(_lines(item)) for item in tools)
     if served := [*_served(options)]:
         blocks.append("\n".join(["## Machine-readable", *served]))
     return "\n".join(line.rstrip() for line in "\n\n".join(blocks).split("\n")) + "\n"
@@ -115,8 +115,8 @@ def _lines(tool: ToolEntry) -> Iterator[str]:
         return
     yield "- Parameters:"
     required = schema.get("required", ())
-    for name, one in schema["properties"].items():
-        yield f"  - `{name}` ({_type_word(one)}, {'required' if name in required else 'default available'})"
+    for name, item in schema["properties"].items():
+        yield f"  - `{name}` ({_type_word(item)}, {'required' if name in required else 'default available'})"
 
 
 def _type_word(schema: Mapping[str, Any]) -> str:

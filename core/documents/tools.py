@@ -84,10 +84,10 @@ def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[st
     tools: dict[str, Endpoint] = {}
     warnings: list[str] = []
     for endpoint in endpoints:
-        asked = endpoint.options.tool
-        if asked is None or not asked.enabled or endpoint.options.invalidates:
+        requested = endpoint.options.tool
+        if requested is None or not requested.enabled or endpoint.options.invalidates:
             continue
-        name = asked.name or endpoint.routine.name
+        name = requested.name or endpoint.routine.name
         if name in tools:
             warnings.append(f"{endpoint.name}: there is a tool {name} already, for {tools[name].name}; this one is not")
             continue
@@ -114,9 +114,9 @@ def _warnings(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _text(endpoint: Endpoint) -> str:
-    asked = endpoint.options.tool
-    told = (asked.description or asked.text) if asked is not None else None
-    return told or "\n".join(endpoint.prose).strip()
+    requested = endpoint.options.tool
+    text = (requested.description or requested.text) if requested is not None else None
+    return text or "\n".join(endpoint.prose).strip()
 
 
 def tool_entries(endpoints: Iterable[Endpoint], types_of: TypesOf, options: ToolOptions) -> dict[str, ToolEntry]:
@@ -143,12 +143,12 @@ def _entry(name: str, endpoint: Endpoint, types: Types, options: ToolOptions) ->
 
 
 def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
-    listed = {one.api_name: one for one in _asked_for(endpoint, options)}
+    listed = {item.api_name: item for item in _asked_for(endpoint, options)}
     schema: Schema = {
         "type": "object",
-        "properties": {name: _argument(endpoint, one) for name, one in listed.items()},
+        "properties": {name: _argument(endpoint, item) for name, item in listed.items()},
     }
-    if required := [name for name, one in listed.items() if not is_optional(one)]:
+    if required := [name for name, item in listed.items() if not is_optional(item)]:
         schema["required"] = required
     return schema
 
@@ -164,9 +164,9 @@ def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
 def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
     """What a model gives: nothing that the service fills."""
     automatic = automatic_parameters(endpoint, options.claims)
-    for index, one in enumerate(endpoint.parameters):
-        if index not in automatic and not one.virtual:
-            yield one
+    for index, item in enumerate(endpoint.parameters):
+        if index not in automatic and not item.virtual:
+            yield item
 
 
 def _envelope(endpoint: Endpoint) -> str | None:
@@ -195,8 +195,8 @@ def _output(endpoint: Endpoint, types: Types, options: ToolOptions) -> Schema | 
         return None
     if not member:
         return _row(shape, types, options)
-    one = _row(shape, types, options) if shape.named else _leaf(_bare(endpoint, types, options), _facts(shape))
-    value = {"type": "array", "items": one} if member == "items" else one
+    item = _row(shape, types, options) if shape.named else _leaf(_bare(endpoint, types, options), _facts(shape))
+    value = {"type": "array", "items": item} if member == "items" else item
     return {"type": "object", "properties": {member: value}, "required": [member]}
 
 
@@ -205,33 +205,33 @@ def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
     return {
         "type": "object",
         "properties": {
-            one.key.decode(): _leaf(_column(one, shape, types, options), one.column.constraints) for one in columns
+            item.key.decode(): _leaf(_column(item, shape, types, options), item.column.constraints) for item in columns
         },
     }
 
 
 def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Schema:
     """As structured content has it. Every value that PostgreSQL may give validates against it."""
-    found = chosen(_every_value(schema), constraints)
-    return found if constraints.never_null else nullable(found, Nulls.TYPE)
+    result = chosen(_every_value(schema), constraints)
+    return result if constraints.never_null else nullable(result, Nulls.TYPE)
 
 
 def _every_value(schema: Schema) -> Schema:
     """Add the values beyond the usual ones: NaN and infinities are texts where numbers are, infinity and years BC are
     no dates of RFC 3339, and the type of an array does not say how many dimensions it has.
     """
-    told = dict(schema)
-    kind = told.get("type")
+    result = dict(schema)
+    kind = result.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     if "number" in kinds:
-        told["type"] = ["number", "string", *(one for one in kinds if one != "number")]
-    if told.get("format") in ("date", "date-time"):
-        del told["format"]
-    if "items" in told:
-        told["items"] = {"anyOf": [_every_value(told["items"]), {"type": "array"}]}
-    if "properties" in told:
-        told["properties"] = {name: _every_value(one) for name, one in told["properties"].items()}
-    return told
+        result["type"] = ["number", "string", *(item for item in kinds if item != "number")]
+    if result.get("format") in ("date", "date-time"):
+        del result["format"]
+    if "items" in result:
+        result["items"] = {"anyOf": [_every_value(result["items"]), {"type": "array"}]}
+    if "properties" in result:
+        result["properties"] = {name: _every_value(item) for name, item in result["properties"].items()}
+    return result
 
 
 def _facts(shape: ResultShape) -> ValueConstraints:
@@ -239,10 +239,10 @@ def _facts(shape: ResultShape) -> ValueConstraints:
 
 
 def _column(column: ResultColumn, shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
-    one, taken_out = column.column, column.position is not None
+    item, taken_out = column.column, column.position is not None
     return column_schema(
-        one.type_oid,
-        one.type_name,
+        item.type_oid,
+        item.type_name,
         types,
         camel=options.camel,
         nulls=Nulls.TYPE,
@@ -290,18 +290,18 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
     """
     left = dict(arguments)
     path = endpoint.path
-    for one in endpoint.parameters:
-        if one.path and one.segment is not None:
-            text = quote(_plain(left.pop(one.api_name, None)), safe="")
-            if not text and f"{{{one.segment}}}" in path:
-                raise Problem(404, f"parameter '{one.api_name}' ({type_word(one.type_text)}) is required")
-            path = path.replace(f"{{{one.segment}}}", text).replace(f"{{{one.segment}?}}", text)
+    for item in endpoint.parameters:
+        if item.path and item.segment is not None:
+            text = quote(_plain(left.pop(item.api_name, None)), safe="")
+            if not text and f"{{{item.segment}}}" in path:
+                raise Problem(404, f"parameter '{item.api_name}' ({type_word(item.type_text)}) is required")
+            path = path.replace(f"{{{item.segment}}}", text).replace(f"{{{item.segment}?}}", text)
     raw = endpoint.raw_body
     if endpoint.transport is Transport.BODY:
         return ToolRequest(endpoint.method, path, (("content-type", "application/json"),), orjson.dumps(left))
     body = _plain(left.pop(raw.api_name)).encode() if raw is not None and raw.api_name in left else None
-    arrays = {one.api_name: one for one in endpoint.parameters if one.array and not travels_as_json(one)}
-    kinds = {one.api_name: one.kind for one in endpoint.parameters}
+    arrays = {item.api_name: item for item in endpoint.parameters if item.array and not travels_as_json(item)}
+    kinds = {item.api_name: item.kind for item in endpoint.parameters}
     pairs = [
         f"{quote(name, safe='')}={quote(_plain(part), safe='')}"
         for name, value in left.items()

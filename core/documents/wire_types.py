@@ -31,10 +31,10 @@ def as_wire_types(
 ) -> tuple[Sequence[Endpoint], TypesOf]:
     """The endpoints, and the types of the database that one of them runs on."""
     if not resolve_nested:
-        endpoints = [replace(one, shape=_unresolved(one.shape, types_of(one))) for one in endpoints]
+        endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
         types_of = _told(types_of, _without_composites)
     if safe_numbers:
-        endpoints = [_endpoint(one) for one in endpoints]
+        endpoints = [_endpoint(item) for item in endpoints]
         types_of = _told(types_of, lambda info, _: _type(info))
     return endpoints, types_of
 
@@ -44,10 +44,10 @@ def _told(types_of: TypesOf, change: Callable[[TypeInfo, Types], TypeInfo]) -> T
 
     def told_types(endpoint: Endpoint) -> Types:
         types = types_of(endpoint)
-        found = known.get(id(types))
-        if found is None:
-            found = known[id(types)] = {oid: change(info, types) for oid, info in types.items()}
-        return found
+        response = known.get(id(types))
+        if response is None:
+            response = known[id(types)] = {oid: change(info, types) for oid, info in types.items()}
+        return response
 
     return told_types
 
@@ -73,20 +73,22 @@ def _without_composites(info: TypeInfo, types: Types) -> TypeInfo:
     return replace(
         info,
         attributes=tuple(
-            replace(one, type_oid=text, type_name=_TEXT_NAMES[text]) if (text := _as_text(one.type_oid, types)) else one
-            for one in info.attributes
+            replace(item, type_oid=text, type_name=_TEXT_NAMES[text])
+            if (text := _as_text(item.type_oid, types))
+            else item
+            for item in info.attributes
         ),
     )
 
 
 def _unresolved(shape: ResultShape, types: Types) -> ResultShape:
     columns = []
-    for one in shape.columns:
+    for item in shape.columns:
         # What we select is cast, what is taken out of a text is within it.
-        text = cast_type(one.expression) if one.position is None else _as_text(one.column.type_oid, types)
-        told = replace(one.column, type_oid=text, type_name=_TEXT_NAMES[text]) if text else one.column
-        columns.append(replace(one, column=told))
-    parts = tuple(ResultPart(one.key, _unresolved(one.shape, types), one.single) for one in shape.parts)
+        text = cast_type(item.expression) if item.position is None else _as_text(item.column.type_oid, types)
+        result = replace(item.column, type_oid=text, type_name=_TEXT_NAMES[text]) if text else item.column
+        columns.append(replace(item, column=result))
+    parts = tuple(ResultPart(item.key, _unresolved(item.shape, types), item.single) for item in shape.parts)
     return replace(shape, columns=tuple(columns), parts=parts)
 
 
@@ -99,7 +101,7 @@ def _name(type_name: str) -> str:
 
 
 def _type(info: TypeInfo) -> TypeInfo:
-    attributes = tuple(replace(one, type_name=_name(one.type_name)) for one in info.attributes)
+    attributes = tuple(replace(item, type_name=_name(item.type_name)) for item in info.attributes)
     return replace(info, display=_name(info.display), attributes=attributes)
 
 
@@ -108,7 +110,7 @@ def _endpoint(endpoint: Endpoint) -> Endpoint:
     return replace(
         endpoint,
         routine=replace(routine, return_type_name=_name(routine.return_type_name)),
-        parameters=tuple(_parameter(one) for one in endpoint.parameters),
+        parameters=tuple(_parameter(item) for item in endpoint.parameters),
         shape=_shape(endpoint.shape),
     )
 
@@ -119,7 +121,7 @@ def _parameter(parameter: EndpointParameter) -> EndpointParameter:
 
 def _shape(shape: ResultShape) -> ResultShape:
     columns = tuple(
-        replace(one, column=replace(one.column, type_name=_name(one.column.type_name))) for one in shape.columns
+        replace(item, column=replace(item.column, type_name=_name(item.column.type_name))) for item in shape.columns
     )
-    parts = tuple(ResultPart(one.key, _shape(one.shape), one.single) for one in shape.parts)
+    parts = tuple(ResultPart(item.key, _shape(item.shape), item.single) for item in shape.parts)
     return replace(shape, columns=columns, parts=parts)

@@ -74,7 +74,7 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
     try:
         audience = Audience(words[0].lower())
     except ValueError:
-        raise HintError(f"'{words[0]}' is none of {', '.join(one.value for one in Audience)}") from None
+        raise HintError(f"'{words[0]}' is none of {', '.join(item.value for item in Audience)}") from None
     return audience, tuple(words[1:])
 
 

@@ -36,8 +36,8 @@ def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, .
     A parameter stands for any text: a stream is no topic, so what it says chooses nothing. Upper and lower case differ,
     as in all paths of streams.
     """
-    found = tuple(path for path in paths if _SEGMENT.search(path))
-    return (re.compile("|".join(f"({_pattern(path)})" for path in found)), found) if found else None
+    match = tuple(path for path in paths if _SEGMENT.search(path))
+    return (re.compile("|".join(f"({_pattern(path)})" for path in match)), match) if match else None
 
 
 def _pattern(path: str) -> str:

@@ -57,12 +57,12 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
     """What an endpoint may answer with besides JSON, or instead of it where its format is fixed. Empty: JSON alone."""
-    wanted = endpoint.options.table_format
-    if wanted is None or endpoint.table_shape is None:
+    expected = endpoint.options.table_format
+    if expected is None or endpoint.table_shape is None:
         return ()
     fixed = has_fixed_format(endpoint)
     offered = ((formats.excel, EXCEL), (formats.html, HTML))
-    return tuple(media for entry, media in offered if entry is not None and (not fixed or entry[0] == wanted))
+    return tuple(media for entry, media in offered if entry is not None and (not fixed or entry[0] == expected))
 
 
 def has_fixed_format(endpoint: Endpoint) -> bool:
@@ -80,18 +80,18 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
     if not keys:
         return
     yield from _names_without_workbook(endpoint, formats)
-    wanted = endpoint.options.table_format
-    if wanted is None:
+    expected = endpoint.options.table_format
+    if expected is None:
         return
     identity = endpoint.routine.identity
     names = placeholder_names(endpoint.parameters)
-    template = parse_template(wanted, names)
+    template = parse_template(expected, names)
     if template.unknown:
         yield Diagnostic(
             identity, None, f"table_format names no parameter of the routine: {', '.join(template.unknown)}"
         )
-    elif template.is_fixed and wanted not in keys:
-        yield Diagnostic(identity, None, f"table_format {wanted!r} is none of {', '.join(keys)}; the answer is JSON")
+    elif template.is_fixed and expected not in keys:
+        yield Diagnostic(identity, None, f"table_format {expected!r} is none of {', '.join(keys)}; the answer is JSON")
     # The comment of a table is for those of its operations that give rows.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         answer = _OTHER_ANSWERS.get(endpoint.shape.path, "a single value")
@@ -111,9 +111,9 @@ def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
 
 
 def _names_without_workbook(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
-    wanted = endpoint.options.table_format
+    expected = endpoint.options.table_format
     key = None if formats.excel is None else formats.excel[0]
-    if key is not None and wanted is not None and (wanted == key or not has_fixed_format(endpoint)):
+    if key is not None and expected is not None and (expected == key or not has_fixed_format(endpoint)):
         return
     why = (
         "Service:TableFormatOptions:ExcelEnabled is false"

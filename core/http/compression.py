@@ -31,11 +31,11 @@ class Compression:
 
     def choose(self, accept_encoding: str) -> str | None:
         """The coding for a client that says this. None: as it is."""
-        wanted = dict(_qualities(accept_encoding))
+        expected = dict(_qualities(accept_encoding))
         best, quality = None, 0.0
         for coding in (*self.codings, IDENTITY):
             # What is not named may be sent as `*` says; leaving a body as it is needs no permission.
-            own = wanted.get(coding, wanted.get("*", 0.0) if coding != IDENTITY else 0.0)
+            own = expected.get(coding, expected.get("*", 0.0) if coding != IDENTITY else 0.0)
             if own > quality:
                 best, quality = coding, own
         return None if best == IDENTITY else best

@@ -17,14 +17,14 @@ def announced_digest(header: str) -> tuple[str, bytes] | None:
 
     Raises `ValueError` for what is no such header.
     """
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for member in header.split(","):
         match = _MEMBER.fullmatch(member)
         if match is None:
             raise ValueError(f"{member.strip()[:80]!r} is no digest such as sha-256=:…:")
         try:
-            found[match["name"]] = base64.b64decode(match["value"], validate=True)
+            result[match["name"]] = base64.b64decode(match["value"], validate=True)
         except binascii.Error:
             raise ValueError(f"{match['name']}: its value is no base64") from None
-    known = [name for name in ALGORITHMS if name in found]
-    return (ALGORITHMS[known[-1]], found[known[-1]]) if known else None
+    known = [name for name in ALGORITHMS if name in result]
+    return (ALGORITHMS[known[-1]], result[known[-1]]) if known else None

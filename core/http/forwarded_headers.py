@@ -109,7 +109,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
-    walked = _walk(options, lambda wanted: [value for name, value in sent if name == wanted], peer, scheme)
+    walked = _walk(options, lambda expected: [value for name, value in sent if name == expected], peer, scheme)
     replaced = dict(zip(FORWARDED, walked.replaced, strict=True))
     seen: Fields = []
     for name in FORWARDED:
@@ -118,13 +118,13 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
             seen.append((name, ",".join(left)))
     host = next((value for name, value in sent if name == "host"), "")
     before = dict(zip(FORWARDED, (peer, scheme, host), strict=True))
-    seen += [(told, before[name]) for name, told in zip(FORWARDED, _ORIGINAL, strict=True) if replaced[name]]
-    kept = [
+    seen += [(result, before[name]) for name, result in zip(FORWARDED, _ORIGINAL, strict=True) if replaced[name]]
+    stored = [
         (name, walked.client.host if name == "host" and walked.client.host is not None else value)
         for name, value in sent
         if not replaced.get(name, False)
     ]
-    return kept + seen
+    return stored + seen
 
 
 @dataclass(frozen=True, slots=True)

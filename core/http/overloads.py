@@ -54,7 +54,7 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     A number that is met exactly decides, as long as the routine can be called with these keys; then whoever can be.
     """
     written = frozenset(keys)
-    asked = [(candidate, candidate.spread(written)) for candidate in candidates]
+    values = [(candidate, candidate.spread(written)) for candidate in candidates]
     rules: tuple[Callable[[Candidate, frozenset[str]], bool], ...] = (
         # Fitting counts too: a segment that is left out, or repeated as a key, is counted once too often.
         lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.fits(supplied),
@@ -63,7 +63,7 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
         lambda candidate, supplied: candidate.total == len(supplied) + path_count,
     )
     for rule in rules:
-        for index, (candidate, supplied) in enumerate(asked):
+        for index, (candidate, supplied) in enumerate(values):
             if rule(candidate, supplied):
                 return index
     return 0

@@ -103,15 +103,15 @@ class Router:
         in `Router`; what goes is one of its routes, and none of the others is met by the same paths.
         """
         new = Router()
-        new._exact = {method: found.copy() for method, found in self._exact.items()}
-        new._literal = {method: found.copy() for method, found in self._literal.items()}
+        new._exact = {method: result.copy() for method, result in self._exact.items()}
+        new._literal = {method: result.copy() for method, result in self._literal.items()}
         new._trees = self._trees.copy()
         for route in gone:
             new._remove(route)
         for route in come:
             new._add(route)
         without = set(map(id, gone))
-        new.routes = (*(one for one in self.routes if id(one) not in without), *come)
+        new.routes = (*(item for item in self.routes if id(item) not in without), *come)
         return new
 
     def find(self, method: str, path: str) -> Match | None:
@@ -127,22 +127,22 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
-        found = ((method, self.find(method, path)) for method in self._exact)
-        return tuple(sorted(method for method, match in found if match is not None and not match.route.refused))
+        result = ((method, self.find(method, path)) for method in self._exact)
+        return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
     def _search(self, method: str, path: str) -> Match | None:
         literal = self._literal[method].get(bare(ascii_lower(path)))
         if literal is not None:
             return literal
         tree = self._trees.get(method)
-        found = None if tree is None else _walk(tree, _segments(ascii_lower(path)))
-        if found is None:
+        result = None if tree is None else _walk(tree, _segments(ascii_lower(path)))
+        if result is None:
             return None
         segments = _segments(path)
-        values = {name: segments[index] for index, name in found.parameters if index < len(segments)}
+        values = {name: segments[index] for index, name in result.parameters if index < len(segments)}
         if values and (REPLACED in path or "\0" in path):
             raise MalformedPathError("the path is not valid UTF-8 text")
-        return Match(found, values)
+        return Match(result, values)
 
     def _add(self, route: Route) -> None:
         exact = self._exact.setdefault(route.method, {})

@@ -47,7 +47,7 @@ class Routing:
         """internal: with those that are."""
         places = _places(endpoints, internal=internal)
         self._internal = internal
-        self._by_key = {one.key: one for one in places}
+        self._by_key = {item.key: item for item in places}
         self._plain = len(self._by_key) == len(places) and all(map(_is_plain, places))
         """Each has a route to itself, and no path is met by two of them."""
         self.router = Router(_find_routes(places)[0])
@@ -67,11 +67,11 @@ class Routing:
                 return None
         if not all(map(_is_plain, more)):
             return None
-        added = [_route(one.method, one.template, [one.endpoint]) for one in more]
+        added = [_route(item.method, item.template, [item.endpoint]) for item in more]
         new = copy.copy(self)
         new._by_key = by_key
         new._routes = self._routes.copy()
-        new.router = self.router.changed([new._routes.pop(id(one.endpoint)) for one in less], added)
+        new.router = self.router.changed([new._routes.pop(id(item.endpoint)) for item in less], added)
         new._routes.update((id(route.primary), route) for route in added)
         return new
 
@@ -92,12 +92,12 @@ class Clashes:
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
         """Those that can be reached, None where all can, and what is to be told."""
         known = self._places
-        places = [known.get(id(one)) or _place(one) for one in endpoints if not one.options.internal]
-        self._places = {id(one.endpoint): one for one in places}
-        if len({one.key for one in places}) == len(places):
+        places = [known.get(id(item)) or _place(item) for item in endpoints if not item.options.internal]
+        self._places = {id(item.endpoint): item for item in places}
+        if len({item.key for item in places}) == len(places):
             return None, []
         routes, diagnostics = _find_routes(places)
-        if not any(one.left_out for one in diagnostics):
+        if not any(item.left_out for item in diagnostics):
             return None, diagnostics
         return [endpoint for route in routes for endpoint in route.candidates], diagnostics
 
@@ -108,14 +108,14 @@ def _places(endpoints: Iterable[Endpoint], *, internal: bool) -> list[_Place]:
 
 def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic]]:
     """What `build_router` makes a router of."""
-    if len(shared := Counter(one.key for one in places)) == len(places):
+    if len(shared := Counter(item.key for item in places)) == len(places):
         # As nearly always: each of them has a route to itself.
-        return [_route(one.method, one.template, [one.endpoint]) for one in places], []
+        return [_route(item.method, item.template, [item.endpoint]) for item in places], []
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[str, Endpoint] = {}
     diagnostics: list[Diagnostic] = []
     repeated: dict[tuple[RoutineKind, int], list[Endpoint]] = {}
-    holders = _holders(one for one in places if shared[one.key] > 1)
+    holders = _holders(item for item in places if shared[item.key] > 1)
     origins = _origins(places, holders, shared)
     for endpoint, method, template, key in places:
         if shared[key] == 1:
@@ -145,7 +145,7 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
             continue
         unreached = dict(hidden(candidates))
         diagnostics += (*unreached.values(), *_met_from_elsewhere(candidates))
-        overloads[place] = [one for index, one in enumerate(candidates) if index not in unreached]
+        overloads[place] = [item for index, item in enumerate(candidates) if index not in unreached]
     return [_route(method, path, candidates) for (method, path), candidates in overloads.items()], diagnostics
 
 
@@ -282,7 +282,7 @@ def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
     """One word for a table, as it has one comment."""
     routine = operations[0].routine
     table = f"{routine.schema}.{routine.name}"
-    names = ", ".join(f"{one.name} {one.routine.identity.removeprefix(table).strip()}" for one in operations)
+    names = ", ".join(f"{item.name} {item.routine.identity.removeprefix(table).strip()}" for item in operations)
     message = (
         f"these operations are left out, as others of it have their method and path: {names}; "
         "give them paths of their own in `for` blocks"

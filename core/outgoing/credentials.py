@@ -23,7 +23,7 @@ class OwnCredentials(Record):
 
     def removed_from(self, headers: Headers) -> Headers:
         """Return the headers without these credentials. Other cookies and other schemes stay."""
-        kept: Headers = []
+        stored: Headers = []
         for pair in headers:
             name = pair[0].lower()
             if name in self.headers or (name == "authorization" and self._is_own_scheme(pair[1])):
@@ -31,10 +31,10 @@ class OwnCredentials(Record):
             if name == "cookie":
                 cookies = self._other_cookies(pair[1])
                 if cookies:
-                    kept.append((pair[0], cookies))
+                    stored.append((pair[0], cookies))
             else:
-                kept.append(pair)
-        return kept
+                stored.append(pair)
+        return stored
 
     def _is_own_scheme(self, value: str) -> bool:
         words = value.split(None, 1)

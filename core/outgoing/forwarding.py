@@ -62,7 +62,7 @@ def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str],
 
     What belongs to the connection stays, and what its header Connection names.
     """
-    kept: Headers = []
+    stored: Headers = []
     named: set[str] = set()
     for pair in items:
         name = pair[0].lower()
@@ -71,8 +71,8 @@ def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str],
         elif name in excluded or name in OF_CONNECTION or name.startswith(FORWARDED):
             continue
         elif not name.startswith("content-") or (with_body and name in OF_CONTENT_FORWARDED):
-            kept.append(pair)
-    return [pair for pair in kept if pair[0].lower() not in named] if named - OF_CONNECTION else kept
+            stored.append(pair)
+    return [pair for pair in stored if pair[0].lower() not in named] if named - OF_CONNECTION else stored
 
 
 def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
@@ -94,15 +94,15 @@ def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
 
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
     """Those of an answer that come back, in lower case; without its content type. taken: names that are set already."""
-    kept: Headers = []
+    stored: Headers = []
     named: set[str] = set()
     for name, value in items:
         name = name.lower()
         if name == "connection":
             named |= _words(value)
         elif not (name == "content-type" or name in excluded or name in OF_CONNECTION or name in taken):
-            kept.append((name, value))
-    return [pair for pair in kept if pair[0] not in named] if named - OF_CONNECTION else kept
+            stored.append((name, value))
+    return [pair for pair in stored if pair[0] not in named] if named - OF_CONNECTION else stored
 
 
 def _words(value: str) -> set[str]:
@@ -128,7 +128,7 @@ def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, l
     if not given:
         return query, []
     own = {automatic.name for automatic, _ in given}
-    kept = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) not in own]
+    values = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) not in own]
     too_long = []
     for automatic, value in given:
         if value is None:
@@ -136,8 +136,8 @@ def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, l
         if 0 < longest < len(value):
             too_long.append(automatic.name)
         else:
-            kept.append(f"{_encoded(automatic.name)}={_encoded(value)}")
-    return "&".join(kept), too_long
+            values.append(f"{_encoded(automatic.name)}={_encoded(value)}")
+    return "&".join(values), too_long
 
 
 def _encoded(text: str) -> str:

@@ -131,7 +131,7 @@ def execution_plans(
             unsaid, pending = True, False
     if last:
         last[-1] = True
-    return tuple(ExecutionPlan(*one) for one in zip(last, fresh, behind, strict=True))
+    return tuple(ExecutionPlan(*item) for item in zip(last, fresh, behind, strict=True))
 
 
 def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:

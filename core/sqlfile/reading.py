@@ -74,9 +74,11 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
     """
     if not any(word in text.lower() for word in ("http", *keywords)):
         return False
-    wanted = keywords | {"http"}
+    expected = keywords | {"http"}
     heard = tuple(comment for comment in split(text).comments if whole or comment.header)
-    return any(line.removeprefix("@").split(None, 1)[:1] and _first(line) in wanted for line, _ in comment_lines(heard))
+    return any(
+        line.removeprefix("@").split(None, 1)[:1] and _first(line) in expected for line, _ in comment_lines(heard)
+    )
 
 
 def find_route(text: str, *, whole: bool = True) -> tuple[str, int] | None:

@@ -64,12 +64,12 @@ class Scan:
 
 def scan(text: str) -> Scan:
     """One pass over the text."""
-    found = _significant(text)
+    result = _significant(text)
     traces: set[SessionEffect] = set()
     names: set[str] = set()
     reads = False
     behind = True
-    for index, (kind, word) in enumerate(found):
+    for index, (kind, word) in enumerate(result):
         if kind in (Kind.WORD, Kind.QUOTED_NAME):
             names.add(word)
             trace = _WORDS.get(word)
@@ -78,14 +78,14 @@ def scan(text: str) -> Scan:
             elif word in _SEQUENCE_READERS:
                 reads = True
             elif word == "set_config":
-                if not _is_local(found, index):
+                if not _is_local(result, index):
                     traces.add(SessionEffect.SETTINGS)
             elif word.startswith("pg_temp"):
                 traces.add(SessionEffect.TEMPORARY)
             elif word.startswith(_OPAQUE_BEGINNINGS):
                 traces.add(SessionEffect.ANYTHING)
             if behind and kind is Kind.WORD:
-                traces.update(_of_statement(found, index))
+                traces.update(_of_statement(result, index))
             behind = word in _OPENERS and kind is Kind.WORD
         else:
             if word == "\0":
@@ -99,7 +99,7 @@ def scan(text: str) -> Scan:
 
 def _significant(text: str) -> list[tuple[Kind, str]]:
     """Tokens that mean something. What this cannot read for sure is told as `"\\0"`."""
-    found: list[tuple[Kind, str]] = []
+    result: list[tuple[Kind, str]] = []
     for kind, start, end in tokens(text):
         if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):
             continue
@@ -120,8 +120,8 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
                 continue
             if word.startswith("/*"):
                 word = "\0"
-        found.append((kind, word))
-    return found
+        result.append((kind, word))
+    return result
 
 
 def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:

@@ -83,8 +83,8 @@ class DependencyGraph:
         texts: Sequence[str] = (),
         mark: str = "",
     ) -> None:
-        self.functions = {one.oid: one for one in functions}
-        self.relations = {one.oid: one for one in relations}
+        self.functions = {item.oid: item for item in functions}
+        self.relations = {item.oid: item for item in relations}
         self._everywhere = CatalogueObject(
             0, (), "a cast, operator or domain", tuple(texts), mark, "", tuple(everywhere)
         )
@@ -119,34 +119,36 @@ class DependencyGraph:
         their order decides nothing.
         """
         oids = self._qualified[True, thing.shown]
-        self._qualified[True, thing.shown] = [*oids, thing.oid] if there else [one for one in oids if one != thing.oid]
+        self._qualified[True, thing.shown] = (
+            [*oids, thing.oid] if there else [item for item in oids if item != thing.oid]
+        )
         for name in thing.names:
             keys, key = self._by_name[name], (True, thing.oid)
-            self._by_name[name] = [*keys, key] if there else [one for one in keys if one != key]
+            self._by_name[name] = [*keys, key] if there else [item for item in keys if item != key]
             if not self._by_name[name]:
                 del self._by_name[name]
 
     def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
         """These functions, and all that could lead to one of them. What has never been looked into has led nowhere."""
-        found: set[Key] = set()
+        result: set[Key] = set()
         functions: set[int] = set()
         relations: set[int] = set()
         names: set[str] = set()
-        pending = [(True, one) for one in changed]
+        pending = [(True, item) for item in changed]
         everything = [
-            *((True, one) for one in self.functions.values()),
-            *((False, one) for one in self.relations.values()),
+            *((True, item) for item in self.functions.values()),
+            *((False, item) for item in self.relations.values()),
         ]
         while pending:
             for is_function, thing in pending:
-                found.add((is_function, thing.oid))
+                result.add((is_function, thing.oid))
                 (functions if is_function else relations).add(thing.oid)
                 names.update(thing.names)
             if self._leads(self._everywhere, functions, relations, names):
                 return None
-            everything = [one for one in everything if (one[0], one[1].oid) not in found]
-            pending = [one for one in everything if self._leads(one[1], functions, relations, names)]
-        return frozenset(found)
+            everything = [item for item in everything if (item[0], item[1].oid) not in result]
+            pending = [item for item in everything if self._leads(item[1], functions, relations, names)]
+        return frozenset(result)
 
     def _leads(self, thing: CatalogueObject, functions: set[int], relations: set[int], names: set[str]) -> bool:
         for text in thing.texts:
@@ -193,9 +195,9 @@ class DependencyGraph:
     def _is_plain(self, text: str) -> bool:
         known = self._plain.get(text)
         if known is None:
-            found = self._scan(text)
-            nothing = not (found.traces or found.reads_sequences or found.writes)
-            known = self._plain[text] = nothing and not any(name in self._by_name for name in found.names)
+            result = self._scan(text)
+            nothing = not (result.traces or result.reads_sequences or result.writes)
+            known = self._plain[text] = nothing and not any(name in self._by_name for name in result.names)
         return known
 
     def of_relation(self, oid: int, *, writes: bool = True) -> SessionEffects:
@@ -226,22 +228,22 @@ class DependencyGraph:
                 if key in seen:
                     continue
                 seen.add(key)
-                found = (self.functions if key[0] else self.relations).get(key[1])
-                if found is None:
+                response = (self.functions if key[0] else self.relations).get(key[1])
+                if response is None:
                     return SessionEffects(reason="something that it needs could not be read")
-                thing = found
+                thing = response
             scans = [self._scan(text) for text in thing.texts]
-            left = set().union(*(one.traces for one in scans)) if scans else set()
+            left = set().union(*(item.traces for item in scans)) if scans else set()
             if not thing.readable:
                 left.add(SessionEffect.ANYTHING)
             if left - traces and not reason:
-                reason = f"{thing.shown}: {thing.why or ', '.join(sorted(one.value for one in left))}"
+                reason = f"{thing.shown}: {thing.why or ', '.join(sorted(item.value for item in left))}"
             traces |= left
-            reads = reads or not thing.readable or any(one.reads_sequences for one in scans)
-            if not writes and any(one.writes for one in scans):
+            reads = reads or not thing.readable or any(item.reads_sequences for item in scans)
+            if not writes and any(item.writes for item in scans):
                 return self._verdict(roots, texts, writes=True)
-            for one in scans:
-                pending += (key for name in one.names if name in self._by_name for key in self._by_name[name])
+            for item in scans:
+                pending += (key for name in item.names if name in self._by_name for key in self._by_name[name])
             pending += ((True, oid) for oid in thing.functions)
             pending += ((False, oid) for oid in thing.relations)
             if writes:
@@ -263,18 +265,18 @@ class DependencyGraph:
     def remember(self, other: DependencyGraph) -> None:
         """What has been found in texts then, which says the same now."""
         self._scans = {
-            text: found
+            text: result
             for things in (self.functions, self.relations)
             for thing in things.values()
             for text in thing.texts
-            if (found := other._scans.get(text)) is not None
+            if (result := other._scans.get(text)) is not None
         }
 
     def _scan(self, text: str) -> Scan:
-        found = self._scans.get(text)
-        if found is None:
-            found = self._scans[text] = scan(text)
-        return found
+        response = self._scans.get(text)
+        if response is None:
+            response = self._scans[text] = scan(text)
+        return response
 
 
 def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by_name: bool = False) -> SessionEffects:

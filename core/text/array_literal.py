@@ -64,14 +64,14 @@ def elements(text: str) -> list[str | None]:
     Not for types whose elements are separated by a semicolon (`box[]`).
     """
     body = text.partition("=")[2] if text.startswith("[") else text
-    found: list[str | None] = []
+    result: list[str | None] = []
     for match in _ELEMENT.finditer(body):
         quoted, bare = match.groups()
         if quoted is not None:
-            found.append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
+            result.append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
         else:
-            found.append(None if bare == "NULL" else bare)
-    return found
+            result.append(None if bare == "NULL" else bare)
+    return result
 
 
 def parse(text: str, delimiter: str = ",") -> list[Nested]:

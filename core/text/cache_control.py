@@ -43,10 +43,10 @@ def unknown_directive(text: str) -> str | None:
 
 def private(text: str) -> str:
     """The same for a browser, and nothing for whoever answers several users."""
-    kept = [directive for directive in directives(text) if _name(directive) not in _SHARED]
-    if all(_name(directive) not in _UNSHARED for directive in kept):
-        kept.insert(0, "private")
-    return ", ".join(kept)
+    values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
+    if all(_name(directive) not in _UNSHARED for directive in values):
+        values.insert(0, "private")
+    return ", ".join(values)
 
 
 def is_private(text: str) -> bool:

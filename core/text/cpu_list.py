@@ -14,7 +14,7 @@ def parse_cpu_groups(text: str) -> tuple[frozenset[int], ...]:
 
 
 def _parse_group(text: str) -> frozenset[int]:
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
@@ -22,5 +22,5 @@ def _parse_group(text: str) -> frozenset[int]:
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or not step:
             raise ValueError(f"{part.strip()!r} is an empty range")
-        found.update(range(first, last + 1, step))
-    return frozenset(found)
+        result.update(range(first, last + 1, step))
+    return frozenset(result)

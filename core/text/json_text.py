@@ -59,25 +59,25 @@ def check(text: bytes) -> None:
 
 def object_members(body: bytes) -> list[tuple[str, bytes]]:
     """The same of an object that is known to be valid. Raises `JsonTextError` for a key that is there twice."""
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     position = _skip_space(body, _skip_space(body, 0) + 1)
     while body[position] != ord("}"):
         end = _value_end(body, position)
         key = cast(str, orjson.loads(body[position:end]))
-        if key in found:
+        if key in result:
             raise JsonTextError(f"the key {key[:100]!r} is there twice")
-        if len(found) >= MOST_MEMBERS:
+        if len(result) >= MOST_MEMBERS:
             raise JsonTextError(f"an object has more than {MOST_MEMBERS} keys")
         position = _skip_space(body, _skip_space(body, end) + 1)
         end = _value_end(body, position)
-        found[key] = body[position:end]
+        result[key] = body[position:end]
         position = _next_item(body, end)
-    return list(found.items())
+    return list(result.items())
 
 
 def elements(array: bytes) -> list[bytes]:
     """Items of an array that `members` has cut out, as they are written."""
-    found = []
+    result = []
     depth = 0
     start = 0
     # One pass over the tokens: a request may bring a million elements.
@@ -88,10 +88,10 @@ def elements(array: bytes) -> list[bytes]:
         elif token[0] in _CLOSING:
             depth -= 1
             if depth == 1:
-                found.append(array[start : token.end()])
+                result.append(array[start : token.end()])
         elif depth == 1:
-            found.append(token[0])
-    return found
+            result.append(token[0])
+    return result
 
 
 def unescape(string: bytes) -> str:

@@ -27,16 +27,16 @@ def attributes(text: str) -> list[str | None]:
     """
     if not text.startswith("("):
         raise ValueError("not a record")
-    found: list[str | None] = []
+    result: list[str | None] = []
     position = 1
     while match := _ATTRIBUTE.match(text, position):
-        found.append(_unquote(match[1]) if match[1] else None)
+        result.append(_unquote(match[1]) if match[1] else None)
         position = match.end()
         if match[2] == ")":
             break
     if position != len(text) or not match:
         raise ValueError("not a record")
-    return found
+    return result
 
 
 def _unquote(slot: str) -> str:

@@ -73,8 +73,8 @@ def pattern(command: RowCommand) -> Pattern | None:
     """None for what is neither."""
     sql = command.sql
     if _INSERT.match(sql):
-        found = _values(sql)
-        return None if found is None or command.chained else found
+        result = _values(sql)
+        return None if result is None or command.chained else result
     if _SELECT.match(sql) and _is_one_value(sql[6:]):
         return Pattern("", sql[6:].strip())
     return None
@@ -146,10 +146,10 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
     if columns:
         found = Pattern(found.head, _with_columns(command, found.expression))
         cells = numbers.of(command.values)
-        told = (f"pg_catalog.unnest({numbers.of(command.values + place)}) as c{k}" for place, k in enumerate(columns))
+        result = (f"pg_catalog.unnest({numbers.of(command.values + place)}) as c{k}" for place, k in enumerate(columns))
         count = f"({first} + pg_catalog.generate_subscripts({cells}, 1))::pg_catalog.int4 as number"
         about = f", pg_catalog.unnest({each_about}) as about" if each_about else ""
-        rows = f"(select {count}, {', '.join(told)}{about} offset 0) as {ROW}"
+        rows = f"(select {count}, {', '.join(result)}{about} offset 0) as {ROW}"
     else:
         cells = numbers.of(1)
         names = "cells, about" if each_about else "cells"
@@ -197,13 +197,13 @@ _TYPES = {0: 23, 1: 1009}
 
 def _columns(command: RowCommand, expression: str) -> tuple[int, ...]:
     """The cells that the expression names, or nothing where it takes the row in another way too."""
-    found = set()
+    result = set()
     for match in _CELL.finditer(expression):
         if match["cell"] and _is_of_cells(command, match):
-            found.add(int(match["cell"]))
+            result.add(int(match["cell"]))
         elif match["number"] and command.picks[int(match["number"]) - 1] == 1:
             return ()
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 def _with_columns(command: RowCommand, expression: str) -> str:

@@ -92,7 +92,7 @@ def matches(pattern: str, content_type: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     # Neighbouring stars mean one: otherwise a pattern of many would take ages for a type that does not fit.
     parts = re.sub(r"\*+", "*", pattern)
-    return re.compile("".join({"*": ".*", "?": "."}.get(one, re.escape(one)) for one in parts), re.I | re.S)
+    return re.compile("".join({"*": ".*", "?": "."}.get(item, re.escape(item)) for item in parts), re.I | re.S)
 
 
 def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
@@ -118,4 +118,4 @@ def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 def patterns(words: str | None) -> tuple[str, ...]:
     """`text/*, image/png`; only commas separate."""
-    return tuple(one.strip() for one in (words or "").split(",") if one.strip())
+    return tuple(item.strip() for item in (words or "").split(",") if item.strip())

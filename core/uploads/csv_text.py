@@ -124,18 +124,18 @@ def cells(line: str, form: CsvFormat) -> list[str | None] | None:
         return None
     if "\0" in line:
         raise _QuoteError("it holds a NUL character, which no text of the database can")
-    found: list[str | None] = []
+    result: list[str | None] = []
     place = 0
     while True:
         text, place = _cell(line, place, form)
         text = text.strip()
-        found.append(None if form.blank_is_null and not text else text)
+        result.append(None if form.blank_is_null and not text else text)
         if place >= len(line):
-            return found
+            return result
         place += 1
         if place == len(line):
-            found.append(None if form.blank_is_null else "")
-            return found
+            result.append(None if form.blank_is_null else "")
+            return result
 
 
 def _cell(line: str, place: int, form: CsvFormat) -> tuple[str, int]:

@@ -26,16 +26,16 @@ def file_name(name: str) -> str:
 
 def extension(name: str) -> str:
     """`.pdf` of `cv.pdf`; empty when there is none."""
-    found = _EXTENSION.search(file_name(name))
-    return "" if found is None or found.start() == 0 else found[0]
+    match = _EXTENSION.search(file_name(name))
+    return "" if match is None or match.start() == 0 else match[0]
 
 
 def _cut(name: str) -> str:
     """At most `LONGEST` bytes, the extension kept."""
     if len(name.encode()) <= LONGEST:
         return name
-    found = _EXTENSION.search(name)
-    end = "" if found is None else found[0]
+    match = _EXTENSION.search(name)
+    end = "" if match is None else match[0]
     room = LONGEST - len(end.encode())
     return name[: len(name) - len(end)].encode()[:room].decode(errors="ignore") + end
 

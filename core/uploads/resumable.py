@@ -48,23 +48,23 @@ def whole_number(name: str, text: str | None) -> int:
 
 def upload_metadata(text: str) -> Mapping[str, str]:
     """`filename d29ybGQ=,draft`: keys with values in Base64, or without. Raises `HeaderError`."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for pair in text.split(","):
         key, _, value = pair.strip().partition(" ")
-        if not key or key in found:
+        if not key or key in result:
             raise HeaderError("the header Upload-Metadata has an empty key, or one twice")
         try:
-            found[key] = base64.b64decode(value.strip(), validate=True).decode(errors="replace").replace("\0", "")
+            result[key] = base64.b64decode(value.strip(), validate=True).decode(errors="replace").replace("\0", "")
         except binascii.Error:
             raise HeaderError(f"the header Upload-Metadata: the value of {key[:40]!r} is not Base64") from None
-    return found
+    return result
 
 
 def file_of(metadata: str | None) -> tuple[str, str]:
     """Name and content type, by the keys that clients use for them; empty where they say nothing."""
-    found = upload_metadata(metadata) if metadata else {}
-    name = next((found[key] for key in ("filename", "name") if found.get(key)), "")
-    content_type = next((found[key] for key in ("filetype", "type", "contentType") if found.get(key)), "")
+    result = upload_metadata(metadata) if metadata else {}
+    name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
+    content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")
     return name, content_type
 
 

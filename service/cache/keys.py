@@ -21,10 +21,10 @@ Part = Callable[[RequestContext], bytes]
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     """To be asked when every parameter has its value, and for `reads_body` the body is there."""
-    prefix, wanted = plan.prefix, plan.parameters
+    prefix, expected = plan.prefix, plan.parameters
 
     def key(context: RequestContext) -> bytes:
-        return encode_key(prefix, context.mask, context.arguments, wanted)
+        return encode_key(prefix, context.mask, context.arguments, expected)
 
     parts: list[Part] = []
     if endpoint.options.proxy is not None:
@@ -40,7 +40,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     def key_with_parts(context: RequestContext) -> bytes:
         arguments = context.arguments if values is None else values(context)
         whole = prefix + b"".join([part(context) for part in parts])
-        return encode_key(whole, context.mask, arguments, wanted)
+        return encode_key(whole, context.mask, arguments, expected)
 
     made = key_with_parts if parts or values is not None else key
     if plan.hash_from is None and plan.longest_key is None:
@@ -50,11 +50,11 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     uncounted = plan.uncounted
 
     def bounded(context: RequestContext) -> bytes | None:
-        found = made(context)
-        length = characters(found) - uncounted
+        result = made(context)
+        length = characters(result) - uncounted
         if length > hash_from:
-            found, length = hashed(found), 64
-        return None if length > longest else found
+            result, length = hashed(result), 64
+        return None if length > longest else result
 
     return bounded
 
@@ -78,15 +78,15 @@ def _credentials(services: Services) -> Part:
 
     def credentials(context: RequestContext) -> bytes:
         headers = context.scope.headers
-        given = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
-        return hashlib.sha256(given).digest()
+        response = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        return hashlib.sha256(response).digest()
 
     return credentials
 
 
 def _given_before(plan: CachePlan, services: Services) -> Part:
     """As a hash: it may be secret, and the key is kept."""
-    sources = [value_of(one, services) for one in plan.before]
+    sources = [value_of(item, services) for item in plan.before]
 
     def given(context: RequestContext) -> bytes:
         values = [source(context) for source in sources]

@@ -70,12 +70,12 @@ def around_answer(
         context.follow(())
 
     async def find(context: RequestContext, key: bytes) -> Found:
-        found = store.begin(key, patience)
-        if type(found) is not Entry and isinstance(found, Awaitable):
-            found = await found
-        if type(found) is Entry and (other := _other_key(found, context)) is not None:
+        result = store.begin(key, patience)
+        if type(result) is not Entry and isinstance(result, Awaitable):
+            result = await result
+        if type(result) is Entry and (other := _other_key(result, context)) is not None:
             return await find(context, other)
-        return found
+        return result
 
     async def look_up(context: RequestContext) -> None:
         if needs_body and context.body is None:
@@ -85,19 +85,19 @@ def around_answer(
             context.lease = None
             say(context, "bypass")
             return
-        found = await find(context, key)
-        if type(found) is Entry:
-            give(context, found)
+        result = await find(context, key)
+        if type(result) is Entry:
+            give(context, result)
             return
-        if isinstance(found, NotShared | Entry):
+        if isinstance(result, NotShared | Entry):
             say(context, "bypass")
             return
         if _asks_for_less(context):
-            found.give_up(None)
+            result.give_up(None)
             say(context, "bypass")
             return
         say(context, "miss")
-        context.lease = found
+        context.lease = result
         context.at_end(ending)
         if announced is not None and (waiting := announced(context)) is not None:
             await waiting

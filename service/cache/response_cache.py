@@ -114,10 +114,10 @@ def _look_up(
         if key is None:
             take(context, NOT_SHARED)
             return None
-        found = begin(key, patience)
-        if type(found) is not Entry and isinstance(found, Awaitable):
-            return take_later(context, found)
-        take(context, found)
+        result = begin(key, patience)
+        if type(result) is not Entry and isinstance(result, Awaitable):
+            return take_later(context, result)
+        take(context, result)
         return None
 
     return look_up

@@ -107,5 +107,5 @@ class StaleResponses:
     ) -> Entry | None:
         if problem.status < FAILED or not self._stale.error:
             return None
-        found = last(*key, self._stale)
-        return await found if isinstance(found, Awaitable) else found
+        result = last(*key, self._stale)
+        return await result if isinstance(result, Awaitable) else result

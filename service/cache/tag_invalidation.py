@@ -45,8 +45,8 @@ def _forget(services: Services) -> Step:
         count = 0
         for store in services.answers.every():
             for tag in tags:
-                found = store.invalidate_tag(tag)
-                count += await found if isinstance(found, Awaitable) else found
+                result = store.invalidate_tag(tag)
+                count += await result if isinstance(result, Awaitable) else result
         body = b'{"invalidated":%d}' % count
         context.protocol.response_bytes(200, [("content-type", "application/json")], body)
 

@@ -37,9 +37,9 @@ def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
         user: User | None = context.user
         if user is None:
             return ANONYMOUS
-        found = known.get(user)
-        if found is None:
-            found = known[user] = digest(user)
-        return found
+        response = known.get(user)
+        if response is None:
+            response = known[user] = digest(user)
+        return response
 
     return claims

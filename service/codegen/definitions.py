@@ -22,7 +22,7 @@ async def read_definitions(connector: Connector, endpoints: Iterable[Endpoint], 
     if forms <= {"None"}:
         return {}
     called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
-    oids = list({one.routine.oid for one in endpoints if one.routine.kind in called})
+    oids = list({item.routine.oid for item in endpoints if item.routine.kind in called})
     connection = await connector.open_plain()
     try:
         cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))

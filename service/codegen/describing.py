@@ -46,12 +46,12 @@ class Describer:
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Names and texts of the files of example requests that workers serve. Without what the database says of
         routines where it cannot be asked."""
-        wanted = self._wanted.http_files
-        if wanted is None or not wanted.serve:
+        expected = self._wanted.http_files
+        if expected is None or not expected.serve:
             return ()
         endpoints, _ = self._told(endpoints, types_of)
-        definitions = await self._definitions(endpoints, {wanted.comment})
-        return tuple(http_files(endpoints, definitions or {}, wanted))
+        definitions = await self._definitions(endpoints, {expected.comment})
+        return tuple(http_files(endpoints, definitions or {}, expected))
 
     async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Names and texts of everything that is generated. Without definitions where the database cannot be asked."""
@@ -74,5 +74,5 @@ class Describer:
     def _forms(self) -> set[str]:
         """In which routines are shown."""
         requests = self._wanted.http_files
-        told = {requests.comment} if requests is not None else set()
-        return {client.options.comment for client in self._clients} | told
+        result = {requests.comment} if requests is not None else set()
+        return {client.options.comment for client in self._clients} | result

@@ -57,7 +57,9 @@ def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: Tool
         if name != plain:
             log.warning("the tool %s is called %s where only letters, digits, _ and - are allowed", name, plain)
     written = [
-        _write(one.place.file, one.text, overwrite=options.overwrite) for one in documents if one.place.file is not None
+        _write(item.place.file, item.text, overwrite=options.overwrite)
+        for item in documents
+        if item.place.file is not None
     ]
     return all(written)
 
@@ -93,9 +95,9 @@ def document_routes(
     for name, text in requests:
         yield f"/{name}", _Document("text/plain", text.encode)
     if tools is not None:
-        for one in tool_documents(tool_entries(endpoints, types_of, tools.tools), tools):
-            if one.place.path is not None:
-                yield one.place.path, _Document(one.content_type, one.text.encode)
+        for item in tool_documents(tool_entries(endpoints, types_of, tools.tools), tools):
+            if item.place.path is not None:
+                yield item.place.path, _Document(item.content_type, item.text.encode)
 
 
 class _Document:

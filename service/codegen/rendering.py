@@ -28,14 +28,14 @@ def rendered(
         except NoPlaceError:
             # The start reports it and writes nothing.
             continue
-        yield from ((one.path, one.text) for one in outputs if one.text is not None)
+        yield from ((item.path, item.text) for item in outputs if item.text is not None)
     if wanted.openapi is not None:
         name = wanted.openapi.path or wanted.openapi.file or "OpenAPI"
         yield name, orjson.dumps(document(endpoints, types_of, wanted.openapi.options)).decode()
     if wanted.http_files is not None:
         yield from http_files(endpoints, definitions, wanted.http_files)
     if (mcp := wanted.mcp) is not None:
-        tools = [one.described for one in tool_entries(endpoints, types_of, mcp.tools).values()]
+        tools = [item.described for item in tool_entries(endpoints, types_of, mcp.tools).values()]
         yield f"{mcp.path} tools/list", orjson.dumps(tools).decode()
         if (catalogue := mcp.catalogue) is not None:
             for uri in (resource["uri"] for resource in RESOURCES):
@@ -47,4 +47,4 @@ def rendered(
         except ToolNameError:
             # The start reports it and ends.
             return
-        yield from ((one.place.path or one.place.file or one.content_type, one.text) for one in documents)
+        yield from ((item.place.path or item.place.file or item.content_type, item.text) for item in documents)

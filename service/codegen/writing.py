@@ -81,10 +81,10 @@ async def write_client(
 def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
     now = datetime.datetime.now().astimezone()
     offset = now.strftime("%z")
-    told = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
+    result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
     written, unchanged = 0, 0
     left_alone: set[str] = set()
-    for output in client.files(endpoints, types_of, definitions, now=told):
+    for output in client.files(endpoints, types_of, definitions, now=result):
         if output.beside in left_alone:
             continue
         path = Path(output.path)
@@ -97,8 +97,8 @@ def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, def
         else:
             replace_file(path, output.text)
             written += 1
-    kept = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
-    log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, kept)
+    stored = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
+    log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, stored)
 
 
 def _is_same(path: Path, output: Output) -> bool:

@@ -142,9 +142,9 @@ class Connector:
             return parameters
         settings = {**SESSION, "statement_timeout": statement_timeout(self._target.timeout), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        given = parameters.get("options")
+        response = parameters.get("options")
         # The user's own options come last, so they win over ours.
-        parameters["options"] = f"{options} {given}" if given else options
+        parameters["options"] = f"{options} {response}" if response else options
         return parameters
 
     async def open(self) -> Connection:

@@ -228,8 +228,8 @@ class Failures:
                 message = hide_values(message, context.arguments)
             problem = _refused_value(call, context, execution, message)
             problem = problem or _refused_column(call, context, execution, message, tries or AttemptState())
-            said = _said(execution.error, message)
-            log.log(level_of(problem.status), "%s: %s%s", call.label, said, _told(call, context))
+            text = _said(execution.error, message)
+            log.log(level_of(problem.status), "%s: %s%s", call.label, text, _told(call, context))
             problem.logged = True
             return problem
         if isinstance(execution.failure, ColumnsChangedError):

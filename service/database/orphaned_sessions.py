@@ -76,11 +76,11 @@ class OrphanedSessions:
     async def _look(self) -> None:
         try:
             async with self._connector.maintenance_connection(LOOK_FOR) as session:
-                for one in list(self._sessions):
-                    age = asyncio.get_running_loop().time() - one.created - CLOCKS_DIFFER
-                    if await (await session.execute(_END, (one.pid, age))).fetchone() is None:
-                        self._sessions.remove(one)
-                        one.pool.orphaned_sessions -= 1
-                        one.pool.open_missing()
+                for item in list(self._sessions):
+                    age = asyncio.get_running_loop().time() - item.created - CLOCKS_DIFFER
+                    if await (await session.execute(_END, (item.pid, age))).fetchone() is None:
+                        self._sessions.remove(item)
+                        item.pool.orphaned_sessions -= 1
+                        item.pool.open_missing()
         except psycopg.Error as error:
             log.warning("%d sessions that hang cannot be ended yet: %s", len(self._sessions), str(error).strip())

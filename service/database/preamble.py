@@ -95,8 +95,8 @@ class Preamble:
 
     def _behind(self, others: Values, context: RequestContext) -> Values:
         for source in self.settings:
-            found = source(context)
-            others = [*others, *found] if others else list(found)
+            result = source(context)
+            others = [*others, *result] if others else list(result)
         return others
 
     def commands_ahead(self, context: RequestContext) -> Ahead:

@@ -141,12 +141,12 @@ class Broadcaster:
             if history.misses(position):
                 yield named_text("gap", '{"missed":null}')
             seen = dict(position)
-            for kept in history.after(position):
-                advance(seen, kept.origin, kept.number)
-                if viewer.may_see(kept.event):
-                    yield event_text(kept.event.message, position_text(seen))
+            for stored in history.after(position):
+                advance(seen, stored.origin, stored.number)
+                if viewer.may_see(stored.event):
+                    yield event_text(stored.event.message, position_text(seen))
         elif last_value:
-            latest = next((kept.event for kept in history.latest() if viewer.may_see(kept.event)), None)
+            latest = next((stored.event for stored in history.latest() if viewer.may_see(stored.event)), None)
             if latest is not None:
                 yield event_text(latest.message)
         if self._options.replay and history.position:
@@ -278,8 +278,8 @@ class Broadcaster:
 
 def _texts(groups: Iterable[_Group]) -> dict[_Group, tuple[list[bytes], bytes]]:
     """What they have to send, taken out: as a list, and joined. Mostly the same for all of them."""
-    found: dict[_Group, tuple[list[bytes], bytes]] = {}
+    result: dict[_Group, tuple[list[bytes], bytes]] = {}
     for group in groups:
         texts, group.pending = group.pending, []
-        found[group] = (texts, b"".join(texts))
-    return found
+        result[group] = (texts, b"".join(texts))
+    return result

@@ -24,8 +24,8 @@ Hear = Callable[[str, str], None]
 
 
 def channels_of(options: Iterable[Options]) -> frozenset[str]:
-    wanted = (one.events for one in options)
-    return frozenset(events.channel for events in wanted if events is not None and events.channel is not None)
+    expected = (item.events for item in options)
+    return frozenset(events.channel for events in expected if events is not None and events.channel is not None)
 
 
 class ChannelListener:
@@ -83,16 +83,16 @@ class ChannelListener:
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
         """Until no channel is wanted any more."""
         heard: frozenset[str] = frozenset()
-        while wanted := self._wanted:
+        while expected := self._wanted:
             self._changed.clear()
-            for command, channels in (("listen {}", wanted - heard), ("unlisten {}", heard - wanted)):
+            for command, channels in (("listen {}", expected - heard), ("unlisten {}", heard - expected)):
                 for channel in sorted(channels):
                     await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
-            heard = wanted
+            heard = expected
             if again:
                 again = False
                 log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(heard)))
-            if wanted == self._wanted:
+            if expected == self._wanted:
                 self._settled.set()
             await self._hear_until_changed(connection)
 

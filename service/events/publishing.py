@@ -36,10 +36,10 @@ class _Publisher:
     """What all requests of an endpoint share."""
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
-        wanted = endpoint.options
-        asks = wanted.login or wanted.requires_authorization or bool(wanted.roles) or wanted.fresh is not None
-        closed = wanted.wants_basic or (asks and not wanted.open_login)
-        roles = () if wanted.open_login else wanted.roles
+        expected = endpoint.options
+        asks = expected.login or expected.requires_authorization or bool(expected.roles) or expected.fresh is not None
+        closed = expected.wants_basic or (asks and not expected.open_login)
+        roles = () if expected.open_login else expected.roles
         self.name = endpoint.name
         self.level = level_of(events, options.level).value
         self.publish = publish

@@ -45,20 +45,20 @@ class Connections:
 
     def unread(self, client: str) -> Unread:
         """What the streams of one connection share."""
-        found = self._unread.get(client)
-        if found is None:
-            found = self._unread[client] = Unread()
-        return found
+        response = self._unread.get(client)
+        if response is None:
+            response = self._unread[client] = Unread()
+        return response
 
     def acknowledged(self, client: str) -> int | None:
         """Bytes since the connection was made; None where it cannot be known, or is not known yet."""
         if sys.platform != "linux" or not client:
             return None
-        found = self._ask(client)
-        if found is None and not self._looking and time.monotonic() > self._looked + _LOOK_AGAIN:
+        result = self._ask(client)
+        if result is None and not self._looking and time.monotonic() > self._looked + _LOOK_AGAIN:
             self._look()
-            found = self._ask(client)
-        return found
+            result = self._ask(client)
+        return result
 
     def _ask(self, client: str) -> int | None:
         descriptor = self._descriptors.get(client)
@@ -105,7 +105,7 @@ class Connections:
 
     def _note(self, names: list[str]) -> dict[str, int]:
         """Those of them that are connections, by the address of the client."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for name in names:
             with contextlib.suppress(OSError, ValueError):
                 descriptor = int(name)
@@ -113,9 +113,9 @@ class Connections:
                     continue
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
                     if connection.family in (socket.AF_INET, socket.AF_INET6):
-                        found[_address(connection)] = descriptor
-        self._descriptors.update(found)
-        return found
+                        result[_address(connection)] = descriptor
+        self._descriptors.update(result)
+        return result
 
 
 def _address(connection: socket.socket) -> str:

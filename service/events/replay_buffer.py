@@ -54,7 +54,7 @@ class ReplayBuffer:
 
     def after(self, position: Position) -> list[ReplayEntry]:
         """What whoever has seen the stream up to there has missed, as far as it is kept."""
-        return [kept for kept in self._events if kept.number > position.get(kept.origin, 0)]
+        return [stored for stored in self._events if stored.number > position.get(stored.origin, 0)]
 
     def misses(self, position: Position) -> bool:
         """Something behind this position is no longer kept."""
@@ -67,12 +67,12 @@ class ReplayBuffer:
     # --- a copy for a worker ---------------------------------------------------------------------------------------
 
     def pack(self) -> bytes:
-        events = [(kept.origin, kept.number, tuple(kept.event)) for kept in self._events]
+        events = [(stored.origin, stored.number, tuple(stored.event)) for stored in self._events]
         return orjson.dumps((self.position, self._forgotten, events))
 
     def restore(self, packed: bytes) -> None:
         position, forgotten, events = orjson.loads(packed)
         self._events = deque(ReplayEntry(origin, number, Event(*row)) for origin, number, row in events)
-        self._held = sum(len(kept.event.message) for kept in self._events)
+        self._held = sum(len(stored.event.message) for stored in self._events)
         self._forgotten = forgotten
         self.position = position

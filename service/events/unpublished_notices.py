@@ -22,7 +22,7 @@ class UnpublishedNotices:
         """Those of the edition that is served from now on."""
         endpoints = tuple(endpoints)
         published = any(endpoint.options.events is not None for endpoint in endpoints)
-        self._silent = {one.name: one.path for one in endpoints if not _publishes(one)} if published else None
+        self._silent = {item.name: item.path for item in endpoints if not _publishes(item)} if published else None
 
     def __call__(
         self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None

@@ -43,8 +43,8 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
     def log_it(context: RequestContext) -> None:
         text = call.statement(context.mask).sql.decode() if script is None else script
         properties = request_properties(context.protocol)
-        said = (call.label, describe(context), text, note and f"\n{note}")
-        log.debug("%s:\n%s\n%s%s", *said, extra={"properties": properties})
+        message = (call.label, describe(context), text, note and f"\n{note}")
+        log.debug("%s:\n%s\n%s%s", *message, extra={"properties": properties})
 
     return log_it
 
@@ -129,7 +129,7 @@ def _url(context: RequestContext, instead: str | None) -> str:
 
 def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
     """One line for each bound parameter: `-- $1 integer = 5`."""
-    present = [(index, one) for index, one in enumerate(endpoint.parameters) if context.mask >> index & 1]
+    present = [(index, item) for index, item in enumerate(endpoint.parameters) if context.mask >> index & 1]
     return [
         f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"
         for number, ((index, parameter), value) in enumerate(zip(present, context.arguments, strict=False), 1)

@@ -56,13 +56,13 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     if not in_body:
         return (choose_by_query,)
     # Nobody sends a body, however large, to have it read and then be told that he may not.
-    asked = gate(endpoints, services)
-    return (*asked, choose_by_body) if counted is None else (counted, *asked, choose_by_body)
+    requested = gate(endpoints, services)
+    return (*requested, choose_by_body) if counted is None else (counted, *requested, choose_by_body)
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     """What claims and hashes fill need not be sent."""
-    claims = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
+    claims = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
     return with_injected(endpoint, claims | hashes)
 

@@ -49,9 +49,9 @@ def _position_of(options: ReplicaOptions) -> Position:
             None if header is None else headers.get(header),
             None if cookie is None else cookie_value(headers.get("cookie") or "", cookie),
         )
-        found = [parse_position(text) for text in texts if text]
+        values = [parse_position(text) for text in texts if text]
         # What is no position was none of ours, or says `primary`.
-        return None if None in found else max((one for one in found if one is not None), default=0)
+        return None if None in values else max((item for item in values if item is not None), default=0)
 
     return position
 

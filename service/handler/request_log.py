@@ -21,8 +21,8 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     def tell_name_alone(context: RequestContext) -> None:
         """The real path has values in it."""
         protocol = context.protocol
-        told = protocol.inner if type(protocol) is HeadProtocol else protocol
-        told.endpoint = name
-        told.path = endpoint.path
+        result = protocol.inner if type(protocol) is HeadProtocol else protocol
+        result.endpoint = name
+        result.path = endpoint.path
 
     return tell_name_alone if endpoint.discreet else tell_name

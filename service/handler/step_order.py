@@ -181,12 +181,12 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
-    wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    expected = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
     tell = _status_reporter(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
-    for key, made in table_formats(flat, wanted, services.options, services.database).items():
+    for key, made in table_formats(flat, expected, services.options, services.database).items():
         after = send_result(endpoint, services)
         steps[key] = (
             *((headers,) if headers else ()),
@@ -196,7 +196,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
         )
 
     async def choose(context: RequestContext) -> None:
-        chosen = steps.get(wanted.fill(partial(argument_text, context)))
+        chosen = steps.get(expected.fill(partial(argument_text, context)))
         if chosen is not None:
             if tell is not None:
                 tell(context, "bypass")
@@ -349,11 +349,11 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
     if endpoint.options.lenient:
         return None
-    filled = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
+    filled = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
-    resolved = {one.target for one in resolved_parameters(endpoint)}
+    resolved = {item.target for item in resolved_parameters(endpoint)}
     routine = endpoint.routine
-    columns = tuple(one.name for one in routine.parameters) if isinstance(routine.source, TableOperation) else ()
+    columns = tuple(item.name for item in routine.parameters) if isinstance(routine.source, TableOperation) else ()
     return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled, columns)
 
 
@@ -382,8 +382,8 @@ PREAMBLE: Sequence[PreambleFactory] = (
 
 
 def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
-    found = (factory(endpoint, services) for factory in PREAMBLE)
-    return sum((one for one in found if one is not None), Preamble())
+    result = (factory(endpoint, services) for factory in PREAMBLE)
+    return sum((item for item in result if item is not None), Preamble())
 
 
 def without_choice(endpoint: Endpoint) -> Endpoint:
@@ -394,8 +394,8 @@ def without_choice(endpoint: Endpoint) -> Endpoint:
 
 def chooses(endpoint: Endpoint, services: Services) -> bool:
     """Answers that are kept, and what proxies send on, have the usual status."""
-    kept = plan_of(endpoint, services) is not None
-    return endpoint.sets_response and not kept and endpoint.options.proxy_out is None
+    stored = plan_of(endpoint, services) is not None
+    return endpoint.sets_response and not stored and endpoint.options.proxy_out is None
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:

@@ -31,12 +31,12 @@ class Offered(NamedTuple):
 
 def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster) -> Iterator[Offered]:
     """Each stream that endpoints offer. A path that several of them ask for is one stream."""
-    found: dict[str, Endpoint] = {}
+    result: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         path = stream_path(endpoint, services.options.events.level)
         if path is not None:
-            found[path] = endpoint
-    for path, endpoint in found.items():
+            result[path] = endpoint
+    for path, endpoint in result.items():
         terms = _terms(endpoint, services)
         steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
         yield Offered(path, terms, tuple(steps))
@@ -48,23 +48,29 @@ def _is_closed(wanted: Events, services: Services) -> bool:
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
-    asked = endpoint.options
-    wanted = asked.events or Events()
-    told = (wanted.channel, wanted.filters, asked.connection)
-    if not _is_closed(wanted, services):
-        return told
-    access = (asked.requires_authorization, asked.roles, asked.fresh, asked.impersonation, asked.basic_auth)
-    return (*told, asked.open_login, *access)
+    requested = endpoint.options
+    expected = requested.events or Events()
+    result = (expected.channel, expected.filters, requested.connection)
+    if not _is_closed(expected, services):
+        return result
+    access = (
+        requested.requires_authorization,
+        requested.roles,
+        requested.fresh,
+        requested.impersonation,
+        requested.basic_auth,
+    )
+    return (*result, requested.open_login, *access)
 
 
 def _steps(
     endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
 ) -> Iterator[Step]:
-    wanted = endpoint.options.events or Events()
+    expected = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:
         yield traced
-    closed = _is_closed(wanted, services)
+    closed = _is_closed(expected, services)
     if endpoint.options.wants_basic:
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
@@ -73,7 +79,7 @@ def _steps(
     let_in = authorize(endpoint, services) if closed else None
     if let_in is not None:
         yield let_in
-    yield Subscription(path, terms, wanted, services, broadcaster).open
+    yield Subscription(path, terms, expected, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

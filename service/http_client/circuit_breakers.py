@@ -82,9 +82,9 @@ class CircuitBreakers:
     def _give_up_some(self, transaction: Transaction) -> None:
         """Of servers that may be asked now."""
         now = time.monotonic()
-        found = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
-        self._looked = found[-1][0] if len(found) == LOOKED_AT else _FIRST
-        for key, data in found:
+        values = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
+        self._looked = values[-1][0] if len(values) == LOOKED_AT else _FIRST
+        for key, data in values:
             if _RECORD.unpack(data)[1] <= now:
                 transaction.delete(key)
 

@@ -71,10 +71,10 @@ class ConnectionOpener:
             return [origin.host]
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+            result = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise NotReachedError(f"the name {origin.host} is not known: {_reason(error)}") from None
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        return list(dict.fromkeys(str(entry[4][0]) for entry in result))
 
     async def _connect(self, origin: Origin, address: str, on_free: Callable[[Connection], None]) -> Connection:
         loop = asyncio.get_running_loop()

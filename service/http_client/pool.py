@@ -58,14 +58,14 @@ class Pool:
         if host is None:
             host = self._hosts[key] = _Host()
         while True:
-            found = None if fresh else self._take(host)
-            if found is not None:
-                return found
+            result = None if fresh else self._take(host)
+            if result is not None:
+                return result
             if host.open < self._options.connections:
                 return await self._open_connection(origin, guard, host)
-            given = await self._wait(origin, host)
-            if given is not None and given.usable:
-                return given
+            value = await self._wait(origin, host)
+            if value is not None and value.usable:
+                return value
 
     def unused(self, origin: Origin) -> Http1Connection | None:
         """One that waits for a request to a host that the operator has named. To be used at once."""
@@ -76,8 +76,8 @@ class Pool:
         now = self._loop.time()
         options = self._options
         young = now - last.idle_since <= options.idle and now - last.born <= options.lifetime
-        found = host.idle.pop() if last.usable and young else self._take(host)
-        return found if isinstance(found, Http1Connection) else None
+        result = host.idle.pop() if last.usable and young else self._take(host)
+        return result if isinstance(result, Http1Connection) else None
 
     def _take(self, host: _Host) -> Connection | None:
         for shared in list(host.shared):
@@ -147,14 +147,14 @@ class Pool:
 
         Nothing is reserved: a request whose turn finds no free stream waits again.
         """
-        given = False
+        value = False
         while host.waiting and most > 0:
             waiter = host.waiting.popleft()
             if not waiter.done():
                 waiter.set_result(connection)
-                given = True
+                value = True
                 most -= 1
-        return given
+        return value
 
     def _wake(self, host: _Host) -> None:
         """There is room for one more."""
@@ -173,18 +173,18 @@ class Pool:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                given = waiter.result()
-                if given is None:
+                value = waiter.result()
+                if value is None:
                     self._wake(host)
-                elif given.usable:
-                    self._give(host, given)
+                elif value.usable:
+                    self._give(host, value)
             raise
 
     def _close_old(self) -> None:
         self._sweep = None
         left = False
         for key, host in list(self._hosts.items()):
-            for connection in [one for one in (*host.idle, *host.shared) if self._is_old(one)]:
+            for connection in [item for item in (*host.idle, *host.shared) if self._is_old(item)]:
                 connection.retire()
             left = left or bool(host.idle or host.shared)
             if not host.open and not host.waiting:

@@ -21,8 +21,8 @@ _NUMERIC = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automatic, ...]:
     """In declaration order."""
-    indexes = {one.index for one in injected_parameters(endpoint, services.options.auth.mapping)}
-    indexes |= {one.target for one in resolved_parameters(endpoint)}
+    indexes = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
+    indexes |= {item.target for item in resolved_parameters(endpoint)}
     indexes |= endpoint.outgoing.filled - {index for index, _ in endpoint.outgoing.replies}
     parameters = endpoint.parameters
     return tuple(Automatic(index, parameters[index].api_name, _kind(parameters[index])) for index in sorted(indexes))
@@ -37,7 +37,7 @@ def _kind(parameter: EndpointParameter) -> JsonKind:
 
 
 def given_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[Given]:
-    return [(one, argument_text(context, one.index)) for one in automatic]
+    return [(item, argument_text(context, item.index)) for item in automatic]
 
 
 def context_names(services: Services) -> frozenset[str]:

@@ -60,7 +60,7 @@ async def pieces(
     loop = asyncio.get_running_loop()
     limits = BODIES.limits
     waited = 0.0
-    asked = loop.time()
+    requested = loop.time()
     scope = context.scope
     # See `service.request.body`: what granian gives at the end, and what it gives for an error.
     bearable = 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2
@@ -72,13 +72,13 @@ async def pieces(
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
-            waited += loop.time() - asked
+            waited += loop.time() - requested
             if size < (waited - limits.grace) * limits.rate or 0 < limits.longest < waited:
                 raise too_slow()
             on_piece()
             if piece:
                 yield bytes(piece)
-            asked = loop.time()
+            requested = loop.time()
     except RSGIProtocolClosed:
         raise cut_off() from None
     if length is not None and size < length:

@@ -67,7 +67,7 @@ class ForwardRequest:
         self._limit = services.options.http.body_limit
         self._automatic = automatic_parameters(endpoint, services)
         raw = endpoint.raw_body
-        self._raw_body = next((one for one in self._automatic if raw is endpoint.parameters[one.index]), None)
+        self._raw_body = next((item for item in self._automatic if raw is endpoint.parameters[item.index]), None)
         self._context = context_headers(endpoint, services)
         keys = services.options.auth.api_keys
         self._secret = "cookie" if keys is None else keys.header
@@ -179,9 +179,9 @@ class ForwardRequest:
             return self._address_of(host, checked_path(scope), query)
         if last is not None and last[0] == path and last[1] == query:
             return last[2]
-        found = self._address_of(host, checked_path(scope), query)
-        self._last = path, query, found
-        return found
+        result = self._address_of(host, checked_path(scope), query)
+        self._last = path, query, result
+        return result
 
     def _address_of(self, host: str, path: str, query: str) -> Address:
         base = self._base
@@ -194,17 +194,17 @@ class ForwardRequest:
         self, context: RequestContext, method: str, go_on: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
         query: str = context.scope.query_string
-        given: list[Given] = given_values(self._automatic, context) if self._automatic else []
+        values: list[Given] = given_values(self._automatic, context) if self._automatic else []
         carries = method in BODY_METHODS
         if self._raw_body is not None:
-            replaced = next((value for one, value in given if one is self._raw_body), None)
-            given = [pair for pair in given if pair[0] is not self._raw_body]
+            replaced = next((value for item, value in values if item is self._raw_body), None)
+            values = [pair for pair in values if pair[0] is not self._raw_body]
             if replaced is not None and carries:
-                return self._query(query, given), replaced.encode(), None
+                return self._query(query, values), replaced.encode(), None
         body, length = await self._body(context, go_on) if carries else (None, None)
-        if given and carries and self._endpoint.transport is Transport.BODY and _is_json(context):
-            return query, body_with(body if isinstance(body, bytes) else b"", given), None
-        return self._query(query, given), body, length
+        if values and carries and self._endpoint.transport is Transport.BODY and _is_json(context):
+            return query, body_with(body if isinstance(body, bytes) else b"", values), None
+        return self._query(query, values), body, length
 
     def _query(self, query: str, given: list[Given]) -> str:
         query, too_long = query_with(query, given, self._options.max_query_value)
@@ -287,12 +287,12 @@ def client_headers(services: Services) -> Callable[[Any], Headers]:
     def cached_headers(scope: Any) -> Headers:
         # A connection sends many requests, and its port makes its address the same text each time.
         key = (scope.client, scope.scheme, scope.authority or scope.headers.get("host") or "")
-        found = known.get(key)
-        if found is None:
+        response = known.get(key)
+        if response is None:
             if len(known) >= _KNOWN_CLIENTS:
                 known.clear()
-            found = known[key] = headers(scope)
-        return found
+            response = known[key] = headers(scope)
+        return response
 
     return headers if options.forwarding.enabled else cached_headers
 

@@ -54,7 +54,7 @@ class InFlightRequests:
     def _look(self) -> None:
         """One timer for all of them."""
         latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
-        for in_flight_request in list(takewhile(lambda one: one.moment <= latest, self.unwatched)):
+        for in_flight_request in list(takewhile(lambda item: item.moment <= latest, self.unwatched)):
             in_flight_request.take_time()
         self._timer = None
         first = next(iter(self.unwatched), None)

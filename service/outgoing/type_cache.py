@@ -33,18 +33,18 @@ async def kept_reply(
 ) -> Reply:
     """seconds: for which an answer that is a success is kept; None: until the service stops."""
     coming = answers.begin(key)
-    found = await coming if isinstance(coming, Awaitable) else coming
-    if isinstance(found, Entry):
-        return _opened(found)
-    if found is NOT_SHARED:
+    result = await coming if isinstance(coming, Awaitable) else coming
+    if isinstance(result, Entry):
+        return _opened(result)
+    if result is NOT_SHARED:
         return await ask()
     try:
         reply = await ask()
     except BaseException:
-        found.give_up(None)  # type: ignore[union-attr]
+        result.give_up(None)  # type: ignore[union-attr]
         raise
     # Those who wait get what has come, whatever it is; only a success is there for others.
-    answers.keep(key, found, _sealed(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
+    answers.keep(key, result, _sealed(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
     return reply
 
 

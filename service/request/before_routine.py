@@ -65,5 +65,5 @@ def value_of(value: BeforeValue, services: Services) -> ValueOf:
 
 def _header(context: RequestContext, name: str) -> bytes | None:
     """Several of one name are joined by commas."""
-    found = [value for key, value in context.scope.headers.items() if key == name]
-    return ",".join(found).encode() if found else None
+    headers = [value for key, value in context.scope.headers.items() if key == name]
+    return ",".join(headers).encode() if headers else None

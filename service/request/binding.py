@@ -54,7 +54,7 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
         return _from_raw_body(endpoint.raw_body, binder, path_values, limit)
     if endpoint.transport is Transport.BODY:
         return _from_body(services, binder, fast, path_values, limit)
-    return _from_query(binder, fast, path_values if any(one.path for one in endpoint.parameters) else None)
+    return _from_query(binder, fast, path_values if any(item.path for item in endpoint.parameters) else None)
 
 
 def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
@@ -159,8 +159,8 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
 def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
     """Of a request that goes on to another service: its body is that one's business, and is looked at only where the
     routine has parameters that may be in it. What is no JSON object then has none of them (proxies-6)."""
-    filled = endpoint.outgoing.filled | {one.target for one in resolved_parameters(endpoint)}
-    asked = [one for index, one in enumerate(endpoint.parameters) if index not in filled and not one.path]
+    filled = endpoint.outgoing.filled | {item.target for item in resolved_parameters(endpoint)}
+    items = [item for index, item in enumerate(endpoint.parameters) if index not in filled and not item.path]
     raw = endpoint.raw_body
     needs_none = not endpoint.parameters
 
@@ -170,7 +170,7 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
             return
         _set_arguments(context, binder.bind_query(query, path_values(context)))
 
-    if raw is None and (endpoint.transport is Transport.QUERY or not asked):
+    if raw is None and (endpoint.transport is Transport.QUERY or not items):
         return from_query
 
     async def from_body(context: RequestContext) -> None:

@@ -223,15 +223,15 @@ class Bodies:
 
     def _let_go(self) -> None:
         """Of bodies that nobody else holds any more."""
-        kept: list[bytes] = []
+        stored: list[bytes] = []
         while self._whole:
             body = self._whole.pop()
             # Our variable, and the argument of the function that counts.
             if sys.getrefcount(body) > 2:
-                kept.append(body)
+                stored.append(body)
             else:
                 self._freed += len(body)
-        self._whole = kept
+        self._whole = stored
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()

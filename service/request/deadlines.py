@@ -26,13 +26,13 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     headers = options.headers
 
     def set_as_asked(context: RequestContext) -> None:
-        asked = _asked(context, headers)
+        requested = _asked(context, headers)
         seconds = own
-        if asked is not None:
-            if asked <= 0:
+        if requested is not None:
+            if requested <= 0:
                 raise DeadlineError(context)
-            asked = max(asked, options.shortest)
-            seconds = asked if own is None else min(asked, own)
+            requested = max(requested, options.shortest)
+            seconds = requested if own is None else min(requested, own)
         if seconds is not None:
             end_by(context, asyncio.get_running_loop().time() + seconds)
 

@@ -35,35 +35,35 @@ def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
 def _take_pair(body: bytes, name: str) -> tuple[str | None, bytes]:
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
-    wanted = name.encode()
-    found: list[str] = []
-    kept: list[bytes] = []
+    expected = name.encode()
+    result: list[str] = []
+    stored: list[bytes] = []
     for pair in body.split(b"&"):
         key, _, value = pair.partition(b"=")
-        if unescape(key) == wanted:
-            found.append(unescape(value).decode(errors="replace"))
+        if unescape(key) == expected:
+            result.append(unescape(value).decode(errors="replace"))
         else:
-            kept.append(pair)
-    return (found[0], b"&".join(kept)) if found else (None, body)
+            stored.append(pair)
+    return (result[0], b"&".join(stored)) if result else (None, body)
 
 
 def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, bytes]:
     # The last delimiter ends the form.
     if body.count(delimiter) > MOST_FIELDS + 1:
         raise too_many_fields()
-    found: list[str] = []
+    result: list[str] = []
     before, *parts = (b"\r\n" + body).split(delimiter)
-    kept = [before]
+    stored = [before]
     for part in parts:
         head, _, value = part.partition(b"\r\n\r\n")
         if len(head) <= LONGEST_HEADERS and _name_of(head) == name:
-            found.append(value.decode(errors="replace"))
+            result.append(value.decode(errors="replace"))
         else:
-            kept.append(part)
-    if not found:
+            stored.append(part)
+    if not result:
         return None, body
     # Two are left of an empty form: what stands in front of it, and its end.
-    return found[0], delimiter.join(kept).removeprefix(b"\r\n") if len(kept) > 2 else b""
+    return result[0], delimiter.join(stored).removeprefix(b"\r\n") if len(stored) > 2 else b""
 
 
 def _name_of(head: bytes) -> bytes | None:

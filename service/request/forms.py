@@ -67,8 +67,8 @@ def _is_utf8(options: dict[bytes, bytes]) -> bool:
 
 
 def _other_charset(options: dict[bytes, bytes]) -> Problem:
-    said = options[b"charset"][:40].decode(errors="replace")
-    return Problem(415, f"the form is in {said}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
+    message = options[b"charset"][:40].decode(errors="replace")
+    return Problem(415, f"the form is in {message}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
 
 
 def too_many_fields() -> Problem:

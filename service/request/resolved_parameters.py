@@ -43,7 +43,7 @@ def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def resolve(endpoint: Endpoint, services: Services) -> Step | None:
-    statements = [_Statement(endpoint, one, services) for one in resolved_parameters(endpoint)]
+    statements = [_Statement(endpoint, item, services) for item in resolved_parameters(endpoint)]
     if not statements:
         return None
     database = services.database

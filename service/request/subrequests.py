@@ -59,10 +59,10 @@ class _SubrequestHeaders:
         return any(key == name for key, _ in self._pairs)
 
     def __getitem__(self, name: str) -> str:
-        found = self.get(name)
-        if found is None:
+        response = self.get(name)
+        if response is None:
             raise KeyError(name)
-        return found
+        return response
 
 
 class SubrequestScope:
@@ -231,9 +231,9 @@ def _is_named(route: str, written: str | None, path: str) -> bool:
     if written is None:
         return True
     segments = written.partition("#")[0].partition("?")[0].split("/")
-    found = zip(segments, route.split("/"), strict=False)
+    result = zip(segments, route.split("/"), strict=False)
     return path.count("/") + 1 == len(segments) and all(
-        taken.startswith("{") or "{" not in segment for segment, taken in found
+        taken.startswith("{") or "{" not in segment for segment, taken in result
     )
 
 
@@ -330,8 +330,8 @@ class Subrequests:
     def _find(self, method: str, path: str) -> Match | None:
         if len(path) > 1 and path.endswith("/"):
             return None
-        found = self._router.find(method, path)
-        return self._router.find("GET", path) if found is None and method == "HEAD" else found
+        result = self._router.find(method, path)
+        return self._router.find("GET", path) if result is None and method == "HEAD" else result
 
 
 async def call_further(

@@ -45,12 +45,12 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
     """Of each value the first rule that is broken is told. What was not sent, and is left to the server, is not
     checked."""
-    wanted = [
+    expected = [
         _Wanted(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)
         for rule in check.rules
     ]
-    if not wanted:
+    if not expected:
         return None
 
     def check_values(context: RequestContext) -> Waiting:
@@ -61,13 +61,13 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
 
     def check(context: RequestContext) -> None:
         broken: dict[int, _Wanted] = {}
-        for one in wanted:
-            if context.mask & one.bit and one.bit not in broken and not one.holds(context):
-                broken[one.bit] = one
+        for item in expected:
+            if context.mask & item.bit and item.bit not in broken and not item.holds(context):
+                broken[item.bit] = item
         if broken:
             first = next(iter(broken.values()))
             log.warning("%s: %s", endpoint.name, first.message)
-            errors = [one.fault.members for one in broken.values()]
+            errors = [item.fault.members for item in broken.values()]
             raise Problem(first.rule.status, first.message, others={"errors": errors})
 
     return check_values

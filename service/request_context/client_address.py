@@ -37,7 +37,7 @@ def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
         address = parse_address(peer)
         if len(known) >= 4096:
             known.clear()
-        found = known[peer] = None if address is None else str(address).encode()
-        return found
+        result = known[peer] = None if address is None else str(address).encode()
+        return result
 
     return direct

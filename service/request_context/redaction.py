@@ -27,18 +27,18 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
     texts = {value.decode(errors="replace") for value in values if value}
     parts = {part for text in texts for part in _parts(text)}
     # A mask that has been put in must not be masked itself.
-    wanted = sorted((text for text in texts | parts if text.strip()), key=len, reverse=True)
-    if not wanted:
+    items = sorted((text for text in texts | parts if text.strip()), key=len, reverse=True)
+    if not items:
         return message
-    pattern = "|".join(_alone(text) for text in wanted)
+    pattern = "|".join(_alone(text) for text in items)
     return re.sub(pattern, HIDDEN, message)
 
 
 def _parts(text: str) -> Iterable[str]:
     if text[:1] not in ("{", "[", "("):
         return ()
-    found = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))
-    return itertools.islice(found, MOST_PARTS)
+    values = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))
+    return itertools.islice(values, MOST_PARTS)
 
 
 def _alone(text: str) -> str:

@@ -26,12 +26,12 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
         return None
 
     def tag(context: RequestContext) -> None:
-        wanted = ",".join(context.scope.headers.get_all("if-none-match"))
+        headers = ",".join(context.scope.headers.get_all("if-none-match"))
         protocol = context.protocol
         if type(protocol) is HeadProtocol:
-            protocol.change = partial(tagged, wanted)
+            protocol.change = partial(tagged, headers)
         else:
-            context.protocol = _TaggingProtocol(protocol, wanted)
+            context.protocol = _TaggingProtocol(protocol, headers)
 
     return tag
 
@@ -70,4 +70,4 @@ class _TaggingProtocol(ObservedProtocol):
 def _fits(wanted: str, mark: str) -> bool:
     """Weak comparison, as RFC 9110, 13.1.2 has it."""
     opaque = mark.removeprefix("W/")
-    return wanted.strip() == "*" or opaque in (one.strip().removeprefix("W/") for one in wanted.split(","))
+    return wanted.strip() == "*" or opaque in (item.strip().removeprefix("W/") for item in wanted.split(","))

@@ -232,10 +232,10 @@ def _descriptors() -> list[int]:
 
 def _inode(descriptor: int) -> int:
     try:
-        found = os.fstat(descriptor)
+        result = os.fstat(descriptor)
     except OSError:
         return -1
-    return found.st_ino if stat.S_ISFIFO(found.st_mode) else -1
+    return result.st_ino if stat.S_ISFIFO(result.st_mode) else -1
 
 
 def _unread(pipe: int) -> int:

@@ -95,9 +95,9 @@ class CacheBackends:
         """The supervisor has heard that these are out of date (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
         for tag in message.decode().replace(",", " ").split():
             for store in self.every():
-                found = store.invalidate_tag(tag)
-                if isinstance(found, Awaitable):
-                    task = asyncio.ensure_future(_surely(store, tag, found))
+                result = store.invalidate_tag(tag)
+                if isinstance(result, Awaitable):
+                    task = asyncio.ensure_future(_surely(store, tag, result))
                     self._forgetting.add(task)
                     task.add_done_callback(self._forgetting.discard)
 
@@ -136,8 +136,8 @@ class CacheBackends:
             return None
         link = RedisLink(address)
         reason = await _tried(link, address.attempts)
-        kept = self._host.agreed("answers-in", "redis" if reason is None else "memory")
-        if kept != "redis":
+        stored = self._host.agreed("answers-in", "redis" if reason is None else "memory")
+        if stored != "redis":
             if reason is None:
                 await link.close()
             why = reason or "it could not be when the first worker began"
@@ -229,8 +229,8 @@ class _Later:
         absent = asyncio.ensure_future(self._absent.wait())
         await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
         absent.cancel()
-        found = ask(self._coming.result() if self._coming.done() else self._nothing)
-        return await found if isinstance(found, Awaitable) else found
+        result = ask(self._coming.result() if self._coming.done() else self._nothing)
+        return await result if isinstance(result, Awaitable) else result
 
     def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
         if self._coming.done():

@@ -114,10 +114,10 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
     ready meanwhile. whole: bytes of shared memory that a size takes."""
     path.mkdir(mode=0o700, exist_ok=True)
     with locked(path / "size") as file:
-        found = file.read()
-        fitting = int(found) if found else _fitting(path, size, whole)
+        result = file.read()
+        fitting = int(result) if result else _fitting(path, size, whole)
         yield fitting
-        if not found:
+        if not result:
             file.write(b"%d" % fitting)
 
 
@@ -202,6 +202,6 @@ def between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tupl
 def last_before(transaction: Transaction, end: bytes, kind: bytes) -> bytes | None:
     """The highest key below `end` that begins with `kind`."""
     with transaction.cursor() as cursor:
-        found = cursor.prev() if cursor.set_range(end) else cursor.last()
+        result = cursor.prev() if cursor.set_range(end) else cursor.last()
         key = cursor.key()
-        return key if found and key.startswith(kind) else None
+        return key if result and key.startswith(kind) else None

@@ -78,8 +78,8 @@ class HostState:
             self.message_bus.publish(FORGET_TAGS, tags.encode())
 
     def close(self) -> None:
-        for kept in self._kept.values():
-            close = getattr(kept, "close", None)
+        for stored in self._kept.values():
+            close = getattr(stored, "close", None)
             if close is not None:
                 close()
         self._kept.clear()

@@ -90,32 +90,32 @@ class HybridCache:
 
     async def _begin(self, key: bytes, patience: float) -> Found:
         began, seen = time.monotonic(), self._forgotten
-        found = await self._redis.begin(key, patience)
+        result = await self._redis.begin(key, patience)
         # What is computed now is copied when it is asked for again: only an answer that Redis has taken is one.
-        if type(found) is Entry:
-            await self._copy(key, found, began, seen, 0.0)
-        return found
+        if type(result) is Entry:
+            await self._copy(key, result, began, seen, 0.0)
+        return result
 
     async def _begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
         began, seen = time.monotonic(), self._forgotten
-        found = await self._redis.begin_stale(key, patience, stale)
-        if type(found) is Entry:
-            await self._copy(key, found, began, seen, stale.longest)
-        return found
+        result = await self._redis.begin_stale(key, patience, stale)
+        if type(result) is Entry:
+            await self._copy(key, result, began, seen, stale.longest)
+        return result
 
     async def last(self, key: bytes, stale: Stale) -> Entry | None:
         return await self._redis.last(key, stale)
 
     async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
         """Unless anything has been forgotten since the answer was asked for: it might have been this one."""
-        asked = time.monotonic()
+        requested = time.monotonic()
         try:
             left = await self._redis.left(key)
         except GoneError:
             return
         seconds = self._lifetime(entry, None if left is None else left - stale)
         if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
-            taken = time.monotonic() - asked
+            taken = time.monotonic() - requested
             self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - taken, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
@@ -132,9 +132,9 @@ class HybridCache:
         name = stored_name(key)
         self._forgotten += 1
         held = self._memory.forget(_COPY + name, noted=True)
-        found = await self._redis.forget(key)
+        result = await self._redis.forget(key)
         await self._tell_all(b"n" + name)
-        return found or held
+        return result or held
 
     async def invalidate_tag(self, tag: str) -> int:
         """Raises `Problem` as `forget` does."""

@@ -110,8 +110,8 @@ class MemoryCache:
         name = key if len(key) <= LONGEST_NAME else stored_name(key)
         if self._unshared and self._is_unshared(name):
             return self._table.find(name, now()) or NOT_SHARED
-        found = self._acquire(name, patience, fresh=False)
-        return self._wait(name, patience, fresh=False) if found is None else found
+        result = self._acquire(name, patience, fresh=False)
+        return self._wait(name, patience, fresh=False) if result is None else result
 
     def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
         name = stored_name(key)
@@ -121,12 +121,12 @@ class MemoryCache:
             return entry
         if self._unshared and self._is_unshared(name):
             return NOT_SHARED
-        found = self._acquire(name, patience, fresh=True)
+        result = self._acquire(name, patience, fresh=True)
         if entry is not None and now() < entry.fresh + stale.revalidate:
-            if found is None or isinstance(found, NotShared):
+            if result is None or isinstance(result, NotShared):
                 return StaleEntry(entry, None)
-            return found if isinstance(found, Entry) else StaleEntry(entry, found)
-        return self._wait(name, patience, fresh=True) if found is None else found
+            return result if isinstance(result, Entry) else StaleEntry(entry, result)
+        return self._wait(name, patience, fresh=True) if result is None else result
 
     def last(self, key: bytes, stale: Stale) -> Entry | None:
         return self.last_named(stored_name(key), stale)
@@ -138,12 +138,12 @@ class MemoryCache:
     def _acquire(self, name: bytes, patience: float, *, fresh: bool) -> Found | None:
         """None: somebody else is at it, and will tell. fresh: no other answer is good enough."""
         at = now()
-        found = self._table.begin(name, at + patience + GRACE if patience > 0 else 0.0, at, fresh)
-        if type(found) is Entry:
-            return found
-        if found == HELD:
+        result = self._table.begin(name, at + patience + GRACE if patience > 0 else 0.0, at, fresh)
+        if type(result) is Entry:
+            return result
+        if result == HELD:
             return None
-        return NOT_SHARED if found == FULL else MemoryLease(self, name, found, at)  # type: ignore[arg-type]
+        return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
     def _wait(self, name: bytes, patience: float, *, fresh: bool) -> Awaitable[Found]:
         # It listens from now on, whenever it is awaited.
@@ -155,9 +155,9 @@ class MemoryCache:
             outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if patience > 0 else 0)
             if not isinstance(outcome, RetryLookup):
                 return outcome
-            found = self._acquire(name, patience, fresh=fresh)
-            if found is not None:
-                return found
+            result = self._acquire(name, patience, fresh=fresh)
+            if result is not None:
+                return result
             # In the same turn of the loop, or the word could come before somebody listens.
             future = self._waiters.join(name)
 
@@ -255,19 +255,19 @@ class MemoryCache:
     def forget(self, key: bytes, *, noted: bool = False) -> bool:
         """noted: `put` shall know of it too."""
         name = stored_name(key)
-        found, awaited = self._table.forget(name, now(), noted)
+        result, awaited = self._table.forget(name, now(), noted)
         # Those who wait in this process were there before; they ask again, and the next one computes.
         self._waiters.tell(name, RETRY_LOOKUP)
         if awaited:
             self._message_bus.publish(TOPIC, _told(name, RETRY_LOOKUP))
-        return found
+        return result
 
     def invalidate_tag(self, tag: str) -> int:
         """At once for everybody: what is found afterwards was computed afterwards."""
         name, at, count, more = tag.encode(), now(), 0, True
         while more:
-            found, more = self._table.invalidate_tag(name, at, FORGOTTEN_AT_ONCE)
-            count += found
+            result, more = self._table.invalidate_tag(name, at, FORGOTTEN_AT_ONCE)
+            count += result
         return count
 
     def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:

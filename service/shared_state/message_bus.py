@@ -85,8 +85,8 @@ class MessageBus:
         gone = self._ringer.ring(bells)
         if gone:
             with self._environment.write() as transaction:
-                for one in gone:
-                    transaction.delete(_BELL + one.encode())
+                for item in gone:
+                    transaction.delete(_BELL + item.encode())
 
     def close(self) -> None:
         if self._bell is not None:
@@ -110,13 +110,13 @@ class MessageBus:
 
     def _read(self) -> None:
         with self._environment.begin() as transaction:
-            found = list(between(transaction, _key(self._next), _AFTER))
-        if not found:
+            values = list(between(transaction, _key(self._next), _AFTER))
+        if not values:
             return
-        if int.from_bytes(found[0][0][1:], "big") > self._next:
+        if int.from_bytes(values[0][0][1:], "big") > self._next:
             self._tell_missed()
-        self._next = int.from_bytes(found[-1][0][1:], "big") + 1
-        for _, message in found:
+        self._next = int.from_bytes(values[-1][0][1:], "big") + 1
+        for _, message in values:
             length = message[0]
             for take, _missed in tuple(self._takers.get(message[1 : 1 + length], ())):
                 try:

@@ -255,8 +255,8 @@ class RedisCache:
         return None if left == -1 else max(0.0, left / 1000)
 
     async def _acquire(self, name: bytes, patience: float) -> Found:
-        found = await self._wait_or_begin(name, patience, _BEGIN, [])
-        return found.entry if isinstance(found, StaleEntry) else found
+        result = await self._wait_or_begin(name, patience, _BEGIN, [])
+        return result.entry if isinstance(result, StaleEntry) else result
 
     async def _acquire_stale(self, name: bytes, patience: float, stale: Stale) -> FoundStale:
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
@@ -352,13 +352,13 @@ class RedisCache:
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
         try:
             sealed = entry_sealer.sealed(name, packed(entry))
-            kept = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
+            output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
         except GoneError:
             # It may have been forgotten while it was computed, and nobody is there to say so.
             self._waiters.tell(name, NOT_SHARED)
             return False
-        self._waiters.tell(name, entry if kept else RETRY_LOOKUP, number)
-        return bool(kept)
+        self._waiters.tell(name, entry if output else RETRY_LOOKUP, number)
+        return bool(output)
 
     def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
         self._open.pop(name, None)

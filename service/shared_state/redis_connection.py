@@ -70,7 +70,7 @@ async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[st
             mode, role = await _mode_and_role(client)
             if mode == "cluster":
                 await client.aclose()
-                client = RedisCluster(startup_nodes=[ClusterNode(*one) for one in address.hosts], **options)
+                client = RedisCluster(startup_nodes=[ClusterNode(*item) for item in address.hosts], **options)
                 await client.initialize()
             else:
                 _check_role(host, role)

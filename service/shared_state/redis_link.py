@@ -112,10 +112,10 @@ class RedisLink:
 
     def _send(self) -> None:
         self._scheduled = False
-        wanted, self._wanted = self._wanted, {}
-        if wanted:
+        expected, self._wanted = self._wanted, {}
+        if expected:
             self._flying += 1
-            self.background(self._get_all(wanted))
+            self.background(self._get_all(expected))
 
     async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
         try:
@@ -205,27 +205,27 @@ class RedisLink:
         self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None
     ) -> None:
         async with self.client.pubsub() as source:
-            asked, waiting = time.monotonic(), True
+            requested, waiting = time.monotonic(), True
             await source.subscribe(channel)
             while True:
                 message = await source.get_message(timeout=PING)
                 kind = None if message is None else message["type"]
                 if kind == "message":
-                    told = hear(message["data"])
-                    if told is not None:
-                        await told
+                    result = hear(message["data"])
+                    if result is not None:
+                        await result
                 elif kind in ("subscribe", "pong"):
                     if kind == "subscribe":
                         began()
                     waiting = False
                     if heard is not None:
-                        heard(asked)
-                past = time.monotonic() - asked
+                        heard(requested)
+                past = time.monotonic() - requested
                 if waiting and past > SILENT:
                     raise TimeoutError("a listener is not answered")
                 if not waiting and past > PING:
                     # One question at a time, so that it is known which one an answer is for.
-                    asked, waiting = time.monotonic(), True
+                    requested, waiting = time.monotonic(), True
                     await source.ping()
 
     # --- gone and back ---------------------------------------------------------------------------------------------
@@ -256,8 +256,8 @@ class RedisLink:
                 continue
             self.gone = False
             log.warning("Redis at %s is back", self._address)
-            for told in self.on_back:
-                told()
+            for result in self.on_back:
+                result()
 
     def background(self, work: Any) -> None:
         task = self._loop.create_task(work)

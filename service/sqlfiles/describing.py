@@ -97,12 +97,12 @@ async def describe(
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
     """Oids of the types among these names, which need not be types at all."""
     answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):
         value = results[-1].get_value(0, 0) if results and results[-1].status == ExecStatus.TUPLES_OK else None
         if value is not None:
-            found[name] = int(value)
-    return found
+            result[name] = int(value)
+    return result
 
 
 async def find_table_columns(connection: Connection, relations: Sequence[int]) -> dict[tuple[int, int], str]:
@@ -165,17 +165,17 @@ def _context(
     """Sends and receives at the same time: a server that cannot get rid of its answers takes no more questions."""
     answers: list[list[PGresult]] = []
     results: list[PGresult] = []
-    asked = 0
+    requested = 0
     unsent = True
     while len(answers) < count:
-        ready = yield Wait.RW if unsent or asked < count else Wait.R
+        ready = yield Wait.RW if unsent or requested < count else Wait.R
         if ready & Ready.R:
             pgconn.consume_input()
             while len(answers) < count and not pgconn.is_busy():
                 result = pgconn.get_result()
                 if result is None:
                     # Ends the results of one message; where nothing has been asked, this is all there is.
-                    if asked == len(answers):
+                    if requested == len(answers):
                         break
                 elif result.status == ExecStatus.PIPELINE_SYNC:
                     answers.append(results)
@@ -186,7 +186,7 @@ def _context(
             unsent = pgconn.flush() != 0
             for question in islice(questions, 0 if unsent else _AT_ONCE):
                 send(question)
-                asked += 1
+                requested += 1
                 unsent = True
     return answers
 

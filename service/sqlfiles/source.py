@@ -133,9 +133,9 @@ class SqlFileSource:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
         parsed, errors = await asyncio.to_thread(_parse, fresh, whole=self.options.whole)
         by_place: dict[str, list[_Parsed]] = {home: []}
-        for one in parsed:
-            wanted = place_of(one.connection) if one.connection else None
-            by_place.setdefault(home if wanted is None else wanted, []).append(one)
+        for item in parsed:
+            expected = place_of(item.connection) if item.connection else None
+            by_place.setdefault(home if expected is None else expected, []).append(item)
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
         good: dict[str, _Known] = {}
@@ -151,8 +151,8 @@ class SqlFileSource:
             except psycopg.Error as error:
                 if where == home:
                     raise
-                for one in files:
-                    errors[one.path] = f"{one.path}: connection {where}, where it is described: {str(error).strip()}"
+                for item in files:
+                    errors[item.path] = f"{item.path}: connection {where}, where it is described: {str(error).strip()}"
         if errors and self.options.strict and not self._has_read:
             log.critical("Service:SqlFileSource:ErrorMode is Exit; with Skip, broken files are left out")
             count = f"{len(errors)} of the files in {self.options.pattern} cannot be served:"
@@ -175,12 +175,12 @@ class SqlFileSource:
             if known.routine is None and self._asks_for_endpoint(known.text)
         )
         overlooked = (*self._not_exposed, *empty)
-        found: dict[str, list[Routine]] = {home: []}
+        result: dict[str, list[Routine]] = {home: []}
         for _, known in sorted(self._known.items()):
             if known.routine is not None:
-                found.setdefault(known.place, []).append(known.routine)
+                result.setdefault(known.place, []).append(known.routine)
         catalogs: dict[str, Catalog] = {}
-        for where, routines in found.items():
+        for where, routines in result.items():
             version, types = self._places[where]
             catalogs[where] = Catalog(
                 version,
@@ -217,11 +217,11 @@ class SqlFileSource:
             hint = "; without ** no folder below is looked into" if flat else ""
             log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern%s", options.pattern, hint)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
-            wanted = [text for text in texts if self._is_wanted(text)]
-            read = {text.path for text in wanted}
+            values = [text for text in texts if self._is_wanted(text)]
+            read = {text.path for text in values}
             others = [text for text in texts if text.path not in read and text.error is None]
             self._not_exposed = tuple(_bare_routes(others, whole=options.whole))
-            return wanted
+            return values
         return texts
 
     def _is_wanted(self, text: FileText) -> bool:
@@ -232,9 +232,9 @@ class SqlFileSource:
     def _report(self, errors: Mapping[str, str]) -> None:
         """Each mistake once, until it changes."""
         for path, message in errors.items():
-            kept = "; its last good version is served" if path in self._known else ""
+            stored = "; its last good version is served" if path in self._known else ""
             if self._reported.get(path) != message:
-                log.error("%s%s", message, kept)
+                log.error("%s%s", message, stored)
         self._reported = dict(errors)
 
 
@@ -252,18 +252,18 @@ def sql_file_source(
 def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
     """Warnings about files whose comment names a method and a path without `HTTP`."""
     for text in texts:
-        found = find_route(text.text, whole=whole)
-        if found is not None:
-            line, number = found
+        body = find_route(text.text, whole=whole)
+        if body is not None:
+            line, number = body
             message = f"line {number}: no endpoint is made of it, as HTTP is missing; write `HTTP {line}`"
             yield Diagnostic(text.path, line, message, left_out=1)
 
 
 def _roots(routines: Sequence[Routine]) -> set[int]:
-    oids = {oid for routine in routines for one in routine.parameters for oid in (one.type_oid, one.record)}
+    oids = {oid for routine in routines for item in routine.parameters for oid in (item.type_oid, item.record)}
     for routine in routines:
         if isinstance(routine.source, FileSource):
-            oids.update(column.type_oid for one in routine.source.statements for column in one.result.columns)
+            oids.update(column.type_oid for item in routine.source.statements for column in item.result.columns)
     return oids - {0}
 
 
@@ -321,17 +321,17 @@ class _Reading:
         self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
         if self._oids:
             self._types = await load_types(connection, sorted(set(self._oids.values())))
-        parsed = [one for one in parsed if self._returns_are_types(one)]
-        questions = [(one, index) for one in parsed for index in self._asked(one.file)]
+        parsed = [item for item in parsed if self._returns_are_types(item)]
+        questions = [(item, index) for item in parsed for index in self._asked(item.file)]
         answers = await describe(
-            connection, [self._question(one.file, index) for one, index in questions], self._search_path
+            connection, [self._question(item.file, index) for item, index in questions], self._search_path
         )
         described: dict[tuple[str, int], Described] = {}
-        for (one, index), answer in zip(questions, answers, strict=True):
+        for (item, index), answer in zip(questions, answers, strict=True):
             if isinstance(answer, Described):
-                described[one.path, index] = answer
+                described[item.path, index] = answer
             else:
-                self._errors.setdefault(one.path, _refusal(one, index, answer))
+                self._errors.setdefault(item.path, _refusal(item, index, answer))
         oids = {oid for answer in described.values() for _, oid in answer.columns}
         if oids:
             self._types = {**self._types, **await load_types(connection, sorted(oids))}
@@ -339,9 +339,9 @@ class _Reading:
         if relations:
             self._table_columns = await find_table_columns(connection, sorted(relations))
         good = {
-            one.path: _Known(one.file.text, self._routine(one, described), self._place)
-            for one in parsed
-            if one.path not in self._errors
+            item.path: _Known(item.file.text, self._routine(item, described), self._place)
+            for item in parsed
+            if item.path not in self._errors
         }
         return good, self._errors
 
@@ -483,7 +483,7 @@ class _Reading:
         if about.returns is not None:
             info = self._types[self._oids[about.returns]]
             if info.kind is TypeKind.COMPOSITE and info.attributes:
-                columns = tuple(Column(one.name, one.type_oid, one.type_name) for one in info.attributes)
+                columns = tuple(Column(item.name, item.type_oid, item.type_name) for item in info.attributes)
                 return FileResult(key, columns, about.single, declared=True)
             column = Column(about.returns, info.oid, info.display)
             return FileResult(key, (column,), about.single, first_only=True, declared=True)
@@ -510,9 +510,9 @@ class _Reading:
 
 
 def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
-    names = {name for one in parsed for hint in one.file.notes.hints.values() for name in hint.readings}
-    names |= {virtual.type_name for one in parsed for virtual in one.file.notes.virtual}
-    returned = {about.returns for one in parsed for about in one.file.notes.statements if about.returns is not None}
+    names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
+    names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
+    returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
     return names | (returned - {"void"})
 
 

@@ -60,9 +60,13 @@ class Admin:
 
     def _metrics(self, asked: AdminRequest) -> AdminResponse:
         open_metrics = wants_open_metrics(asked.accept)
-        told = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
+        result = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
-            families = [*counted(self._folder), *gauges(one for one in told if one is not None), *self._own(told)]
+            families = [
+                *counted(self._folder),
+                *gauges(item for item in result if item is not None),
+                *self._own(result),
+            ]
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
     def _profile(self, asked: AdminRequest) -> AdminResponse:

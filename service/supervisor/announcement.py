@@ -42,9 +42,9 @@ def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
     closed = [
-        one.name
-        for one in snapshot.endpoints
-        if not (is_open(one) or one.options.login or one.options.internal or one.options.basic_auth)
+        item.name
+        for item in snapshot.endpoints
+        if not (is_open(item) or item.options.login or item.options.internal or item.options.basic_auth)
     ]
     if closed:
         log.warning(
@@ -64,7 +64,7 @@ _BEGIN = (
 def tell_left_out(snapshot: SchemaSnapshot) -> None:
     """In one line; the reasons stand above it, each once."""
     if snapshot.left_out:
-        names = sorted({one.object for one in snapshot.left_out})
+        names = sorted({item.object for item in snapshot.left_out})
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         log.warning("%d left out: %s; rowcall --endpoints lists why", snapshot.left_out_count, shown)
 
@@ -73,8 +73,8 @@ _SHOWN = 10
 
 
 def _tell_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
-    found = ((one.name, one.options.encryption) for one in snapshot.endpoints)
-    encrypting = [name for name, wanted in found if wanted and (wanted.all_parameters or wanted.parameters)]
+    result = ((item.name, item.options.encryption) for item in snapshot.endpoints)
+    encrypting = [name for name, expected in result if expected and (expected.all_parameters or expected.parameters)]
     if encrypting and not settings.flag("DataProtection:Enabled"):
         log.warning(
             "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",

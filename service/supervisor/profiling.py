@@ -63,14 +63,14 @@ class Profiler:
             folder = self._folder()
             log.info("profiling %d workers for %g s, into %s", len(workers), seconds, folder)
             made = [self._of(number, worker, seconds, folder) for number, worker in workers.items()]
-            found = [one for one in await asyncio.gather(*made) if one is not None]
+            values = [item for item in await asyncio.gather(*made) if item is not None]
         except OSError as error:
             raise Problem(500, f"the profile cannot be written: {error.strerror or error}") from None
         finally:
             self._busy = False
-        for one in found:
-            log.info("the profile of worker %d (pid %d, %s) is %s", one.worker, one.pid, one.by, one.file)
-        return found
+        for item in values:
+            log.info("the profile of worker %d (pid %d, %s) is %s", item.worker, item.pid, item.by, item.file)
+        return values
 
     async def asked_by_signal(self, only: int | None = None) -> None:
         try:

@@ -44,5 +44,5 @@ class ServiceManager:
             return
         # One that begins with @ has no place in the file system.
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
-            one.sendto("\n".join(lines).encode(), address)
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as item:
+            item.sendto("\n".join(lines).encode(), address)

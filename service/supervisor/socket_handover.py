@@ -37,8 +37,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 def _owner(connection: socket.socket) -> int:
     """The user at the other end."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    user: int = _CREDENTIALS.unpack(found)[1]
+    result = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    user: int = _CREDENTIALS.unpack(result)[1]
     return user
 
 
@@ -119,21 +119,21 @@ class SuccessorListener:
 
     def open(self) -> None:
         """Raises StartupError."""
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        item = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = os.umask(0o177)  # for the owner alone, from the first moment
         try:
             with contextlib.suppress(FileNotFoundError):
                 if stat.S_ISSOCK(os.stat(self._path).st_mode):
                     os.unlink(self._path)  # whoever was there is gone, or has given its place up
-            one.bind(self._path)
-            one.listen()
-            one.setblocking(False)
+            item.bind(self._path)
+            item.listen()
+            item.setblocking(False)
         except OSError as error:
-            one.close()
+            item.close()
             raise StartupError(f"HttpServer:HandoverSocket: {self._path}: {error.strerror or error}") from None
         finally:
             os.umask(before)
-        self._socket = one
+        self._socket = item
 
     def close(self) -> None:
         if self._socket is not None:
@@ -172,7 +172,7 @@ class SuccessorListener:
         await loop.sock_sendall(connection, _YOURS)
 
     def _send_sockets(self, connection: socket.socket) -> None:
-        rest = [one.fileno() for one in self._listeners.sockets]
+        rest = [item.fileno() for item in self._listeners.sockets]
         while True:
             part, rest = rest[:_MOST_DESCRIPTORS], rest[_MOST_DESCRIPTORS:]
             socket.send_fds(connection, [_PART.pack(len(rest), self._listeners.stay)], part)

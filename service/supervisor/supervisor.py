@@ -448,9 +448,9 @@ class Supervisor:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            wanted, self._wanted = self._wanted, _Reading.FILES
+            expected, self._wanted = self._wanted, _Reading.FILES
             self._manager.reloading()
-            await self._read_again(wanted)
+            await self._read_again(expected)
             self._tell_manager()
             # Whatever asks in the meantime is answered by one more reading.
             await asyncio.sleep(0.2)

@@ -228,8 +228,8 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
     unfinished = {path.stat().st_ino: path for path in hidden.iterdir() if path.suffix == ""}
     if unfinished:
         with os.scandir(folder) as entries:
-            found = [(Path(entry.path), entry.inode()) for entry in entries]
-        for path, inode in found:
+            values = [(Path(entry.path), entry.inode()) for entry in entries]
+        for path, inode in values:
             if inode in unfinished and not path.is_dir():
                 before = unfinished[inode].with_suffix(_BEFORE)
                 if before.exists():

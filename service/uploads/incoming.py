@@ -25,13 +25,13 @@ class File:
 
     async def sample(self, size: int) -> bytes:
         """The first `size` bytes, fewer only of a file that has no more."""
-        found = sum(map(len, self._ahead))
-        while found < size:
+        result = sum(map(len, self._ahead))
+        while result < size:
             piece = await self._next()
             if piece is None:
                 break
             self._ahead.append(piece)
-            found += len(piece)
+            result += len(piece)
         if len(self._ahead) > 1:
             self._ahead = [b"".join(self._ahead)]
         return self._ahead[0][:size] if self._ahead else b""

@@ -20,8 +20,8 @@ async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
     loop = asyncio.get_running_loop()
     folders = frozenset(_folders(endpoints, options))
     for seconds in (*LOOKS, 0.0):
-        found = [await loop.run_in_executor(None, remove_leftovers, folder) for folder in folders]
-        if all(found):
+        values = [await loop.run_in_executor(None, remove_leftovers, folder) for folder in folders]
+        if all(values):
             return
         await asyncio.sleep(seconds)
 
@@ -32,7 +32,7 @@ def _folders(endpoints: Iterable[Endpoint], options: UploadOptions) -> Iterator[
         if upload is None:
             continue
         names = placeholder_names(endpoint.parameters)
-        yield from (one.path for one in options.handlers.values() if isinstance(one, Folder))
+        yield from (item.path for item in options.handlers.values() if isinstance(item, Folder))
         for word, text in upload.settings:
             if word in ("path", "file_system_path") and parse_template(text, names).is_fixed:
                 yield text

@@ -85,15 +85,15 @@ class Receiving:
         turn = Turn(context, transaction, folders, claims, cleanup, body_read=files is not None)
         try:
             async with transaction:
-                told = metadata(await self._take_files(context, turn, files))
+                result = metadata(await self._take_files(context, turn, files))
                 if self._metadata is not None:
-                    set_argument(context, self._metadata, told)
-                await self._run(context, turn, told)
+                    set_argument(context, self._metadata, result)
+                await self._run(context, turn, result)
         except BaseException as error:
             # Also what has been cancelled: the files go whatever happens to the request.
             await asyncio.shield(_undo(turn))
             if isinstance(error, Problem) and not turn.body_read:
-                error.headers = (*(one for one in error.headers if one[0] != "connection"), ("connection", "close"))
+                error.headers = (*(item for item in error.headers if item[0] != "connection"), ("connection", "close"))
             raise
         finally:
             cleanup.close()
@@ -116,10 +116,10 @@ class Receiving:
 
     async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
         handlers = self._handlers(context, turn)
-        found = self._sent(context, turn) if files is None else files()
+        result = self._sent(context, turn) if files is None else files()
         if len(handlers) == 1:
-            return [entry async for file in found for entry in await self._take(handlers[0], file, turn)]
-        return await self._take_by_all(handlers, found, turn)
+            return [entry async for file in result for entry in await self._take(handlers[0], file, turn)]
+        return await self._take_by_all(handlers, result, turn)
 
     async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
         form = _form(context)
@@ -154,11 +154,11 @@ class Receiving:
 
     async def _take_by_all(self, handlers: Sequence[Handler], files: AsyncIterator[File], turn: Turn) -> list[Entry]:
         """Each handler takes all files before the next one does, so they have to be kept until then."""
-        kept = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
+        values = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
         entries: list[Entry] = []
         for handler in handlers:
             before = frozenset(turn.stored)
-            for stored in kept:
+            for stored in values:
                 entries += await self._take(handler, stored.file(), turn, before)
         return entries
 
@@ -228,14 +228,14 @@ class Receiving:
 async def _settle(turn: Turn) -> None:
     """What is not in the database is there to stay."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
-    for one in turn.pending:
-        await one.settle()
+    for item in turn.pending:
+        await item.settle()
 
 
 async def _undo(turn: Turn) -> None:
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
-    for one in turn.pending:
-        await one.undo()
+    for item in turn.pending:
+        await item.undo()
 
 
 def _form(context: RequestContext) -> Form | None:

@@ -32,8 +32,8 @@ HandlerFactory = Callable[[Turn], Handler]
 
 def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
     """All that the configuration has: an endpoint may name any of them as its fallback."""
-    found = services.options.uploads.handlers
-    return {key: _factory(key, options, endpoint, services) for key, options in found.items()}
+    result = services.options.uploads.handlers
+    return {key: _factory(key, options, endpoint, services) for key, options in result.items()}
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:

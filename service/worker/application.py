@@ -129,18 +129,18 @@ class Application:
 
     def gauges(self) -> list[tuple[str, Mapping[str, str], float]]:
         """How things are in this worker now (`core.operations.exposition.GAUGES`): name, labels, value."""
-        found: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
+        result: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
         for connection, database in self._databases.named_all():
             for lane in database.load():
                 labels = {"connection": connection, "lane": lane.name}
-                found.append(("rowcall_database_connections", labels, lane.connections))
-                found.append(("rowcall_database_requests_in_flight", labels, lane.in_flight))
-                found.append(("rowcall_database_requests_waiting", labels, lane.waiting))
+                result.append(("rowcall_database_connections", labels, lane.connections))
+                result.append(("rowcall_database_requests_in_flight", labels, lane.in_flight))
+                result.append(("rowcall_database_requests_waiting", labels, lane.waiting))
         streams = self.events.streams_by_path()
-        found += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
+        result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:
-            found.append(("rowcall_upstream_connections", {}, self._client.open_connections))
-        return found
+            result.append(("rowcall_upstream_connections", {}, self._client.open_connections))
+        return result
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
         """Called when the catalogue has changed under the edition."""
@@ -162,7 +162,7 @@ class Application:
         """Builds the table of an edition beside the one in use."""
         codecs = codecs_for(snapshot.types, self._options)
         options = snapshot.options
-        names = {(one.connection or "").casefold() for one in options}
+        names = {(item.connection or "").casefold() for item in options}
         others = {
             key: (
                 database,
@@ -190,7 +190,7 @@ class Application:
             replicas=self._replicas,
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
-        streaming = snapshot.endpoints if any(one.events is not None for one in options) else ()
+        streaming = snapshot.endpoints if any(item.events is not None for item in options) else ()
         streams = offered_streams(streaming, services, self.events)
         fixed = {
             route: counted(route.method, route.path, steps, self._options, self._host)
@@ -200,7 +200,7 @@ class Application:
         gone, come = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(gone, come)
         table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
-        if any(one.upload is not None for one in options):
+        if any(item.upload is not None for item in options):
             self._background.start(tidy(snapshot.endpoints, self._options.uploads))
         if send_subrequest is not None:
             routing = None if former.internal_routing is None else former.internal_routing.changed(gone, come)
@@ -275,11 +275,11 @@ class Application:
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
         """`handle`, where files are served too: one at the path of a request wins."""
-        found = None if self._static is None else self._static.find(scope)
-        if self._static is None or found is None:
+        result = None if self._static is None else self._static.find(scope)
+        if self._static is None or result is None:
             self.handle(scope, protocol)
-        elif not self._static.answer_at_once(scope, protocol, found):
-            self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, found=found),))
+        elif not self._static.answer_at_once(scope, protocol, result):
+            self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, found=result),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
@@ -391,7 +391,7 @@ class Application:
 def client_of(options: WorkerOptions, host: HostState) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
-    stores = any(isinstance(one, ObjectStore) for one in options.uploads.handlers.values())
+    stores = any(isinstance(item, ObjectStore) for item in options.uploads.handlers.values())
     if not outbound.types.enabled and not outbound.proxy.enabled and not stores:
         return None
     from rowcall.service.http_client.circuit_breakers import SIZE, CircuitBreakers

@@ -76,19 +76,19 @@ def snapshot_routes(
 ) -> Iterator[tuple[Route, tuple[Step, ...]]]:
     """Documents about the endpoints, and their tools. inside: how tools call them; None: there are none."""
     options = services.options
-    told = _told(snapshot, options)
+    result = _told(snapshot, options)
     # Imported where they are used: what others are told is a tenth of all modules, and most services tell nothing.
     if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
 
-        for path, step in document_routes(*told, snapshot.example_requests, options.openapi, options.tool_schemas):
+        for path, step in document_routes(*result, snapshot.example_requests, options.openapi, options.tool_schemas):
             yield Route("GET", path.lower(), (), ()), (step,)
     if send_subrequest is not None and options.mcp is not None:
         from rowcall.service.mcp.server import mcp_routes
 
         services = replace(services, limiting=partial(limit_named, services))
         foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
-        server = mcp_routes(*told, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
+        server = mcp_routes(*result, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
         for method, path, steps in server:
             yield Route(method, path.lower(), (), (), method == "GET" and path == options.mcp.path), steps
 

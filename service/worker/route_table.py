@@ -56,7 +56,7 @@ class RouteTable:
         self.internal_routing: Routing | None = None
         """With internal endpoints, where others call them."""
         routes = routing.router.routes
-        tell = any(not one.cors or (one.upload is not None and one.upload.resumable) for one in snapshot.options)
+        tell = any(not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options)
         telling = routes if tell else ()
         pieces = dict(piece_routes(telling, services))
         self.router = routing.router.changed((), (*pieces, *fixed))
@@ -68,9 +68,9 @@ class RouteTable:
         self.told = {id(route): announced(services) for route in (*whole, *pieces)}
         """What OPTIONS tells about a route."""
         self.find = self.router.find
-        offered = {one.path: one for one in streams}
+        offered = {item.path: item for item in streams}
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
-        self._terms = {path: one.terms for path, one in offered.items()}
+        self._terms = {path: item.terms for path, item in offered.items()}
         patterns = with_parameters(offered)
         if offered:
             # No methods: with itself in it, the table of a former edition would not go with the last who uses it.
@@ -95,8 +95,8 @@ class RouteTable:
         allowed = _every_method(router) if everything else allowed_methods(router, path)
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
-        if (told := logged(context.protocol)) is not None:
-            told.path = self.shown_path(scope)
+        if (result := logged(context.protocol)) is not None:
+            result.path = self.shown_path(scope)
         if scope.method == "OPTIONS":
             context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
             return None
@@ -113,13 +113,13 @@ class RouteTable:
         readable = path.replace(REPLACED, "_").replace("\0", "_")
         for method in (scope.method, *self.router.allowed(readable)):
             match = self.router.find(method, readable)
-            if match is not None and any(one.discreet for one in match.route.candidates):
+            if match is not None and any(item.discreet for item in match.route.candidates):
                 return match.route.path
         return path
 
     def _told_of(self, path: str) -> Headers:
-        found = (self.router.find(method, path) for method in ("POST", "PATCH"))
-        return next((self.told[id(one.route)] for one in found if one and id(one.route) in self.told), [])
+        result = (self.router.find(method, path) for method in ("POST", "PATCH"))
+        return next((self.told[id(item.route)] for item in result if item and id(item.route) in self.told), [])
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ def _any_stream_first(
 ) -> Match | None:
     if path not in streams:
         pattern, paths = patterns
-        if (found := pattern.fullmatch(path)) is not None:
-            return streams[paths[(found.lastindex or 1) - 1]]
+        if (result := pattern.fullmatch(path)) is not None:
+            return streams[paths[(result.lastindex or 1) - 1]]
     return _stream_first(streams, router, method, path)
 
 

@@ -81,11 +81,11 @@ class Worker:
         http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
             HttpServer(
-                with_middleware(self._application, start.options, one, start.https_port, forwarder.add_request),
-                one,
+                with_middleware(self._application, start.options, item, start.https_port, forwarder.add_request),
+                item,
                 http,
             )
-            for one in start.listeners
+            for item in start.listeners
         ]
         self._background = Background()
         self._parts = SnapshotParts()
@@ -99,7 +99,7 @@ class Worker:
         self._application.unheard.tell = lambda path, severity: channel.send(NoticeNotPublished(path, severity))
         self._feed = self._application.events.feed
         self._feed.send = lambda packed: channel.send(EventsPublished(packed))
-        self._feed.want = lambda wanted: channel.send(EventsWanted(wanted))
+        self._feed.want = lambda expected: channel.send(EventsWanted(expected))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -24,9 +24,9 @@ _NOTHING_SAID = ClientCode()
 
 def said(endpoint: Endpoint) -> ClientCode:
     """About Dart; a module that is only named for TypeScript is one for Dart as well."""
-    asked = endpoint.options.dart_client_code or _NOTHING_SAID
-    module = asked.module or typescript_said(endpoint).module
-    return asked if module == asked.module else replace(asked, module=module)
+    requested = endpoint.options.dart_client_code or _NOTHING_SAID
+    module = requested.module or typescript_said(endpoint).module
+    return requested if module == requested.module else replace(requested, module=module)
 
 
 def dart_files(
@@ -79,14 +79,14 @@ class _Module:
         if not options.base_url_from:
             blocks.append(f"String baseUrl = {literal(options.base_url)};")
         blocks += plumbing(needs, options)
-        blocks += (url_text(one, self._models) for one in self.functions if one.call.export_url)
-        blocks += (source_text(one, options) for one in self.functions if one.call.events is not None)
+        blocks += (url_text(item, self._models) for item in self.functions if item.call.export_url)
+        blocks += (source_text(item, options) for item in self.functions if item.call.events is not None)
         if not separate:
             blocks += models
         blocks += (
-            function_text(one, self._models, self._definitions, options)
-            for one in self.functions
-            if not one.call.url_only
+            function_text(item, self._models, self._definitions, options)
+            for item in self.functions
+            if not item.call.url_only
         )
         yield Output(path, f"{header}{_joined(blocks)}", options.overwrite, len(header))
         if separate:
@@ -104,16 +104,16 @@ class _Module:
             yield f"export {literal(models)};"
 
     def _needs(self) -> Needs:
-        calls = [one.call for one in self.functions]
-        sent = [one for one in calls if not one.url_only]
+        calls = [item.call for item in self.functions]
+        sent = [item for item in calls if not item.url_only]
         return Needs(
-            query=any(one.sending.query for one in calls),
-            segments=any(one.path_values for one in calls),
-            requests=any(not one.upload for one in sent),
-            uploads=any(one.upload for one in sent),
-            status=any(one.has_status for one in sent),
-            events=any(one.events is not None for one in sent),
-            json=any(decodes(one) for one in self.functions),
+            query=any(item.sending.query for item in calls),
+            segments=any(item.path_values for item in calls),
+            requests=any(not item.upload for item in sent),
+            uploads=any(item.upload for item in sent),
+            status=any(item.has_status for item in sent),
+            events=any(item.events is not None for item in sent),
+            json=any(decodes(item) for item in self.functions),
         )
 
 

@@ -65,9 +65,9 @@ def address(function: DartFunction, models: Models) -> str:
     path, last = "", 0
     for match in SEGMENT.finditer(call.endpoint.path):
         path += escaped(call.endpoint.path[last : match.start()])
-        found = call.path_values.get(match[1])
-        if found is not None:
-            path += f"${{_segment({_value(found, models)})}}"
+        response = call.path_values.get(match[1])
+        if response is not None:
+            path += f"${{_segment({_value(response, models)})}}"
         last = match.end()
     path += escaped(call.endpoint.path[last:])
     return f"'$baseUrl{path}{_query(call)}'"
@@ -107,12 +107,12 @@ def function_text(function: DartFunction, models: Models, definitions: Definitio
     start = f"Future<{function.returned(options)}> {function.call.name}("
     if named:
         # Positional ones stand on lines of their own as well, the last one with the brace.
-        listed = [f"  {one}," for one in positional]
+        listed = [f"  {item}," for item in positional]
         if listed:
             lines += [start, *listed[:-1], f"{listed[-1]} {{"]
         else:
             lines.append(f"{start}{{")
-        lines += [*(f"  {one}," for one in named), "}) async {"]
+        lines += [*(f"  {item}," for item in named), "}) async {"]
     else:
         lines.append(f"{start}{', '.join(positional)}) async {{")
     lines += [f"  {line}" for line in _body(function, models, options)]
@@ -192,12 +192,12 @@ def _sent(function: DartFunction, models: Models, options: DartOptions) -> Itera
         yield f"final uri = Uri.parse({url});"
     bare = call.answer.reading is Reading.NOTHING and not call.has_status and not call.upload
     start = f"{'' if bare else 'final response = '}await {'_upload' if call.upload else '_send'}("
-    given = [*_given(function, models, options)]
-    if len(given) == 2:
-        yield f"{start}{' '.join(given).rstrip(',')});"
+    value = [*_given(function, models, options)]
+    if len(value) == 2:
+        yield f"{start}{' '.join(value).rstrip(',')});"
     else:
         yield start
-        yield from (f"  {line}" for line in given)
+        yield from (f"  {line}" for line in value)
         yield ");"
     if bare:
         return
@@ -255,7 +255,7 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
         if value is None:
             continue
         quoted = name if name[:1] in ("'", '"') else literal(name)
-        known = next((one for one in headers if one.strip("'\"").lower() == quoted.strip("'\"").lower()), quoted)
+        known = next((item for item in headers if item.strip("'\"").lower() == quoted.strip("'\"").lower()), quoted)
         headers.pop(known, None)
         if value:
             headers[quoted] = value

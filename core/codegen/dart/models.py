@@ -61,7 +61,8 @@ class Models:
 
     def request(self, name: str, given: Iterable[Given]) -> str:
         fields = tuple(
-            RowField(one.wire, one.shape, optional=one.optional, nullable=one.optional or one.nullable) for one in given
+            RowField(item.wire, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
+            for item in given
         )
         return self._add(Row(fields, name))
 
@@ -76,9 +77,9 @@ class Models:
         return known
 
     def uploaded(self, name: str) -> str:
-        found = self._free(name)
-        self.models.append(Model(found, self._fields(UPLOADED), raw=True))
-        return found
+        result = self._free(name)
+        self.models.append(Model(result, self._fields(UPLOADED), raw=True))
+        return result
 
     def _add(self, row: Row) -> str:
         if self.options.unique_models and row in self._merged:
@@ -101,12 +102,12 @@ class Models:
 
     def _fields(self, row: Row) -> tuple[tuple[str, RowField], ...]:
         fields: dict[str, RowField] = {}
-        for one in row.fields:
-            self.type_of(one.shape)
-            name = field_name(one.wire)
-            while name in fields and fields[name].wire != one.wire:
+        for item in row.fields:
+            self.type_of(item.shape)
+            name = field_name(item.wire)
+            while name in fields and fields[name].wire != item.wire:
                 name += "_"
-            fields.setdefault(name, one)
+            fields.setdefault(name, item)
         return tuple(fields.items())
 
     def _free(self, name: str) -> str:
@@ -130,8 +131,8 @@ class Models:
         return _TYPES[shape.scalar]
 
     def nullable(self, shape: Shape) -> str:
-        found = self.type_of(shape)
-        return found if found == "dynamic" or found.endswith("?") else f"{found}?"
+        result = self.type_of(shape)
+        return result if result == "dynamic" or result.endswith("?") else f"{result}?"
 
     def is_date(self, shape: Shape) -> bool:
         return self.options.dates and is_plain(shape, *_DATES)
@@ -176,7 +177,7 @@ class Models:
     # --- text --------------------------------------------------------------------------------------------------
 
     def texts(self) -> Iterator[str]:
-        return (self._text(one) for one in (*self.composites, *self.models))
+        return (self._text(item) for item in (*self.composites, *self.models))
 
     def _text(self, model: Model) -> str:
         return "\n".join([f"class {model.name} {{", *self._lines(model), "}"])

@@ -70,8 +70,8 @@ def _module(
     taken = _taken()
     methods = []
     # All methods are named before anything else takes a name.
-    found = list(_named(endpoints, options, taken))
-    for endpoint, name, method in found:
+    values = list(_named(endpoints, options, taken))
+    for endpoint, name, method in values:
         reader = ShapeReader(types_of(endpoint), options.camel)
         call = call_of(endpoint, name, _AS_CONFIGURED, reader, options)
         methods.append(Method.of(call, method, models, taken))
@@ -82,7 +82,7 @@ def _module(
     head = HEAD.format(base_url=options.base_url, headers=headers, imports=imports)
     blocks = [head.rstrip("\n"), *models.texts()]
     for wait, start in (("", SYNC), ("await ", asynchronous(SYNC))):
-        texts = [start.rstrip("\n"), *(method_text(one, models, definitions, options, wait) for one in methods)]
+        texts = [start.rstrip("\n"), *(method_text(item, models, definitions, options, wait) for item in methods)]
         blocks.append("\n\n".join(texts))
     code = "\n\n\n".join(blocks)
     return f"{_DOCSTRING}\n\n{code}\n"

@@ -47,9 +47,9 @@ class Method:
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
         """methods: names of all of them."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
-        arguments = tuple((free(snake_case(one.wire), taken), one) for one in call.given)
-        for _, one in arguments:
-            models.given(one.shape, null=one.nullable)
+        arguments = tuple((free(snake_case(item.wire), taken), item) for item in call.given)
+        for _, item in arguments:
+            models.given(item.shape, null=item.nullable)
         answer, routine = call.answer, call.endpoint.routine
         empty = routine.strict and bool(routine.parameters)
         stream = free(f"{name}_events", methods) if call.events is not None else ""
@@ -67,7 +67,7 @@ class Method:
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
     def argument(self, given: Given) -> str:
-        return next(name for name, one in self.arguments if one is given)
+        return next(name for name, item in self.arguments if item is given)
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
@@ -84,15 +84,15 @@ def _head(method: Method, models: Models, start: str) -> Iterator[str]:
     # What has to be given stands in front: all of them go by name anyway.
     if method.arguments:
         listed.append("*")
-    for name, one in method.arguments:
-        kind = models.given(one.shape, null=one.nullable)
-        listed.append(f"{name}: {kind} | Unset = UNSET" if one.optional else f"{name}: {kind}")
+    for name, item in method.arguments:
+        kind = models.given(item.shape, null=item.nullable)
+        listed.append(f"{name}: {kind} | Unset = UNSET" if item.optional else f"{name}: {kind}")
     if not listed:
         yield f"{start}def {method.name}(self) -> {method.returned}:"
         return
     yield f"{start}def {method.name}("
     yield "    self,"
-    yield from (f"    {one}," for one in listed)
+    yield from (f"    {item}," for item in listed)
     yield f") -> {method.returned}:"
 
 
@@ -153,8 +153,8 @@ def _sent(method: Method) -> Iterator[str]:
 
 def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool = True) -> str:
     return ", ".join(
-        f"{one.wire!r}: {_told(name, one.shape) if as_text else name}"
-        for name, one in (method.arguments[index] for index in indexes)
+        f"{item.wire!r}: {_told(name, item.shape) if as_text else name}"
+        for name, item in (method.arguments[index] for index in indexes)
     )
 
 
@@ -171,9 +171,9 @@ def _path(method: Method) -> str:
     parts, last = [], 0
     for match in SEGMENT.finditer(call.endpoint.path):
         parts.append(repr(call.endpoint.path[last : match.start()]))
-        found = call.path_values.get(match[1])
-        if found is not None:
-            parts.append(f"_segment({method.argument(found)})")
+        response = call.path_values.get(match[1])
+        if response is not None:
+            parts.append(f"_segment({method.argument(response)})")
         last = match.end()
     if rest := call.endpoint.path[last:]:
         parts.append(repr(rest))

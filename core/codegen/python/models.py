@@ -43,8 +43,8 @@ class Models:
 
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
         """within: an array, whose rows are not null: those of a result."""
-        found = self.type_of(shape)
-        return found if found == "Any" or (within and isinstance(shape, Row)) else f"{found} | None"
+        result = self.type_of(shape)
+        return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 
     def given(self, shape: Shape, *, null: bool) -> str:
         """What a function takes. Any sequence does for an array."""
@@ -57,7 +57,7 @@ class Models:
         if known is not None:
             return known
         # What it is made of stands in front of it.
-        members = [(one.wire, self._member(one)) for one in _once(row)]
+        members = [(item.wire, self._member(item)) for item in _once(row)]
         name = free(class_name(row.name), self._taken)
         self._texts.append(_typed_dict(name, members))
         if row.composite:
@@ -72,10 +72,10 @@ class Models:
 
 def _once(row: Row) -> Iterator[RowField]:
     seen: set[str] = set()
-    for one in row.fields:
-        if one.wire not in seen:
-            seen.add(one.wire)
-            yield one
+    for item in row.fields:
+        if item.wire not in seen:
+            seen.add(item.wire)
+            yield item
 
 
 def _typed_dict(name: str, members: list[tuple[str, str]]) -> str:

@@ -247,16 +247,16 @@ class DedicatedRuns:
 
     def _send(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
         """With what takes back what it leaves. False: the connection has not taken it."""
-        wanted = self._resets(call, execution.statement)
+        expected = self._resets(call, execution.statement)
         # Behind a script that goes on, the reset would come too early.
-        later = bool(wanted) and type(execution.statement) is Script
+        later = bool(expected) and type(execution.statement) is Script
         if later:
-            execution.on_free = partial(self._reset, wanted)
-        elif not wanted:
+            execution.on_free = partial(self._reset, expected)
+        elif not expected:
             execution.on_free = self._release
         self._tell_whose(connection, context)
         if self._submit(connection, execution):
-            self._pool.finish(connection, resets=[] if later else wanted)
+            self._pool.finish(connection, resets=[] if later else expected)
         elif connection.state == ConnectionState.READY:
             self._pool.release(connection)
         return execution.state != ExecutionState.WAITING

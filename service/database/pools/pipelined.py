@@ -121,7 +121,7 @@ class PipelinedPool:
         self._waits += ((seconds > WAITED_FROM) - self._waits) / 64
         waits = self._waits > MANY_WAIT
         self._depth = self._width.depth if waits else self._width.deep
-        if waits and self._wanted < self._width.most and all(one.in_flight for one in self.connections):
+        if waits and self._wanted < self._width.most and all(item.in_flight for item in self.connections):
             self._grow(self._width.most)
 
     def _grow(self, most: int) -> None:

@@ -73,15 +73,15 @@ class Primary:
         """One question for all who have come before it was asked; the next one for those who come meanwhile."""
         try:
             while self._waiting:
-                asked, self._waiting = self._waiting, []
+                requested, self._waiting = self._waiting, []
                 try:
                     position = _position(await self._asking.ask(INSERTED))
                 except psycopg.Error as error:
-                    for waiter in asked:
+                    for waiter in requested:
                         if not waiter.done():
                             waiter.set_exception(error)
                     continue
-                for waiter in asked:
+                for waiter in requested:
                     if not waiter.done():
                         waiter.set_result(position)
         finally:

@@ -31,7 +31,7 @@ class Replicas:
     def start(self) -> None:
         self._background.keep("the watch over the primary", self._watch_primary)
         for replica in self._replicas:
-            self._background.keep(f"the watch over replica {replica.name}", lambda one=replica: self._watch(one))  # type: ignore[misc]
+            self._background.keep(f"the watch over replica {replica.name}", lambda item=replica: self._watch(item))  # type: ignore[misc]
 
     async def _watch_primary(self) -> None:
         while True:
@@ -54,7 +54,7 @@ class Replicas:
 
     def choose(self, lag: float | None, position: int) -> Replica | None:
         """One that is no further behind than `lag` seconds and has reached `position`, in turns; None: none is."""
-        able = [one for one in self.able(lag) if one.position >= position]
+        able = [item for item in self.able(lag) if item.position >= position]
         if not able:
             return None
         self._turn += 1
@@ -62,14 +62,14 @@ class Replicas:
 
     def able(self, lag: float | None) -> list[Replica]:
         """Those that are not too far behind. None: however far they are."""
-        return [one for one in self._replicas if one.up and (lag is None or one.lag() <= lag)]
+        return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
         """The one that is furthest, once it has reached `position`; None: it has not, within its time."""
         able = self.able(lag)
         if not able:
             return None
-        furthest = max(able, key=lambda one: one.position)
+        furthest = max(able, key=lambda item: item.position)
         return furthest if await furthest.dependencies(position, self.options.wait) and furthest.up else None
 
     def close(self) -> None:

@@ -208,8 +208,8 @@ class Transaction:
         # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
         message = hide_values(error.message, self._values(execution)) if call.sensitive else error.message
         problem = call.policy.problem(DatabaseError(error.sqlstate, message, column=error.column))
-        said = message.replace("\n", "\\n")
-        log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, said)
+        text = message.replace("\n", "\\n")
+        log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, text)
         problem.logged = True
         return problem
 

@@ -43,8 +43,8 @@ class Outbox:
 
     def sent(self, packed: list[bytes]) -> None:
         """Unless they have been dropped meanwhile."""
-        for one in packed:
-            if self._packed and self._packed[0] is one:
+        for item in packed:
+            if self._packed and self._packed[0] is item:
                 self._size -= len(self._packed.popleft())
         if not self._packed:
             self._emptied.set()

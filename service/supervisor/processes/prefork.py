@@ -145,12 +145,12 @@ def name_process(name: str) -> None:
 
 def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
     """Moves open descriptors to the numbers that they have in the process they came from."""
-    aside = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, max(places, default=0) + 1) for one in descriptors]
-    for one in descriptors:
-        os.close(one)
-    for one, place in zip(aside, places, strict=True):
-        os.dup2(one, place, inheritable=False)
-        os.close(one)
+    aside = [fcntl.fcntl(item, fcntl.F_DUPFD_CLOEXEC, max(places, default=0) + 1) for item in descriptors]
+    for item in descriptors:
+        os.close(item)
+    for item, place in zip(aside, places, strict=True):
+        os.dup2(item, place, inheritable=False)
+        os.close(item)
 
 
 def forked_template(prepare: str, *libraries: str) -> Template | None:

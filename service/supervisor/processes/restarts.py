@@ -42,8 +42,8 @@ class RestartDelay:
 def cause(code: int, last_error: str | None) -> str:
     """Why a worker has ended, as far as that can be told. code: negative for a signal. last_error: what it has logged
     as its last."""
-    told = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
-    parts = (_signal(-code) if code < 0 else None, told and f"its last error: {told}")
+    result = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
+    parts = (_signal(-code) if code < 0 else None, result and f"its last error: {result}")
     return "; ".join(filter(None, parts)) or "it has logged no error"
 
 

@@ -116,13 +116,13 @@ class WorkerProcess:
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
         """How it says that things are; None when it has not said anything within `seconds`."""
-        found: Gauges | None = await self._told(Sample(number), seconds)
-        return found
+        result: Gauges | None = await self._told(Sample(number), seconds)
+        return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
         """What it has seen itself do for so long; None when it has not said anything."""
-        found: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
-        return found
+        result: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
+        return result
 
     async def _told(self, question: Sample | TakeProfile, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
@@ -152,9 +152,9 @@ class WorkerProcess:
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
                 elif isinstance(message, Sampled | ProfileTaken):
-                    asked = self._questions.get(message.number)
-                    if asked is not None and not asked.done():
-                        asked.set_result(message.gauges if isinstance(message, Sampled) else message.text)
+                    response = self._questions.get(message.number)
+                    if response is not None and not response.done():
+                        response.set_result(message.gauges if isinstance(message, Sampled) else message.text)
                 elif isinstance(message, SnapshotPrepared | Serving):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._answers.get((type(message), message.number))

@@ -210,8 +210,8 @@ class Workers:
         done: list[WorkerProcess] = []
         if change is not None:
             done = [worker for worker in workers if worker.serving == base.number]
-            told = PrepareSnapshotChange.of(change)
-            answers = await asyncio.gather(*(worker.ask(told, SnapshotPrepared, snapshot.number) for worker in done))
+            result = PrepareSnapshotChange.of(change)
+            answers = await asyncio.gather(*(worker.ask(result, SnapshotPrepared, snapshot.number) for worker in done))
             for worker, error in zip(tuple(done), answers, strict=True):
                 if error is not None:
                     log.info("worker %d is told the whole edition %d, not its changes", worker.number, snapshot.number)

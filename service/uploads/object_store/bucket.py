@@ -169,9 +169,9 @@ def _digest(data: bytes) -> str:
 
 def _member(body: bytes, name: str) -> str:
     """Its text in an answer, whose documents are that simple; empty where there is none."""
-    found = re.search(f"<{name}>([^<]{{1,2048}})</{name}>".encode(), body)
-    return "" if found is None else html.unescape(found[1].decode(errors="replace"))
+    match = re.search(f"<{name}>([^<]{{1,2048}})</{name}>".encode(), body)
+    return "" if match is None else html.unescape(match[1].decode(errors="replace"))
 
 
 def _escaped(text: str) -> str:
-    return "".join(_BELOW.get(one, one) for one in text)
+    return "".join(_BELOW.get(item, item) for item in text)

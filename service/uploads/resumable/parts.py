@@ -197,10 +197,10 @@ class Parts:
         if about is None:
             return None
         try:
-            found = os.stat(self._folder / f"{id}{_BYTES}")
+            result = os.stat(self._folder / f"{id}{_BYTES}")
         except FileNotFoundError:
             return None
-        return Known(about, about.offset(found.st_size), found.st_mtime + self.options.seconds)
+        return Known(about, about.offset(result.st_size), result.st_mtime + self.options.seconds)
 
     def mark_done(self, id: str) -> None:
         """One that has been put together: it has no bytes of its own."""
@@ -246,8 +246,8 @@ class Parts:
     def _check_folder(self) -> None:
         """Files of strangers wait in it: nobody else may have put it there."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = self._folder.lstat()
-        if self.options.folder is None and found.st_uid != os.getuid():
+        result = self._folder.lstat()
+        if self.options.folder is None and result.st_uid != os.getuid():
             raise OSError(errno.EPERM, "the folder belongs to somebody else", str(self._folder))
 
     # --- what nobody finishes ----------------------------------------------------------------------------------------

@@ -165,17 +165,17 @@ class _Resuming:
         return length
 
     async def _tell(self, context: RequestContext, id: str) -> None:
-        found = await aside(partial(self._parts.look, id))
-        if found is None or not self._may(context, found.about):
+        rows = await aside(partial(self._parts.look, id))
+        if rows is None or not self._may(context, rows.about):
             raise _missing()
-        about = found.about
-        told = [("cache-control", "no-store"), ("upload-offset", str(found.offset)), *_expiry(found)]
-        told.append(("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length)))
+        about = rows.about
+        result = [("cache-control", "no-store"), ("upload-offset", str(rows.offset)), *_expiry(rows)]
+        result.append(("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length)))
         if about.metadata:
-            told.append(("upload-metadata", about.metadata))
+            result.append(("upload-metadata", about.metadata))
         if about.concat:
-            told.append(("upload-concat", about.concat))
-        _answered(context, 200, told)
+            result.append(("upload-concat", about.concat))
+        _answered(context, 200, result)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
         headers = context.scope.headers
@@ -184,8 +184,8 @@ class _Resuming:
         offset = whole_number("Upload-Offset", headers.get("upload-offset"))
         with await self._taken(context, id) as part:
             if offset != part.offset:
-                told = (("upload-offset", str(part.offset)),)
-                raise Problem(409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=told)
+                result = (("upload-offset", str(part.offset)),)
+                raise Problem(409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=result)
             if part.about.length is None and headers.get("upload-length") is not None:
                 length = self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
@@ -205,12 +205,12 @@ class _Resuming:
     ) -> None:
         length = 0
         for id in ids:
-            found = await aside(partial(self._parts.look, id))
-            if found is None or not self._may(context, found.about) or not found.about.partial:
+            result = await aside(partial(self._parts.look, id))
+            if result is None or not self._may(context, result.about) or not result.about.partial:
                 raise Problem(404, f"there is no part {id}")
-            if found.about.length != found.offset:
+            if result.about.length != result.offset:
                 raise Problem(409, f"the part {id} is not complete")
-            length = self._fitting(length + found.offset)
+            length = self._fitting(length + result.offset)
         about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
@@ -218,10 +218,10 @@ class _Resuming:
     # --- pieces ------------------------------------------------------------------------------------------------------
 
     async def _taken(self, context: RequestContext, id: str) -> Part:
-        found = await aside(partial(self._parts.look, id))
-        if found is None or not self._may(context, found.about):
+        result = await aside(partial(self._parts.look, id))
+        if result is None or not self._may(context, result.about):
             raise _missing()
-        if found.about.concat is not None and not found.about.partial and context.scope.method != "DELETE":
+        if result.about.concat is not None and not result.about.partial and context.scope.method != "DELETE":
             raise Problem(403, "this file has been put together of others, and takes no pieces")
         part = await self._parts.take(id)
         if part is None:
@@ -236,8 +236,8 @@ class _Resuming:
         scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.cut, begins))
-        wanted = scope.headers.get("upload-checksum")
-        algorithm, digest = ("", b"") if wanted is None else upload_checksum(wanted)
+        headers = scope.headers.get("upload-checksum")
+        algorithm, digest = ("", b"") if headers is None else upload_checksum(headers)
         seen = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
         # Nothing of a piece counts before its digest has been seen, whatever becomes of this process.
         checked = seen is not None or scope.headers.get("content-digest") is not None
@@ -264,8 +264,8 @@ class _Resuming:
         about, size = part.about, part.size
         told = [*told, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
-            found = await aside(partial(self._parts.look, part.id))
-            _answered(context, status, told if found is None else [*told, *_expiry(found)])
+            result = await aside(partial(self._parts.look, part.id))
+            _answered(context, status, told if result is None else [*told, *_expiry(result)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
         self._complete(context, told, status, (part.id,), file_of(about.metadata), None)
@@ -279,8 +279,8 @@ class _Resuming:
         file: tuple[str, str],
         final: str | None,
     ) -> None:
-        wanted = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
-        returns = RETURNED in wanted.split(",")
+        headers = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
+        returns = RETURNED in headers.split(",")
         context.protocol = Completed(context.protocol, told, status, ids, file, final=final, returns=returns)
 
 
@@ -298,27 +298,27 @@ async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> 
         await receiving.receive(context)
         return
     with contextlib.ExitStack() as held:
-        found: list[Part] = []
+        result: list[Part] = []
         for id in ready.ids:
             part = await parts.take(id)
             if part is None:
                 raise _missing()
-            found.append(held.enter_context(part))
-        if any(part.about.done for part in found):
+            result.append(held.enter_context(part))
+        if any(part.about.done for part in result):
             ready.answer()
             context.follow(())
             return
-        if any(part.about.length != part.size for part in found):
+        if any(part.about.length != part.size for part in result):
             raise Problem(409, "another request goes on with this upload")
         try:
-            await receiving.receive(context, partial(_file, ready, found))
+            await receiving.receive(context, partial(_file, ready, result))
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
-                found[0].remove()
+                result[0].remove()
             elif ready.final is not None:
                 parts.forget(ready.final)
             raise
-        await aside(partial(_finish, parts, ready, found))
+        await aside(partial(_finish, parts, ready, result))
 
 
 def _is_final(problem: Problem) -> bool:
@@ -374,7 +374,7 @@ def _closing(context: RequestContext, problem: Problem) -> Problem:
     """What the client sends is not read any more."""
     scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":
-        problem.headers = (*(one for one in problem.headers if one[0] != "connection"), ("connection", "close"))
+        problem.headers = (*(item for item in problem.headers if item[0] != "connection"), ("connection", "close"))
     return problem
 
 

@@ -47,15 +47,15 @@ class Completed(HeadersProtocol):
         if status >= 300:
             self.inner.response_empty(status, headers)
             return
-        kept = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
-        self.inner.response_empty(self._status, self._joined(kept))
+        values = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
+        self.inner.response_empty(self._status, self._joined(values))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         if status >= 300:
             self.inner.response_bytes(status, headers, body)
         elif self._returns:
-            told = [*self._joined(headers), ("preference-applied", RETURNED)]
-            self.inner.response_bytes(status if self._status == 204 else self._status, told, body)
+            result = [*self._joined(headers), ("preference-applied", RETURNED)]
+            self.inner.response_bytes(status if self._status == 204 else self._status, result, body)
         else:
             self.response_empty(status, headers)
 

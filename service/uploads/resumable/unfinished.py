@@ -40,8 +40,10 @@ class Unfinished:
         """client: letters and digits. size: bytes that it may come to. Raises `Problem` where there is no room."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with self._locked():
-            found = list(self._entries())
-            self._check(sum(one.client == client for one in found), len(found), size + sum(one.size for one in found))
+            values = list(self._entries())
+            self._check(
+                sum(item.client == client for item in values), len(values), size + sum(item.size for item in values)
+            )
             (self._folder / _Entry(client, size, id).name).touch(mode=0o600)
 
     def _check(self, of_client: int, count: int, size: int) -> None:
@@ -59,20 +61,20 @@ class Unfinished:
 
     def resize(self, id: str, size: int) -> None:
         """Its size has become known."""
-        for one in self._entries():
-            if one.id == id:
+        for item in self._entries():
+            if item.id == id:
                 with contextlib.suppress(FileNotFoundError):
-                    os.rename(self._folder / one.name, self._folder / one._replace(size=size).name)
+                    os.rename(self._folder / item.name, self._folder / item._replace(size=size).name)
 
     def end(self, id: str) -> None:
         """It is finished, or given up."""
-        self.tidy(lambda one: one != id)
+        self.tidy(lambda item: item != id)
 
     def tidy(self, waits: Callable[[str], bool]) -> None:
         """Forgets those that do not wait any more."""
-        for one in self._entries():
-            if not waits(one.id):
-                (self._folder / one.name).unlink(missing_ok=True)
+        for item in self._entries():
+            if not waits(item.id):
+                (self._folder / item.name).unlink(missing_ok=True)
 
     def _entries(self) -> Iterator[_Entry]:
         try:

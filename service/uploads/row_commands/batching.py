@@ -111,9 +111,9 @@ async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, 
 async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCommand, taken: Sequence[str]) -> str:
     probe = f"select * from ({with_nulls(command, taken)}) as probe(value) where false"
     described = (await connection.execute(probe.encode())).description
-    given = described[0].type_code if described else 25
+    value = described[0].type_code if described else 25
     name = "select %s::pg_catalog.oid::pg_catalog.regtype::pg_catalog.text"
-    (result,) = await (await connection.execute(name, (given,))).fetchone() or ("text",)
+    (result,) = await (await connection.execute(name, (value,))).fetchone() or ("text",)
     return str(result)
 
 

@@ -85,8 +85,8 @@ class Delimited:
         return [{**self._told(file, file.size), "lastResult": rows.result}]
 
     def _told(self, file: File, size: int) -> Entry:
-        told = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
-        return with_claims(told, self._claims_key, self._turn.claims)
+        result = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
+        return with_claims(result, self._claims_key, self._turn.claims)
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]

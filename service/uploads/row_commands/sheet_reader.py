@@ -51,8 +51,8 @@ _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 def main(options: dict[str, Any], out: BinaryIO) -> None:
     def say(message: dict[str, Any]) -> None:
-        said = orjson.dumps(message)
-        out.write(b"%d\n%b" % (len(said), said))
+        text = orjson.dumps(message)
+        out.write(b"%d\n%b" % (len(text), text))
         out.flush()
 
     try:
@@ -80,10 +80,10 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
     if options["all"]:
         return list(names)
-    wanted = options["sheet"]
-    if wanted is None:
+    expected = options["sheet"]
+    if expected is None:
         return list(names[:1])
-    return [name for name in names if name.casefold() == wanted.casefold()]
+    return [name for name in names if name.casefold() == expected.casefold()]
 
 
 class TooManyCellsError(Exception):
@@ -155,9 +155,9 @@ class _Workbook:
             if rel.target in reader.valid_files and "chartsheet" not in rel.Type
         }
         self._strings: list[str] = []
-        found = reader.package.find(SHARED_STRINGS)
-        if found is not None:
-            with self._parts.open(found.PartName[1:]) as source:
+        result = reader.package.find(SHARED_STRINGS)
+        if result is not None:
+            with self._parts.open(result.PartName[1:]) as source:
                 self._strings = shared_strings(source)
 
     @property

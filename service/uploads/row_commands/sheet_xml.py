@@ -159,8 +159,8 @@ class Sheet:
             self._inline = []
 
     def _new_column(self, letters: str) -> int:
-        found = self._columns[letters] = column_number(letters) - 1
-        return found
+        result = self._columns[letters] = column_number(letters) - 1
+        return result
 
     def _end_cell(self) -> None:
         cells, column = self._cells, self._column
@@ -196,10 +196,10 @@ class Sheet:
         if style not in self._dates:
             return value
         try:
-            found: Cell = from_excel(value, self._epoch, timedelta=style in self._durations)
+            result: Cell = from_excel(value, self._epoch, timedelta=style in self._durations)
         except (OverflowError, ValueError):
             return None
-        return found
+        return result
 
 
 def column_number(letters: str) -> int:
