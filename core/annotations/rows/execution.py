@@ -25,7 +25,7 @@ def _timeout(draft: Draft, line: Line) -> None:
     if seconds is None:
         raise BadValueError(f"'{line.joined}' is not an interval; the global timeout applies")
     if whole is None:
-        draft.warn(line, f"only '{line.arguments[0]}' is read; {' '.join(line.arguments[1:])!r} means nothing")
+        draft.warn(line, f"only '{line.arguments[0]}' is read; {' '.join(line.arguments[1:])!r} is ignored")
 
 
 def _assign_timeout(draft: Draft, value: str) -> None:
@@ -81,7 +81,7 @@ def _name(option: str) -> Apply:
 def _assigned_name(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
         if not value:
-            raise BadValueError("a name has to stand behind the =")
+            raise BadValueError("a name is missing after the =")
         draft.set(**{option: value})
 
     return assign

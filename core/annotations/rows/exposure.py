@@ -90,12 +90,12 @@ def _fits(draft: Draft, line: Line) -> bool:
     known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
     unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:
-        draft.warn(line, "no tag follows, and the block fits nothing")
+        draft.warn(line, "the line has no tag, so the block applies to no object")
     elif unknown and draft.tags:
         kind = "tables" if draft.methods else "routines"
-        draft.warn(line, f"{unknown} fits nothing; the tags of {kind} are {', '.join(known_tags)}")
+        draft.warn(line, f"{unknown} matches no object; the tags of {kind} are {', '.join(known_tags)}")
     elif not draft.tags:
-        draft.warn(line, "a file has no tags, and the line fits nothing; write the word alone")
+        draft.warn(line, "a file has no tags, so the line has no effect; write the word alone")
     return any(word.lower() in draft.tags for word in line.arguments)
 
 

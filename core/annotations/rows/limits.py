@@ -18,8 +18,8 @@ def _assign_rate_limiter(draft: Draft, value: str) -> None:
 def _basic(draft: Draft, line: Line) -> None:
     _add_user(draft, line.arguments)
     if len(line.arguments) < 2:
-        other_users = "who stands in other lines or in Service:AuthenticationOptions:BasicAuth"
-        draft.warn(line, f"name and password are missing: HTTP Basic is on, and lets in {other_users}")
+        other_users = "the users of other lines and of Service:AuthenticationOptions:BasicAuth"
+        draft.warn(line, f"name and password are missing: HTTP Basic is required, with {other_users}")
 
 
 def _assign_basic(draft: Draft, value: str) -> None:

@@ -25,9 +25,7 @@ def _forwarding(draft: Draft, line: Line) -> Forwarding:
         elif word.lower().startswith(("http://", "https://", "/")):
             url = word
         else:
-            message = (
-                f"'{word}' is none of {', '.join(METHODS)}, and no URL that begins with http or /; it does not count"
-            )
+            message = f"'{word}' is none of {', '.join(METHODS)}, and no URL that begins with http or /; it is ignored"
             draft.warn(line, message)
     return Forwarding(method, url)
 

@@ -23,7 +23,7 @@ def _rest_of_line(option: str) -> Apply:
 def _assigned(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
         if not value:
-            raise BadValueError("a value is expected behind the =")
+            raise BadValueError("a value is missing after the =")
         draft.set(**{option: value})
 
     return assign

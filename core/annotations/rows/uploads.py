@@ -216,7 +216,7 @@ SETTINGS = (
 
 def _resumable(draft: Draft, line: Line) -> None:
     if line.arguments:
-        raise BadValueError("nothing is expected behind it")
+        raise BadValueError("no argument is expected")
     draft.within("upload", Upload(), enabled=True, resumable=True)
 
 
@@ -238,7 +238,7 @@ RESUMABLE = Annotation(
 
 def _progress(draft: Draft, line: Line) -> None:
     if line.arguments:
-        raise BadValueError("nothing is expected behind it")
+        raise BadValueError("no argument is expected")
     draft.within("upload", Upload(), enabled=True, progress=True)
 
 

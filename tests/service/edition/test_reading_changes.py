@@ -277,5 +277,5 @@ def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
 def test_a_change_of_another_edition_is_refused() -> None:
     one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
     assert SnapshotChange.between(one, two).applied(one) == two
-    with pytest.raises(ValueError, match="told as a change of 2, and 1 is held"):
+    with pytest.raises(ValueError, match="is a change of 2, but this process has 1"):
         SnapshotChange.between(two, three).applied(one)
