@@ -315,8 +315,8 @@ def _signing_routine(routine: Routine, draft: Draft) -> Routine:
     return replace(routine, source=source.first_alone())
 
 
-def _is_path(path: str, wanted: str | None) -> bool:
-    return wanted is not None and path.lower() == wanted.lower()
+def _is_path(path: str, configured: str | None) -> bool:
+    return configured is not None and path.lower() == configured.lower()
 
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
