@@ -107,8 +107,8 @@ def _at_half(running: Running, scenario: Scenario, full_rate: float, seconds: fl
     return load(scenario, running.port, expected, seconds, full_rate / 2)
 
 
-def _tail(seen: Load) -> float:
-    return seen.p99 / seen.p50 if seen.p50 else float("inf")
+def _tail(result: Load) -> float:
+    return result.p99 / result.p50 if result.p50 else float("inf")
 
 
 def stream(running: Running, rows: int, slow_for: float) -> Finding:

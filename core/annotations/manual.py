@@ -17,22 +17,22 @@ _HEAD = """\
 
 <!-- Written by `make docs` from core/annotations/ and docs/examples/. A test fails when it is out of date. -->
 
-Annotations are lines in the comment of a routine. How a comment is read, and what `HTTP` does in all its forms, is told
-in [Endpoints](endpoints.md).
+Annotations are lines in the comment of a routine. [Endpoints](endpoints.md) describes how a comment is read, and all
+forms of `HTTP`.
 
-- The first word of a line decides. Its case does not matter, and it may have an `@` in front: `@authorize`.
-- Words are separated by blanks or commas. In a syntax, `[…]` may be left out, `|` separates choices, `<…>` stands for a
-  value of yours, and `, ...` for more of it.
-- Lines count from top to bottom: of two that say different things the later one wins.
-- A line that is no annotation is prose, for people. The log warns of lines that look like misspelt annotations, such as
-  `@parm`, and of a comment that begins with `GET /x` and has no `HTTP`.
-- An argument that does not fit leaves the endpoint as it was and is logged as a warning, once.
-- An annotation that protects an endpoint leaves the endpoint out if it is misspelt, has a value that does not fit, or
-  names something that does not exist (a parameter, a column, a rule, a policy, an upload handler); the log says why. A
-  sentence that begins with the same word is prose: it has an article or a preposition, ends with a period, or begins
-  with a capital letter and names nothing.
-- Where the column `=` has a mark, `word = value` means the same; flags then take `true` or `false`.
-- Annotations marked with ○ are understood and checked, but nothing acts on them yet. The log says so at the start.
+- The first word of a line decides. Its case does not matter, and it may begin with `@`: `@authorize`.
+- Words are separated by blanks or commas. In a syntax, `[…]` is optional, `|` separates choices, `<…>` is a value, and
+  `, ...` a repetition.
+- Lines apply from top to bottom: of two lines with different values the later one takes precedence.
+- A line that is not an annotation is prose. The log warns of lines that resemble misspelt annotations, such as `@parm`,
+  and of a comment that begins with `GET /x` and has no `HTTP`.
+- A line with an invalid argument has no effect and is logged as a warning, once.
+- An annotation that protects an endpoint leaves the endpoint out if it is misspelt, has an invalid value, or names
+  something that does not exist (a parameter, a column, a rule, a policy, an upload handler); the log contains the
+  reason. A sentence that begins with the same word is prose: it has an article or a preposition, ends with a period, or
+  begins with a capital letter and contains no known name.
+- If the column `=` has a mark, `word = value` has the same meaning; the values of flags are then `true` and `false`.
+- Annotations marked with ○ are recognized and checked, but have no effect yet. The log reports them at the start.
 
 `rowcall --annotations` prints the list as JSON.
 """
@@ -52,7 +52,7 @@ def manual(texts: Mapping[str, str], settings: str) -> str:
     """
     index = [_row(_COLUMNS), _row(("---",) * len(_COLUMNS))]
     index += [_row(_cells(annotation)) for group in GROUPS.values() for annotation in group]
-    served = f"The examples below are served with\n\n```json rowcall.json\n{settings.strip()}\n```\n"
+    served = f"The examples below use this configuration:\n\n```json rowcall.json\n{settings.strip()}\n```\n"
     sections = [_group(name, group, texts.get(name, "")) for name, group in GROUPS.items()]
     return "\n".join((_HEAD, "\n".join(index) + "\n", served, *sections))
 
@@ -79,7 +79,7 @@ def _section(annotation: Annotation, example: str) -> str:
 def _cells(annotation: Annotation) -> Iterator[str]:
     mark = "" if annotation.in_effect else " ○"
     yield f"[`{annotation.name}`](#{annotation.name}){mark}"
-    yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: the form decides"
+    yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: by its form"
     yield "yes" if annotation.assignable else ""
     yield annotation.description
 

@@ -149,7 +149,7 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
         sign = " =" if annotation.apply is None and annotation.assignable else ""
         suggestion = f"{sides[0]}{sign} {HIDDEN if annotation.secret else sides[1]}".strip()
         raise BadValueError(
-            f"a header cannot be called like an annotation and is left out; did you mean `{suggestion}`?"
+            f"a header cannot have the name of an annotation and is left out; did you mean `{suggestion}`?"
         )
     set_header(draft, *sides)
     return HEADER

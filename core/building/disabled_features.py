@@ -39,7 +39,8 @@ def disabled_features(
     for feature in off:
         if feature.annotation == WITHIN:
             if endpoint.options.fresh is not None:
-                message = f"it asks when callers have signed in, and nobody knows ({feature.switch}): {feature.instead}"
+                reason = f"it depends on the time of the sign-in, which is not recorded ({feature.switch})"
+                message = f"{reason}: {feature.instead}"
                 yield Diagnostic(endpoint.routine.identity, used.get("authorize"), message)
             continue
         is_used = feature.annotation in used or (feature.annotation == "login" and endpoint.options.login)

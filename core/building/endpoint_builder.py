@@ -166,7 +166,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
-        message = "no endpoint is made of it, as a line of its comment was meant to protect it and does not"
+        message = "it is not exposed, because a line of its comment should protect it and does not"
         return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
@@ -189,7 +189,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
 def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
     if not draft.meant_http:
         return ()
-    message = "no endpoint is made of it, as no line of its comment is HTTP [method] [path]"
+    message = "it is not exposed, because no line of its comment is HTTP [method] [path]"
     return (Diagnostic(draft.name, None, message, left_out=1),)
 
 
@@ -315,8 +315,8 @@ def _signing_routine(routine: Routine, draft: Draft) -> Routine:
     return replace(routine, source=source.first_alone())
 
 
-def _is_path(path: str, wanted: str | None) -> bool:
-    return wanted is not None and path.lower() == wanted.lower()
+def _is_path(path: str, configured: str | None) -> bool:
+    return configured is not None and path.lower() == configured.lower()
 
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:

@@ -59,7 +59,7 @@ def _unbound_segments(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         return
     for name in unbound_segments(endpoint):
         line = used.get("path") or used.get("http")
-        message = f"{{{name}}} in {endpoint.path} names no parameter: it takes any text, and nothing receives it"
+        message = f"{{{name}}} in {endpoint.path} names no parameter: it matches any text, and no parameter receives it"
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
@@ -95,13 +95,13 @@ def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         return
     clash = _repeated(tuple(part.key for part in shape.parts if part.key is not None))
     if clash is not None:
-        message = f"two results are called {clash!r} in one answer, of which most readers keep the last"
+        message = f"two results are called {clash!r} in one response, of which most JSON readers use the last"
         yield Diagnostic(endpoint.routine.identity, used.get("result"), f"{endpoint.name}: {message}; rename one")
     for part in (shape, *(part.shape for part in shape.parts)):
         keys = (column.key for column in part.columns if column.group is None or not options.nested)
         clash = _repeated(tuple(keys)) if part.named else None
         if clash is not None:
-            message = f"two columns are called {clash!r} in one row of the answer, of which most readers keep the last"
+            message = f"two columns are called {clash!r} in one row, of which most JSON readers use the last"
             remedy = "rename one, or keep composites whole with nested"
             yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}; {remedy}")
 
@@ -174,7 +174,7 @@ def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     encryption = endpoint.options.encryption
     if endpoint.options.proxy is not None and encryption and (encryption.all_parameters or encryption.parameters):
-        message = "encrypt is for the routine alone: proxy sends the request on as it came, unencrypted"
+        message = "encrypt applies only to the routine: proxy forwards the request unencrypted"
         yield Diagnostic(endpoint.routine.identity, used["encrypt"], f"{message}; the endpoint is left out", left_out=1)
 
 
@@ -218,7 +218,7 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     proxy = endpoint.options.proxy
     method = None if proxy is None else proxy.method or endpoint.method
     if method is None:
-        yield Diagnostic(endpoint.routine.identity, line, "hedge is for proxies, and this is none: it has no effect")
+        yield Diagnostic(endpoint.routine.identity, line, "hedge has no effect, because the endpoint is not a proxy")
     elif method not in IDEMPOTENT:
         message = f"{method} is not hedged: what is sent twice may take effect twice; take the line away"
         yield Diagnostic(endpoint.routine.identity, line, message)
@@ -235,7 +235,7 @@ def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     elif options.login and "logout" in used:
         yield Diagnostic(identity, used["logout"], "logout has no effect beside login: the routine signs in")
     if options.open_login and "authorize" in used:
-        yield Diagnostic(identity, used["authorize"], "authorize has no effect: everybody may try to sign in")
+        yield Diagnostic(identity, used["authorize"], "authorize has no effect: any caller may sign in")
 
 
 def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -256,7 +256,7 @@ def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnosti
 
 def _nobody_may_act(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if not endpoint.options.roles:
-        message = "everybody could act as everybody, so nobody may; authorize has to list the roles or users that may"
+        message = "any caller could act as any user, so all are refused; authorize has to list roles or users"
         yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
 
 

@@ -41,11 +41,11 @@ def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diag
     if not sets or not _may_commit(endpoint.routine) or not (around.pooled or around.unlasting):
         return
     why = (
-        "behind a transaction pooler what is set in front of it would end there"
+        "behind a transaction pooler the settings before the call would end there"
         if around.pooled
-        else "what one of Service:BeforeRoutineCommands sets would end there: write it as SET or select set_config(…)"
+        else "a setting of Service:BeforeRoutineCommands would end there: write it as SET or select set_config(…)"
     )
-    message = f"{endpoint.name} is left out, as it may commit, and {why}"
+    message = f"{endpoint.name} is left out, because it may commit, and {why}"
     yield Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 

@@ -221,7 +221,7 @@ def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
         return None
     if annotation.syntax in annotation.aliases and line.arguments and line.keyword in annotation.aliases:
         words = " ".join(line.arguments)
-        return f"`{annotation.syntax}` takes no words; {words!r} means nothing", annotation.name == _OPENING
+        return f"`{annotation.syntax}` takes no words; {words!r} is ignored", annotation.name == _OPENING
     return None
 
 
@@ -230,7 +230,7 @@ def _surplus_of_http(line: Line) -> tuple[str, bool] | None:
     if len(words) > 2:
         unused = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)
         guarded = any(is_access_word(word) for word in words)
-        message = f"`HTTP [method] [path]` takes two words, so method and path are not used; {unused!r} means nothing"
+        message = f"`HTTP [method] [path]` takes two words, so method and path are not used; {unused!r} is ignored"
         return message, guarded
     if words and words[0].upper() not in METHODS and words[0].isalpha() and (len(words) == 2 or words[0].isupper()):
         guarded = is_access_word(words[0]) or is_access_word(words[-1])

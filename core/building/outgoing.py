@@ -110,14 +110,14 @@ def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
     names = placeholder_names(endpoint.parameters)
     for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)):
         if forwarding is not None and "{" in (forwarding.url or ""):
-            message = f"nothing is filled in for {{…}} in the URL of {word}, which stays as it is"
+            message = f"{{…}} in the URL of {word} is not a placeholder and is sent unchanged"
             yield Diagnostic(endpoint.routine.identity, None, message)
     for call in endpoint.outgoing.calls:
         definition = call.definition
         texts = (definition.url, *(value for _, value in definition.headers), definition.content_type, definition.body)
         for text in texts:
             for unknown in parse_template(text or "", names).unknown:
-                message = f"{{{unknown}}} in the request of type {call.name} names no parameter and stays as it is"
+                message = f"{{{unknown}}} in the request of type {call.name} names no parameter and is left unchanged"
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
 

@@ -78,7 +78,7 @@ def _validated(
 def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
     """names: all valid names in this line."""
     prose = reads_as_sentence(line.line, line.words, names)
-    ending = "words that name nothing are taken for prose here" if prose else "the endpoint is left out"
+    ending = "the line is prose" if prose else "the endpoint is left out"
     return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
 
 

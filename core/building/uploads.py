@@ -128,10 +128,10 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
 
 def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
     if method != "POST":
-        yield f"files come with POST, which is the method now, and not {method}"
+        yield f"uploads require POST, which is the method instead of {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
         yield "the body holds the files; parameters are taken from the query string"
     if upload.progress and (options.events is None or not options.events.publish):
-        yield "upload_progress has no effect without sse or sse_publish: nobody would hear of it"
+        yield "upload_progress has no effect without sse or sse_publish, which publish it"
     if upload.resumable and (options.proxy is not None or options.proxy_out is not None):
-        yield "resumable has no effect for a proxy: its files go elsewhere as they come"
+        yield "resumable has no effect for a proxy, which forwards files while they arrive"

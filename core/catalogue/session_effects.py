@@ -56,7 +56,7 @@ class SessionEffects(Record):
     dependencies: Dependencies = Dependencies()
 
 
-UNKNOWN = SessionEffects(reason="it was not looked at")
+UNKNOWN = SessionEffects(reason="it was not analysed")
 
 GUARD_DAY = {True: "12/31/2007", False: "31/12/2007"}
 """A day that only the other order of day and month can read, by whether the session reads the day first."""

@@ -109,11 +109,11 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
     private."""
     if not is_personal(endpoint.options):
         return
-    remedy = "" if endpoint.options.wants_basic else ", or let everybody in with allow_anonymous"
+    remedy = "" if endpoint.options.wants_basic else ", or admit all callers with allow_anonymous"
     for name, value in endpoint.options.headers:
         if name.lower() == _CACHE_CONTROL and not is_private(value):
             message = (
-                f"{endpoint.name} is not for everybody, so its answers are sent with `{private(value)}` instead of "
+                f"{endpoint.name} is personal, so its responses are sent with `{private(value)}` instead of "
                 f"`{value}`; write private, or no-store{remedy}"
             )
             yield Diagnostic(endpoint.routine.identity, f"{name}: {value}", message)
@@ -133,7 +133,7 @@ def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
     lines += [(f"cache_tags {tag}", tag) for tag in tags]
     for line, value in lines:
         for unknown in parse_template(value, names).unknown:
-            message = f"{{{unknown}}} names no parameter and stays as it is"
+            message = f"{{{unknown}}} names no parameter and is left unchanged"
             yield Diagnostic(endpoint.routine.identity, line, message)
 
 

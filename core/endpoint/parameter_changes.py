@@ -125,7 +125,7 @@ class _Changing:
             parameter = replace(parameter, defaulted=True, default=change.default)
         self.parameters[index] = parameter
 
-    def _retyped(self, parameter: EndpointParameter, found: NamedType) -> EndpointParameter:
+    def _retyped(self, parameter: EndpointParameter, new_type: NamedType) -> EndpointParameter:
         """Return the parameter with values read as the new type.
 
         The argument keeps its own type; otherwise PostgreSQL would look up another routine. Only an argument of a
@@ -133,16 +133,16 @@ class _Changing:
         gets the new type.
         """
         declared = self._types.get(self._routine.parameters[parameter.position].type_oid)
-        kind, fields = kind_and_fields(found.element, self._types, self._naming.camel)
+        kind, fields = kind_and_fields(new_type.element, self._types, self._naming.camel)
         takes_anything = parameter.attribute is None and declared is not None and declared.kind is TypeKind.PSEUDO
         return replace(
             parameter,
             kind=kind,
-            array=found.array,
+            array=new_type.array,
             fields=fields,
-            delimiter=found.element.delimiter,
-            reads_as=found.cast,
-            cast=found.cast if takes_anything else parameter.cast,
+            delimiter=new_type.element.delimiter,
+            reads_as=new_type.cast,
+            cast=new_type.cast if takes_anything else parameter.cast,
         )
 
     def _change_composite(self, indexes: list[int], change: ParameterChange) -> None:

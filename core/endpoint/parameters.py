@@ -230,9 +230,9 @@ def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[s
     )
 
 
-def _find(parameters: Sequence[EndpointParameter], wanted: str, taken: Mapping[int, str]) -> int | None:
-    free = [(index, parameter) for index, parameter in enumerate(parameters) if index not in taken]
+def _find(parameters: Sequence[EndpointParameter], name: str, claimed: Mapping[int, str]) -> int | None:
+    free = [(index, parameter) for index, parameter in enumerate(parameters) if index not in claimed]
     for index, parameter in free:
-        if parameter.api_name.lower() == wanted:
+        if parameter.api_name.lower() == name:
             return index
-    return next((index for index, parameter in free if parameter.field.lower() == wanted), None)
+    return next((index for index, parameter in free if parameter.field.lower() == name), None)

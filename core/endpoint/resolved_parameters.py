@@ -90,7 +90,7 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
         for word in (match[1] for match in values if match[1].lower() not in names):
             yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
         for word in (match[1] for match in quoted if match[1].lower() in names):
-            message = f"{{{word}}} stands within quotes, where it is text and no value; write it outside"
+            message = f"{{{word}}} is within quotes, where it is text and not a value; write it outside of quotes"
             yield Diagnostic(identity, line, message)
 
 

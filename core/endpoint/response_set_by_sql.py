@@ -72,13 +72,15 @@ def _headers(given: Any) -> Iterator[tuple[str, str]]:
         raise ResponseSettingError(f"{HEADERS} is neither an object nor a list of objects")
     for name, value in given.items():
         if not _NAME.fullmatch(name) or name.lower() in _FRAMING:
-            raise ResponseSettingError(f"{HEADERS}: {name[:60]!r} is no header that an answer can set")
+            raise ResponseSettingError(f"{HEADERS}: {name[:60]!r} is not a header that a response can set")
         for text in value if isinstance(value, list) else [value]:
             if text is None:
                 continue
             plain = text if isinstance(text, str) else orjson.dumps(text).decode()
             if _CONTROL.search(plain) or not plain.isascii():
-                raise ResponseSettingError(f"{HEADERS}: the value of {name[:60]!r} holds what no header can")
+                raise ResponseSettingError(
+                    f"{HEADERS}: the value of {name[:60]!r} has characters that are not allowed in headers"
+                )
             yield name.lower(), plain
 
 
@@ -118,8 +120,8 @@ def response_set_diagnostics(routine: Routine, options: Options, whole: ResultSh
     columns = {column.column.name.lower() for column in whole.columns}
     for name in (options.status_column, options.headers_column):
         if name is not None and routine.source is not None:
-            message = f"{name}: columns choose for functions only; write set_config('{STATUS}', …, true)"
+            message = f"{name}: columns set the response for functions only; write set_config('{STATUS}', …, true)"
             yield Diagnostic(routine.identity, None, message)
         elif name is not None and name.lower() not in columns:
-            message = f"the result has no column {name}, which would choose status or headers"
+            message = f"the result has no column {name}, which would set status or headers"
             yield Diagnostic(routine.identity, None, message)

@@ -109,9 +109,9 @@ def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:
         if role not in calls.roles and not role.startswith(("user:", "name:")):
             yield f"{endpoint.name}: never called with the role {role}"
     if closed and 401 not in calls.statuses:
-        yield f"{endpoint.name}: never called by nobody (401)"
+        yield f"{endpoint.name}: never called without a user (401)"
     if options.roles and 403 not in calls.statuses:
-        yield f"{endpoint.name}: never called by somebody without its roles (403)"
+        yield f"{endpoint.name}: never called without its roles (403)"
     if not any(200 <= status < 300 for status in calls.statuses):
         yield f"{endpoint.name}: never succeeded"
     if not any(status >= 400 and status not in (401, 403) for status in calls.statuses) and _may_fail(endpoint):
@@ -133,4 +133,4 @@ def _defaults(endpoint: Endpoint, supplied: Iterable[frozenset[str]]) -> Iterato
         if all(name in names for names in choices):
             yield f"{endpoint.name}: the default of {name} was never used"
         elif not any(name in names for names in choices):
-            yield f"{endpoint.name}: {name} was never given"
+            yield f"{endpoint.name}: {name} was never supplied"

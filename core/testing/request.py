@@ -189,7 +189,7 @@ def _answer(status: int, lines: list[str]) -> Answer:
             return Answer(status, tuple(headers), _joined(lines[number + 1 :]) or None)
         header = _HEADER.fullmatch(line.strip())
         if header is None:
-            raise BlockError(f"{line.strip()!r} is no header; an empty line stands in front of a body")
+            raise BlockError(f"{line.strip()!r} is not a header; an empty line has to precede a body")
         headers.append((header["name"], header["value"].strip()))
     return Answer(status, tuple(headers))
 
@@ -207,7 +207,7 @@ def _claim(rest: str) -> tuple[str, str]:
 
 def _table(rest: str) -> str:
     if not is_table_name(rest):
-        raise BlockError(f"{rest!r} is no name for a response table; letters, digits and _ make one")
+        raise BlockError(f"{rest!r} is not a name for a response table: use letters, digits and _")
     return rest
 
 

@@ -197,7 +197,7 @@ class _Reader:
     def _expect(self, inner: str, line: int) -> Iterator[Step]:
         expected, statement = read_expected(inner), self._last
         if statement is None or statement.expected is not None:
-            raise BlockError("EXPECT has to stand behind the statement that it is about")
+            raise BlockError("EXPECT has to follow the statement to which it applies")
         self._last = SqlStep(statement.file, statement.line, statement.text, statement.do_block, expected)
         yield from self._held()
 

@@ -187,18 +187,18 @@ def _order(routine: Routine) -> tuple[str, str, int]:
     return routine.schema, routine.name, routine.oid
 
 
-def _put_together(found: Discovered, routines: Iterable[Routine]) -> Discovered:
+def _put_together(discovered: Discovered, routines: Iterable[Routine]) -> Discovered:
     """Return the result with its catalogue composed of the parts. routines: all of them in order."""
-    untrusted = (*found.untrusted.values(), *found.tables_untrusted)
+    untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(
-        found.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)
+        discovered.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)
     )
     catalog = replace(
-        found.catalog,
+        discovered.catalog,
         routines=tuple(routines),
-        left_out=(*left_out(untrusted), *ignored_objects, *found.ignored_tables),
+        left_out=(*left_out(untrusted), *ignored_objects, *discovered.ignored_tables),
     )
-    return replace(found, catalog=catalog)
+    return replace(discovered, catalog=catalog)
 
 
 def _types_of(routine: Routine) -> set[int]:

@@ -121,11 +121,11 @@ def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str
     if prokind not in _SERVED:
         return f"left out, as it is {_OTHER_KINDS.get(prokind, 'no function')}: functions and procedures are served"
     if trigger:
-        return "left out, as it is a trigger function, which nothing but a trigger can call"
+        return "left out, as it is a trigger function, which only a trigger can call"
     if not served:
         return "HTTP in its comment has no effect, as Service:RoutineOptions:Enabled is false"
     if language in ("c", "internal") and names.exclude_languages is None and not names.include_languages:
-        return f"left out, as its language is {language}: Service:RoutineOptions:ExcludeLanguages lets other ones in"
+        return f"left out, as its language is {language}: change Service:RoutineOptions:ExcludeLanguages to serve it"
     grants = _missing(
         (allowed[0], f"GRANT USAGE ON SCHEMA {schema} TO {role}"),
         (allowed[1], f"GRANT USAGE ON SCHEMA {return_schema} TO {role}"),

@@ -84,8 +84,9 @@ def left_out(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
         Diagnostic(
             f"schema {schema}",
             None,
-            f"not published are {count} of its objects, owned by the role {owner}: add the role to "
-            "Service:TrustedOwners, or name the schema in Service:IncludeSchemas, where whoever may create may publish",
+            f"{count} of its objects are not published, as the role {owner} owns them: add the role to "
+            "Service:TrustedOwners, or the schema to Service:IncludeSchemas, which trusts all roles that may create "
+            "objects in it",
             left_out=count,
         )
         for (schema, owner), count in sorted(Counter(objects).items())

@@ -113,9 +113,9 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
     if not preamble or (preamble.lasts and not services.database.pooled):
         return None
     why = (
-        "behind a transaction pooler what is set in front of it would end there"
+        "behind a transaction pooler the settings before the call would end there"
         if services.database.pooled
-        else "what one of Service:BeforeRoutineCommands sets would end there: write it as SET or select set_config(…)"
+        else "a setting of Service:BeforeRoutineCommands would end there: write it as SET or select set_config(…)"
     )
     log.error("%s is refused: %s may commit, and %s", endpoint.name, endpoint.routine.identity, why)
     detail = "this procedure commits on its way, and what is set for its caller would not hold; the log says more"

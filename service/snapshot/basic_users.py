@@ -28,14 +28,15 @@ class BasicUsers:
             identity = endpoint.routine.identity
             if self._refused:
                 message = (
-                    f"{endpoint.name} asks for HTTP Basic, which is taken over https only, and this service does not "
-                    f"listen on it: nobody gets in; {_BASIC}SslRequirement=Warning or Ignore takes it all the same"
+                    f"{endpoint.name} requires HTTP Basic, which is accepted over https only, and this service does "
+                    f"not listen on it, so no caller is admitted; {_BASIC}SslRequirement=Warning or Ignore accepts "
+                    "it over http"
                 )
                 yield Diagnostic(identity, None, message)
             for name, stored in basic_auth.users if self._hashed else ():
                 if iterations_of(stored) is None:
                     message = (
-                        f"{endpoint.name}: what basic_auth gives {name} is no hash as `rowcall --hash` prints it, so "
-                        f"that no password fits; {_BASIC}UseDefaultPasswordHasher=false takes passwords as they are"
+                        f"{endpoint.name}: the value of basic_auth for {name} is not a hash of `rowcall --hash`, so "
+                        f"no password matches; {_BASIC}UseDefaultPasswordHasher=false accepts plain passwords"
                     )
                     yield Diagnostic(identity, None, message)

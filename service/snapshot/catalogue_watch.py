@@ -84,7 +84,7 @@ class Watcher:
                         looked.set()
                         await asyncio.sleep(self._every)
             except (psycopg.Error, OSError) as error:
-                log.debug("the catalogue cannot be watched, once more: %s", str(error).strip())
+                log.debug("the catalogue cannot be watched and is tried again: %s", str(error).strip())
             looked.set()
             await asyncio.sleep(max(self._every, pause(attempt)))
             attempt += 1

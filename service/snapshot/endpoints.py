@@ -201,7 +201,7 @@ def _log_forwarding(endpoint: Endpoint) -> None:
     for word, forwarding in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
         if forwarding is not None:
             host = "Service:ProxyOptions:Host" if forwarding.url is None else shown_url(forwarding.url)
-            log.info("%s: %s, method %s, host %s", endpoint.name, word, forwarding.method or "as it comes", host)
+            log.info("%s: %s, method %s, host %s", endpoint.name, word, forwarding.method or "of the request", host)
 
 
 def _endpoints(

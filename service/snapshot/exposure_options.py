@@ -41,7 +41,8 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
     """Return the exposure. options: provide the names that annotations may use."""
     defaults = endpoint_defaults(settings, options, plan)
     if EVERYBODY in (settings.texts(TRUSTED) or ()):
-        log.warning("%s is %s: whoever can create a function anywhere publishes it as the service", TRUSTED, EVERYBODY)
+        message = "%s is %s: every role that can create a function can publish it with the rights of the service"
+        log.warning(message, TRUSTED, EVERYBODY)
     patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
     operations = TableDefaults(
         operations=_operations(settings),

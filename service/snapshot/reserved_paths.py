@@ -73,8 +73,8 @@ class ReservedPaths:
                 first = streams.setdefault(path, endpoint)
                 if _heard(first) != _heard(endpoint):
                     message = (
-                        f"the stream at {path} is also that of {first.routine.identity}, which tells something else or "
-                        "lets others in; give one of them another path"
+                        f"the stream at {path} is also that of {first.routine.identity}, which has other events or "
+                        "other recipients; give one of them another path"
                     )
                     yield Diagnostic(endpoint.routine.identity, None, message)
         if not self._keys and not streams:
@@ -102,7 +102,7 @@ class ReservedPaths:
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
         for key, path in self._signing.items():
             if endpoints and path.lower() not in there:
-                yield Diagnostic(key, None, f"no endpoint is at {path}, so that it makes none a login or a logout")
+                yield Diagnostic(key, None, f"no endpoint is at {path}, so the setting has no effect")
 
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -141,7 +141,9 @@ class SnapshotChange:
     def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:
         """Return the next snapshot. Raises ValueError if `old` is not the base of this change."""
         if (old.number, len(old.endpoints)) != (self.base, self.base_count):
-            raise ValueError(f"edition {self.number} is told as a change of {self.base}, and {old.number} is held")
+            raise ValueError(
+                f"schema snapshot {self.number} is a change of {self.base}, but this process has {old.number}"
+            )
         endpoints: list[Endpoint] = []
         for part in self.parts:
             endpoints += part if isinstance(part, list) else old.endpoints[part[0] : part[1]]

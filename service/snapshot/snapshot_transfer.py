@@ -28,12 +28,12 @@ def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
     yield _part(pickler, buffer, replace(snapshot, endpoints=()))
 
 
-def _part(pickler: pickle.Pickler, written: io.BytesIO, value: object) -> bytes:
+def _part(pickler: pickle.Pickler, buffer: io.BytesIO, value: object) -> bytes:
     with paused():
         pickler.dump(value)
-    part = written.getvalue()
-    written.seek(0)
-    written.truncate()
+    part = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
     return part
 
 

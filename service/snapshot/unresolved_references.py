@@ -32,7 +32,7 @@ class UnresolvedReferences:
                 elif url.startswith("/") and "{" not in url:
                     router = router or build_router(endpoints, internal=True)[0]
                     if not _answers(router, method, url.partition("#")[0].partition("?")[0]):
-                        message = f"{origin} asks for {method} {url}, and this service has no such endpoint"
+                        message = f"{origin} requests {method} {url}, but this service has no such endpoint"
                 if message is not None:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
 

@@ -60,7 +60,7 @@ class CataloguePolling:
             try:
                 await self._look(reason)
             except (psycopg.Error, OSError) as error:
-                log.info("the catalogue cannot be looked at: %s", str(error).strip())
+                log.info("the catalogue cannot be polled: %s", str(error).strip())
                 self._wished.set()
             await asyncio.sleep(BETWEEN)
 

@@ -194,17 +194,17 @@ class FileRunner:
         else:
             self._fail_step(step, Verdict.FAIL, "the result is NULL" if value is None else "", name)
 
-    def _judge_expected(self, step: SqlStep, wanted: Expected, result: PGresult | None) -> None:
-        if wanted.kind == "NOTICE":
+    def _judge_expected(self, step: SqlStep, expected: Expected, result: PGresult | None) -> None:
+        if expected.kind == "NOTICE":
             messages = [notice.message for notice in self._report.raised]
-            if not any(wanted.text.lower() in message.lower() for message in messages):
-                message = f"expected the notice {wanted.text!r}, raised: {'; '.join(messages) or 'none'}"
+            if not any(expected.text.lower() in message.lower() for message in messages):
+                message = f"expected the notice {expected.text!r}, raised: {'; '.join(messages) or 'none'}"
                 self._fail_step(step, Verdict.FAIL, message)
             self._pass(step.title, step)
             return
         rows = _texts(result)
         columns = [] if result is None else [_name(result, index) for index in range(result.nfields)]
-        lines = row_differences(wanted.rows, columns, rows)
+        lines = row_differences(expected.rows, columns, rows)
         if lines:
             self._fail_step(step, Verdict.FAIL, "\n".join(lines))
         self._pass(step.title, step)
@@ -263,11 +263,11 @@ class FileRunner:
         if block.snapshot:
             self._settle_reply(step, self._snapshots.differences(block, reply))
 
-    def _settle_reply(self, step: HttpStep, found: Sequence[str]) -> None:
+    def _settle_reply(self, step: HttpStep, lines: Sequence[str]) -> None:
         block = step.block
-        if found:
+        if lines:
             request = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
-            message = "\n".join((*request, *block.body.splitlines()[:5], *found))
+            message = "\n".join((*request, *block.body.splitlines()[:5], *lines))
             self._fail(Assertion(block.title, Verdict.FAIL, step.file, step.line, message))
         self._report.assertions.append(Assertion(block.title, Verdict.PASS, step.file, step.line))
 

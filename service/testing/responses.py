@@ -116,4 +116,4 @@ class DebugTable:
                         )
                     )
                 except psycopg.Error as error:
-                    self._log.warning("the table of answers cannot be written: %s", str(error).strip())
+                    self._log.warning("the debug table cannot be written: %s", str(error).strip())

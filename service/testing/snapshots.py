@@ -50,8 +50,8 @@ class Snapshots:
                 self._known[name] = answer.rstrip("\n")
         return self._known
 
-    def _write(self, known: dict[str, str]) -> None:
-        text = "".join(f"=== {name}\n{answer}\n\n" for name, answer in sorted(known.items()))
+    def _write(self, snapshots: dict[str, str]) -> None:
+        text = "".join(f"=== {name}\n{answer}\n\n" for name, answer in sorted(snapshots.items()))
         self._path.write_text(text, encoding="utf-8")
 
 

@@ -76,7 +76,7 @@ class Watch:
         try:
             return await self._look()
         except (psycopg.Error, OSError) as error:
-            self._log.debug("the catalogue cannot be looked at: %s", str(error).strip())
+            self._log.debug("the catalogue cannot be polled: %s", str(error).strip())
             return None
 
     async def _watch_files(self) -> None:

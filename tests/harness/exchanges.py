@@ -78,5 +78,5 @@ def check_in_order(service: Service, contexts: Iterable[RequestContext]) -> None
     assert not failed, "\n".join(failed)
 
 
-def _same(found: object, wanted: object) -> None:
-    assert found == wanted, f"\nfound  {found!r}\nwanted {wanted!r}"
+def _same(actual: object, expected: object) -> None:
+    assert actual == expected, f"\nfound  {actual!r}\nwanted {expected!r}"

@@ -140,18 +140,18 @@ def _be_template(channel: socket.socket) -> NoReturn:
     os._exit(code)
 
 
-def _become(wanted: Mapping[str, Any], output: int, errors: int) -> None:
+def _become(order: Mapping[str, Any], output: int, errors: int) -> None:
     os.setsid()
-    os.chdir(wanted["folder"])
+    os.chdir(order["folder"])
     os.dup2(output, 1)
     os.dup2(errors, 2)
     os.close(output)
     os.close(errors)
     os.environ.clear()
-    os.environ.update(wanted["environment"])
+    os.environ.update(order["environment"])
     time.tzset()
-    sys.path[0] = wanted["folder"]
-    sys.argv = [sys.modules["rowcall.service.cli"].__file__ or "", *wanted["arguments"]]
+    sys.path[0] = order["folder"]
+    sys.argv = [sys.modules["rowcall.service.cli"].__file__ or "", *order["arguments"]]
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class Connection:
         self, method: str, target: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> tuple[int, bytes]:
         if self._reader._buffer:  # type: ignore[attr-defined]
-            raise AssertionError("the service sent bytes that nobody asked for: a request was answered twice")
+            raise AssertionError("the service sent bytes without a request: a request was answered twice")
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"{method} {target} HTTP/1.1\r\nHost: load\r\n{more}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)

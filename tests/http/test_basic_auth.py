@@ -302,4 +302,4 @@ def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhe
         assert answer.status_code == status
         assert not {"public", "s-maxage"} & set(answer.headers.get("cache-control", "").replace("=", ", ").split(", "))
     assert everywhere.get(path, headers=mate).headers["cache-control"] == "private, max-age=60"
-    assert "is not for everybody, so its answers are sent with `private, max-age=60`" in everywhere.log
+    assert "is personal, so its responses are sent with `private, max-age=60`" in everywhere.log

@@ -90,7 +90,7 @@ GET /api/only-tagged: cache_tags has no effect, as nothing is kept; add cached
 GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
 GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
 cached = … is a custom parameter and no annotation; take the line away
-{_nobody} names no parameter and stays as it is (comment line: cache_tags of:{_nobody})
+{_nobody} names no parameter and is left unchanged (comment line: cache_tags of:{_nobody})
 the routine has no parameter _shelf; it is no part of the cache key
 'soon' is not an interval such as '5 minutes'
 exactly one profile name is expected

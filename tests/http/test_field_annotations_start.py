@@ -133,9 +133,9 @@ mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
-tag|disabled nobody|'nobody' fits nothing; the tags of routines are function,
-tags|for admins only|'admins', 'only' fits nothing
-tag_none|for|no tag follows
+tag|disabled nobody|'nobody' matches no object; the tags of routines are function,
+tags|for admins only|'admins', 'only' matches no object
+tag_none|for|the line has no tag
 raw_word|raw = perhaps|'perhaps' is neither true nor false
 timeout|timeout soon|'soon' is not an interval
 timeout_assigned|timeout = soon|'soon' is not an interval
@@ -150,7 +150,7 @@ path|path|a path is missing
 path_absolute|path https://example.com/x|an absolute URL cannot be a path
 buffer|buffer_rows many|'many' is not a number of rows
 buffer_negative|buffer_rows -1|'-1' is not a number of rows
-connection_empty|connection =|a name has to stand behind the =
+connection_empty|connection =|a name is missing after the =
 cache_expires|cache_expires soon|'soon' is not an interval
 cache_profile|cache_profile|exactly one profile name
 cache_profiles|cache_profile a b|exactly one profile name

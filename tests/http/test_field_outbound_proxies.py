@@ -301,4 +301,4 @@ def test_a_result_stays_whatever_the_other_service_says(service: Service, met: U
 
 
 def test_the_start_says_where_requests_go(service: Service, met: Upstream) -> None:
-    assert f"GET /status-of: proxy, method as it comes, host {met.url}" in service.log
+    assert f"GET /status-of: proxy, method of the request, host {met.url}" in service.log

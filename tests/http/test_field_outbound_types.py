@@ -359,7 +359,7 @@ def test_what_is_wrong_with_a_comment_is_told_at_the_start(service: Service) -> 
         "'many' is no status code",
         "'whenever' is not an interval",
         "'HEAD' is none of",
-        "asks for GET /inner/7/end/, and this service has no such endpoint",
+        "requests GET /inner/7/end/, but this service has no such endpoint",
     ):
         assert result in service.log
 

@@ -269,8 +269,8 @@ TOLD = [
     ("wrong_word", "'maybe' is neither true nor false (comment line: encrypt = maybe)"),
     ("wrong_word", "'maybe' is neither true nor false (comment line: decrypt = maybe)"),
     ("wrong_column", "no column card_number to decrypt; its columns are id, card_no, plain; the endpoint is left out"),
-    ("seal_prose", "no parameter the, values, at, rest to encrypt; its parameters are _a, _b; words that name nothing"),
-    ("open_prose", "to decrypt; its columns are id, card_no, plain; words that name nothing are taken for prose here"),
+    ("seal_prose", "no parameter the, values, at, rest to encrypt; its parameters are _a, _b; the line is prose"),
+    ("open_prose", "to decrypt; its columns are id, card_no, plain; the line is prose"),
 ]
 
 

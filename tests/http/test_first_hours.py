@@ -71,9 +71,9 @@ def test_what_was_meant_to_say_who_is_let_in_leaves_the_endpoint_out(service: Se
 
 
 def test_every_such_line_is_told(service: Service) -> None:
-    assert "clerks(): a header cannot be called like an annotation" in service.log
+    assert "clerks(): a header cannot have the name of an annotation" in service.log
     assert "did you mean `authorize clerk`?" in service.log
-    assert "clerks(): no endpoint is made of it" in service.log
+    assert "clerks(): it is not exposed" in service.log
     assert "did you mean 'authorize'?" in service.log
     assert "open_by_accident(): `HTTP [method] [path]` takes two words" in service.log
 

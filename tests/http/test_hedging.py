@@ -208,4 +208,4 @@ def test_a_proxy_sends_once_what_is_answered_or_could_take_effect_twice(proxy: S
     assert proxy.post("/post-late", content=b"x").text == "posted"
     assert [len(upstream.to(path)) for path in ("/prompt", "/post-late")] == [1, 1]
     assert "POST is not hedged: what is sent twice may take effect twice" in proxy.log
-    assert "hedge is for proxies, and this is none" in proxy.log
+    assert "hedge has no effect, because the endpoint is not a proxy" in proxy.log

@@ -122,7 +122,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "cached has no effect, as it is switched off (CacheOptions:Enabled)",
         "rate_limiter has no effect, as it is switched off (RateLimiterOptions:Enabled)",
         "retry_strategy has no effect, as it is switched off (CommandRetryOptions:Enabled)",
-        "it asks when callers have signed in, and nobody knows (Service:AuthenticationOptions:NoteSignInTime): ",
+        "it depends on the time of the sign-in, which is not recorded (Service:AuthenticationOptions:NoteSignInTime): ",
         "uploads are switched off: set Service:UploadOptions:Enabled",
         "proxy has no effect, as Service:ProxyOptions:Enabled is false",
         "connection 'other' is not used, as Service:UseMultipleConnections is false",

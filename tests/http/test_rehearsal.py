@@ -50,7 +50,7 @@ def test_warnings_are_told_and_strict_makes_them_errors(tmp_path: Path, own_data
     code, report = validate(tmp_path, own_database)
     assert (code, report["endpoints"]) == (0, 0)
     assert report["leftOut"] == [
-        "public.look(): no endpoint is made of it, as a line of its comment was meant to protect it and does not"
+        "public.look(): it is not exposed, because a line of its comment should protect it and does not"
     ]
     assert any("did you mean 'authorize'" in warning for warning in report["startWarnings"])
     assert validate(tmp_path, own_database, "--strict")[0] == 1

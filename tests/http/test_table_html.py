@@ -144,7 +144,7 @@ def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None
 
 def test_a_format_without_a_name_is_told(service: Service) -> None:
     assert answer(service.get("/api/unnamed"))[1] == JSON
-    service.wait_for_log("public.unnamed(): a value is expected behind the = (comment line: table_format =)")
+    service.wait_for_log("public.unnamed(): a value is missing after the = (comment line: table_format =)")
 
 
 def test_two_formats_need_two_keys(database: Database, tmp_path: Path) -> None:

@@ -662,7 +662,7 @@ def test_parameters_are_checked_before_files_are_stored(service: Service, databa
     assert database.value("select count(*) from pg_largeobject_metadata") == objects
     (entry,) = upload(service, "up-needy?a=1", ("x", b"1", "text/plain"))
     assert entry["type"] == "large_object"
-    assert "files come with POST" in service.log
+    assert "uploads require POST" in service.log
 
 
 def test_a_body_that_is_too_large_is_refused(service: Service) -> None:

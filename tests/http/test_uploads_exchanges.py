@@ -347,7 +347,7 @@ def masked(body: str) -> str:
     "told",
     [
         "the routine has no parameter other; the metadata of uploads goes nowhere",
-        "files come with POST, which is the method now, and not PUT",
+        "uploads require POST, which is the method instead of PUT",
         "the body holds the files; parameters are taken from the query string",
         "file_system has refused b.bin [x/y, 3 bytes]: ProbablyBinary",
         "large_object has stored a.txt [text/plain, 4 bytes]: Ok",

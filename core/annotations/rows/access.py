@@ -60,8 +60,8 @@ ANNOTATIONS = (
         aliases=("authorize", "authorized", "requires_authorization"),
         syntax="authorize [<role> | user:<id> | name:<name>, ...] [within <interval>]",
         description="Callers have to be signed in, and to have one of the roles if any are listed. `user:41` and "
-        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else. "
-        "`within 5 minutes`: they have signed in so short a time ago (`NoteSignInTime`).",
+        "`name:kiri` admit a single user, by the claim of the id or of the name; a bare word is always a role. "
+        "`within 5 minutes`: callers have signed in no longer ago than this (`NoteSignInTime`).",
         apply=_authorize,
     ),
     Annotation(
@@ -75,7 +75,7 @@ ANNOTATIONS = (
         name="audit_trail",
         aliases=("audit_trail",),
         syntax="audit_trail [on|off]",
-        description="Writes down who calls it, or does not, where `Service:AuditTrail` is on.",
+        description="Whether calls of the endpoint are recorded in the audit trail, if `Service:AuditTrail` is on.",
         apply=_audit,
         assign=_assign_audit,
     ),
@@ -83,7 +83,8 @@ ANNOTATIONS = (
         name="cors",
         aliases=("cors",),
         syntax="cors on|off",
-        description="`off`: pages of other origins are kept out here, whatever `Cors` in the configuration allows.",
+        description="`off`: pages of other origins may not call this endpoint, even if `Cors` in the configuration "
+        "allows them.",
         apply=_cors,
         assign=_assign_cors,
         minimum_words=2,

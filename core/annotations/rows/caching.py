@@ -103,8 +103,8 @@ ANNOTATIONS = (
         name="cached",
         aliases=("cached",),
         syntax="cached [<parameter>, ...]",
-        description="Keeps the result and answers equal requests from it. With names, only these parameters (by their "
-        "database names) tell requests apart; otherwise all do.",
+        description="Caches the result and answers equal requests from the cache. With names, only these parameters "
+        "(by their database names) distinguish requests; otherwise all do.",
         apply=_cached,
     ),
     Annotation(
@@ -120,8 +120,8 @@ ANNOTATIONS = (
         name="cache_profile",
         aliases=("cache_profile",),
         syntax="cache_profile <profile>",
-        description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
-        "the profile.",
+        description="Caches with the settings of a profile of the configuration. Parameters of a `cached` line take "
+        "precedence over those of the profile.",
         apply=_profile,
         assign=_assign_profile,
     ),
@@ -129,9 +129,9 @@ ANNOTATIONS = (
         name="cache_stale",
         aliases=("cache_stale",),
         syntax="cache_stale while_revalidate <interval>, if_error <interval>",
-        description="For how long a kept answer is of use after its lifetime: given at once while one request makes a "
-        "new one, or given when a new one cannot be made (a status from 500 on). One of the two is enough. Does not "
-        "turn caching on.",
+        description="How long a cached response is used after its lifetime: `while_revalidate`, while a single "
+        "request computes a new one; `if_error`, if a new one cannot be computed (a status from 500 on). One of the "
+        "two is enough. Does not turn caching on.",
         apply=_stale,
         minimum_words=2,
     ),
@@ -139,8 +139,8 @@ ANNOTATIONS = (
         name="cache_tags",
         aliases=("cache_tags", "cache_tag"),
         syntax="cache_tags <tag>, ...",
-        description="Kept answers can be forgotten together by a tag, which may hold `{parameter}`. Does not turn "
-        "caching on.",
+        description="Cached responses can be invalidated together by a tag, which may contain `{parameter}`. Does not "
+        "turn caching on.",
         apply=_tags,
         minimum_words=2,
     ),
@@ -148,8 +148,8 @@ ANNOTATIONS = (
         name="cache_control",
         aliases=("cache_control",),
         syntax="cache_control <directive>, ...",
-        description="`Cache-Control` of answers, not of errors. Where not everybody is let in, or the answer depends "
-        "on who asks, it is `private`, whatever is written, and the start says so.",
+        description="`Cache-Control` of successful responses. If the endpoint is restricted to some callers, or the "
+        "response depends on the caller, it is sent as `private`, and the log has a warning at the start.",
         apply=_cache_control,
         minimum_words=2,
     ),
@@ -157,7 +157,7 @@ ANNOTATIONS = (
         name="vary",
         aliases=("vary",),
         syntax="vary <header>, ...",
-        description="Headers of the request that answers depend on, for whoever keeps them (`Vary`).",
+        description="Request headers on which responses depend, for caches (`Vary`).",
         apply=_vary,
         minimum_words=2,
     ),
@@ -165,7 +165,8 @@ ANNOTATIONS = (
         name="etag",
         aliases=("etag", "entity_tag"),
         syntax="etag",
-        description="Answers of GET and HEAD carry an `ETag`; a client that sends it back in `If-None-Match` gets 304.",
+        description="Responses to GET and HEAD have an `ETag`; a client that sends it back in `If-None-Match` gets "
+        "304.",
         apply=flag("entity_tag"),
     ),
 )

@@ -15,9 +15,9 @@ _SWITCHES = (
     ("_events", "events", "false calls the endpoint without an event source in {client} code."),
     ("_parse_url", "parse_url", "Whether the {client} function takes a `parseUrl` argument."),
     ("_parse_request", "parse_request", "Whether the {client} function takes a `parseRequest` argument."),
-    ("_status_code", "status_code", "Whether the {client} function gives the status with the response."),
+    ("_status_code", "status_code", "Whether the {client} function returns the status with the response."),
     ("_export_url", "export_url", "Whether {client} code exports the URL of the endpoint."),
-    ("_url_only", "url_only", "Only the URL and the type of the request are made in {client} code."),
+    ("_url_only", "url_only", "Generate only the URL and the type of the request in {client} code."),
     ("_hooks", "hooks", "false leaves the endpoint out of the {client} hooks."),
 )
 _LEADS_AWAY = re.compile(r"^/|\\|(^|/)\.\.(/|$)")
@@ -69,7 +69,7 @@ def _module(prefix: str, client: str, option: str) -> Annotation:
         name=f"{prefix}_module",
         aliases=(f"{prefix}_module",),
         syntax=f"{prefix}_module = <name>",
-        description=f"The {client} file, across schemas, that the endpoint goes to.",
+        description=f"File of the generated {client} code for this endpoint, across schemas.",
         assign=_assign_module(option),
     )
 

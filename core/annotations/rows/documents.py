@@ -52,8 +52,8 @@ ANNOTATIONS = (
         name="mcp",
         aliases=("mcp", "mcp_name", "mcp_description", "mcp_desc"),
         syntax="mcp [<description>] | mcp_name <name> | mcp_description <description>",
-        description="Offers the endpoint as a tool of the MCP server, under the routine's name or another, with this "
-        "description or the prose of the comment.",
+        description="Offers the endpoint as a tool of the MCP server, under the name of the routine or another name, "
+        "with this description or the prose of the comment.",
         apply=_mcp,
         everywhere=True,
     ),
@@ -61,8 +61,8 @@ ANNOTATIONS = (
         name="openapi",
         aliases=("openapi",),
         syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ... | example <parameter> = <value>]",
-        description="Leaves the endpoint out of the OpenAPI document, puts it under these tags, or shows a value for a "
-        "parameter there and in files of example requests.",
+        description="Leaves the endpoint out of the OpenAPI document, puts it under these tags, or shows a value for "
+        "a parameter there and in files of example requests.",
         apply=_openapi,
         everywhere=True,
     ),

@@ -88,8 +88,8 @@ ANNOTATIONS = (
         name="decrypt",
         aliases=("decrypt", "decrypted", "unprotect", "unprotected"),
         syntax="decrypt [<column>, ...] | decrypt <column> as <name> | decrypt as <name>",
-        description="Decrypts values on their way out: those of the named columns, or all. What cannot be decrypted "
-        "stays as it is. With `as`, values that are bound to another name are not decrypted.",
+        description="Decrypts values of the result: those of the named columns, or all. Values that cannot be "
+        "decrypted are unchanged. With `as`, values that are bound to another name are not decrypted.",
         apply=_decrypt,
         assign=_assign_decrypt,
     ),

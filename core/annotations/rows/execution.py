@@ -25,7 +25,7 @@ def _timeout(draft: Draft, line: Line) -> None:
     if seconds is None:
         raise BadValueError(f"'{line.joined}' is not an interval; the global timeout applies")
     if whole is None:
-        draft.warn(line, f"only '{line.arguments[0]}' is read; {' '.join(line.arguments[1:])!r} means nothing")
+        draft.warn(line, f"only '{line.arguments[0]}' is read; {' '.join(line.arguments[1:])!r} is ignored")
 
 
 def _assign_timeout(draft: Draft, value: str) -> None:
@@ -81,7 +81,7 @@ def _name(option: str) -> Apply:
 def _assigned_name(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
         if not value:
-            raise BadValueError("a name has to stand behind the =")
+            raise BadValueError("a name is missing after the =")
         draft.set(**{option: value})
 
     return assign
@@ -92,8 +92,8 @@ ANNOTATIONS = (
         name="exclusive_connection",
         aliases=("exclusive_connection",),
         syntax="exclusive_connection",
-        description="Every request of this endpoint has a database connection of its own while it runs, however fast "
-        "the routine is. `ConnectionSettings:Pool:Sharing` and `ShareWrites` say so for the whole service.",
+        description="Each request of this endpoint uses a database connection of its own while it runs, however fast "
+        "the routine is. `ConnectionSettings:Pool:Sharing` and `ShareWrites` are the settings for the whole service.",
         apply=flag("exclusive_connection"),
         assign=assigned_flag("exclusive_connection"),
     ),
@@ -110,9 +110,9 @@ ANNOTATIONS = (
         name="deadline",
         aliases=("deadline",),
         syntax="deadline <interval>",
-        description="How long a request may take with everything that it does: waiting, all its statements, and the "
-        "requests that it sends to other services. Then it is answered 504, and what still runs is cancelled. 0 sets "
-        "none, whatever `Service:Deadlines:Default` says.",
+        description="Longest duration of a whole request: waiting, all its statements, and its requests to other "
+        "services. After it, the response is 504, and running statements and requests are cancelled. With 0 there is "
+        "no limit, regardless of `Service:Deadlines:Default`.",
         apply=_deadline,
         assign=_assign_deadline,
         minimum_words=2,
@@ -121,8 +121,8 @@ ANNOTATIONS = (
         name="buffer_rows",
         aliases=("buffer_rows", "buffer"),
         syntax="buffer_rows <number>",
-        description="Rows of a set that are sent together: 0 sends each as it comes, 1 the whole result at once. "
-        "Without it they leave as the client takes them, and what is small in one piece.",
+        description="Number of rows that are sent together: 0 sends each row at once, 1 the whole result. Without it, "
+        "rows are sent as fast as the client takes them, and a small result in one piece.",
         apply=_buffer_rows,
         assign=_assign_buffer_rows,
         minimum_words=2,
@@ -138,8 +138,8 @@ ANNOTATIONS = (
         name="connection_name",
         aliases=("connection", "connection_name"),
         syntax="connection <name>",
-        description="Which of the `ConnectionStrings` the routine runs on, where `Service:UseMultipleConnections` lets "
-        "endpoints choose. The case of the name does not matter.",
+        description="Name in `ConnectionStrings` of the connection on which the routine runs, if "
+        "`Service:UseMultipleConnections` allows endpoints to choose. The case of the name does not matter.",
         apply=_name("connection"),
         assign=_assigned_name("connection"),
         minimum_words=2,
@@ -148,9 +148,9 @@ ANNOTATIONS = (
         name="read_from",
         aliases=("read_from",),
         syntax="read_from primary | read_from replica [within <interval>]",
-        description="Where `ConnectionSettings:Replicas` is on: `primary` keeps the endpoint away from replicas, "
-        "`replica` sends it to one whatever the routine is declared as, `within` only to one that is no further "
-        "behind. Procedures and uploads always run on the primary.",
+        description="With `ConnectionSettings:Replicas`: `primary` runs the endpoint on the primary, `replica` on a "
+        "replica regardless of the volatility of the routine, `within` only on a replica with at most this delay. "
+        "Procedures and uploads always run on the primary.",
         apply=_read_from,
         assign=_assign_read_from,
         minimum_words=2,
@@ -159,8 +159,8 @@ ANNOTATIONS = (
         name="error_code_policy",
         aliases=("error_code_policy_name", "error_code_policy", "error_code"),
         syntax="error_code_policy <name>",
-        description="Which policy of `ErrorHandlingOptions:ErrorCodePolicies` makes statuses of the errors of the "
-        "database. It stands alone: what it does not list is 500.",
+        description="Policy of `ErrorHandlingOptions:ErrorCodePolicies` that maps errors of the database to statuses. "
+        "The default policy does not apply in addition: an error that this policy does not list is 500.",
         apply=_name("error_policy"),
         assign=_assigned_name("error_policy"),
         minimum_words=2,
@@ -169,8 +169,8 @@ ANNOTATIONS = (
         name="retry_strategy",
         aliases=("retry_strategy_name", "retry_strategy", "retry"),
         syntax="retry_strategy <name>",
-        description="Which strategy of `CommandRetryOptions:Strategies` says which errors are tried again, and when. "
-        "A procedure that may commit is never tried again.",
+        description="Strategy of `CommandRetryOptions:Strategies` that defines which errors are retried, and when. A "
+        "procedure that may commit is never retried.",
         apply=_name("retry_strategy"),
         assign=_assigned_name("retry_strategy"),
         minimum_words=2,

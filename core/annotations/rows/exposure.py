@@ -90,12 +90,12 @@ def _fits(draft: Draft, line: Line) -> bool:
     known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
     unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:
-        draft.warn(line, "no tag follows, and the block fits nothing")
+        draft.warn(line, "the line has no tag, so the block applies to no object")
     elif unknown and draft.tags:
         kind = "tables" if draft.methods else "routines"
-        draft.warn(line, f"{unknown} fits nothing; the tags of {kind} are {', '.join(known_tags)}")
+        draft.warn(line, f"{unknown} matches no object; the tags of {kind} are {', '.join(known_tags)}")
     elif not draft.tags:
-        draft.warn(line, "a file has no tags, and the line fits nothing; write the word alone")
+        draft.warn(line, "a file has no tags, so the line has no effect; write the word alone")
     return any(word.lower() in draft.tags for word in line.arguments)
 
 
@@ -119,8 +119,8 @@ TAGS = Annotation(
     name="tags",
     aliases=("for", "tags", "tag"),
     syntax="for <tag>, ...",
-    description="The lines up to the next such line count only for objects with one of these tags: "
-    "function, procedure, volatile, stable, immutable, other.",
+    description="The lines up to the next such line apply only to objects with one of these tags: function, "
+    "procedure, volatile, stable, immutable, other.",
     apply=open_block,
 )
 
@@ -130,35 +130,35 @@ ANNOTATIONS = (
         name="disabled",
         aliases=("disabled",),
         syntax="disabled [<tag>, ...]",
-        description="No endpoint is made; with tags only where a tag fits.",
+        description="The object is not exposed as an endpoint; with tags, only if it has one of them.",
         apply=_disabled,
     ),
     Annotation(
         name="enabled",
         aliases=("enabled",),
         syntax="enabled [<tag>, ...]",
-        description="Takes an earlier `disabled` back; with tags only where a tag fits.",
+        description="Cancels an earlier `disabled`; with tags, only if the object has one of them.",
         apply=_enabled,
     ),
     Annotation(
         name="internal",
         aliases=("internal", "internal_only"),
         syntax="internal",
-        description="Callable by other endpoints of the service, with no route of its own.",
+        description="Other endpoints of the service can call it; it has no route for clients.",
         apply=flag("internal"),
     ),
     Annotation(
         name="http",
         aliases=("http",),
         syntax="HTTP [GET|POST|PUT|PATCH|DELETE|QUERY] [<path>]",
-        description="Exposes the object, with this method and path instead of the automatic ones.",
+        description="Exposes the object as an endpoint, with this method and path instead of the default ones.",
         apply=_http,
     ),
     Annotation(
         name="path",
         aliases=("path",),
         syntax="path <path>",
-        description="Sets the path. Does not expose the object by itself. `path = <folder>` is something else: the "
+        description="Sets the path. Does not expose the object by itself. `path = <folder>` has another meaning: the "
         "setting `file_system_path` of uploads.",
         apply=_path,
         assign_word=keep_path,

@@ -45,7 +45,8 @@ ANNOTATIONS = (
         name="login",
         aliases=("login", "signin"),
         syntax="login",
-        description="The row that the routine returns signs its caller in: columns become claims. Open to everybody.",
+        description="The row that the routine returns signs its caller in: columns become claims. Any caller may call "
+        "it.",
         apply=flag("login"),
     ),
     Annotation(
@@ -53,30 +54,30 @@ ANNOTATIONS = (
         aliases=("impersonate",),
         syntax="impersonate",
         description="The row that the routine returns is that of another user, as whom the caller acts from then on; "
-        "claims say who he really is. Only for the roles or users that `authorize` lists, and for nobody who acts as "
-        "another already.",
+        "further claims identify the caller. Only for the roles or users that `authorize` lists, and not during "
+        "another impersonation.",
         apply=_impersonate,
     ),
     Annotation(
         name="refuse_impersonation",
         aliases=("refuse_impersonation",),
         syntax="refuse_impersonation",
-        description="Callers who act as another user are refused, as where a password is changed.",
+        description="Refuses callers who impersonate another user, for example where a password is changed.",
         apply=_refuse_impersonation,
     ),
     Annotation(
         name="end_impersonation",
         aliases=("end_impersonation",),
         syntax="end_impersonation",
-        description="The row that the routine returns signs its caller in as himself again. Only for who acts as "
-        "another.",
+        description="The row that the routine returns ends the impersonation: the caller continues as themselves. "
+        "Only during an impersonation.",
         apply=_end_impersonation,
     ),
     Annotation(
         name="user_parameters",
         aliases=("user_parameters", "user_params"),
         syntax="user_parameters",
-        description="Fills parameters from the claims of the caller, whatever the request says.",
+        description="Fills parameters from the claims of the caller; values of the request for them are ignored.",
         apply=flag("user_parameters"),
         assign=assigned_flag("user_parameters"),
     ),
@@ -92,8 +93,8 @@ ANNOTATIONS = (
         name="role_from_claim",
         aliases=("role_from_claim",),
         syntax="role_from_claim",
-        description="Runs the routine as the role of PostgreSQL that a claim of the caller names, so that its "
-        "privileges and row level security are that role's. Callers without one of the allowed roles are refused.",
+        description="Runs the routine with the PostgreSQL role that a claim of the caller names, so that the "
+        "privileges and row level security of this role apply. Callers without one of the allowed roles are refused.",
         apply=flag("role_from_claim"),
         assign=assigned_flag("role_from_claim"),
     ),
@@ -101,7 +102,7 @@ ANNOTATIONS = (
         name="logout",
         aliases=("logout", "signout"),
         syntax="logout",
-        description="Signs the caller out of the schemes that the routine names, or of the default one.",
+        description="Signs the caller out of the schemes that the routine names, or of the default scheme.",
         apply=flag("logout"),
     ),
     Annotation(

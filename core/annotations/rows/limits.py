@@ -18,8 +18,8 @@ def _assign_rate_limiter(draft: Draft, value: str) -> None:
 def _basic(draft: Draft, line: Line) -> None:
     _add_user(draft, line.arguments)
     if len(line.arguments) < 2:
-        other_users = "who stands in other lines or in Service:AuthenticationOptions:BasicAuth"
-        draft.warn(line, f"name and password are missing: HTTP Basic is on, and lets in {other_users}")
+        other_users = "the users of other lines and of Service:AuthenticationOptions:BasicAuth"
+        draft.warn(line, f"name and password are missing: HTTP Basic is required, with {other_users}")
 
 
 def _assign_basic(draft: Draft, value: str) -> None:
@@ -57,7 +57,7 @@ ANNOTATIONS = (
         name="rate_limiter",
         aliases=("rate_limiter_policy_name", "rate_limiter_policy", "rate_limiter"),
         syntax="rate_limiter <policy>",
-        description="Limits how often the endpoint is called, as a policy of the configuration says.",
+        description="Limits how often the endpoint is called, with a policy of the configuration.",
         apply=_rate_limiter,
         assign=_assign_rate_limiter,
         minimum_words=2,
@@ -66,7 +66,7 @@ ANNOTATIONS = (
         name="basic_auth",
         aliases=("basic_authentication", "basic_auth"),
         syntax="basic_auth [<user> <password>]",
-        description="Asks for HTTP Basic. Each such line adds a user with a password or its hash.",
+        description="Requires HTTP Basic. Each such line adds a user with a password or its hash.",
         apply=_basic,
         assign=_assign_basic,
         secret=True,
@@ -75,7 +75,7 @@ ANNOTATIONS = (
         name="basic_auth_realm",
         aliases=("basic_authentication_realm", "basic_auth_realm", "realm"),
         syntax="basic_auth_realm <word>",
-        description="Asks for HTTP Basic and names its realm; in the form `basic_auth_realm = <text>` it may contain "
+        description="Requires HTTP Basic and sets its realm; in the form `basic_auth_realm = <text>` it may contain "
         "blanks.",
         apply=_realm,
         assign=_assign_realm,
@@ -85,8 +85,8 @@ ANNOTATIONS = (
         name="basic_auth_command",
         aliases=("basic_authentication_command", "basic_auth_command", "challenge_command"),
         syntax="basic_auth_command <SQL>",
-        description="Asks for HTTP Basic and lets this SQL decide: $1 user, $2 password, $3 whether the password fits, "
-        "$4 realm, $5 path. Its row says who is calling.",
+        description="Requires HTTP Basic and checks credentials with this SQL: $1 user, $2 password, $3 whether the "
+        "password matches, $4 realm, $5 path. The columns of its row are the claims of the caller.",
         apply=_command,
         assign=_assign_command,
         minimum_words=2,

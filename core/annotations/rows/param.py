@@ -182,8 +182,8 @@ ANNOTATIONS = (
         "param <parameter> type is <type> [default <default>] | param <parameter> is hash of <parameter> | "
         "param <parameter> is upload metadata",
         description="Gives a parameter another name in requests, reads it as another type, or gives it a default: one "
-        "word, a text in single quotes, or null. Can also fill it with the hash of another one, or with what became "
-        "of uploaded files.",
+        "word, a text in single quotes, or null. Can also fill it with the hash of another parameter, or with the "
+        "metadata of uploaded files.",
         apply=_param,
         minimum_words=3,
         colon_names=True,

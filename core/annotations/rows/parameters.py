@@ -53,8 +53,8 @@ CUSTOM = Annotation(
     name="custom_parameter",
     aliases=(),
     syntax="<key> = <value>",
-    description="Stores a custom parameter for the features that read it. With the name of a routine parameter as key, "
-    "the value is an SQL expression that fills that parameter.",
+    description="Stores a custom parameter for the features that read it. If the key is the name of a routine "
+    "parameter, the value is an SQL expression that fills this parameter.",
 )
 
 ANNOTATIONS = (CUSTOM,)

@@ -25,9 +25,7 @@ def _forwarding(draft: Draft, line: Line) -> Forwarding:
         elif word.lower().startswith(("http://", "https://", "/")):
             url = word
         else:
-            message = (
-                f"'{word}' is none of {', '.join(METHODS)}, and no URL that begins with http or /; it does not count"
-            )
+            message = f"'{word}' is none of {', '.join(METHODS)}, and no URL that begins with http or /; it is ignored"
             draft.warn(line, message)
     return Forwarding(method, url)
 
@@ -48,24 +46,25 @@ ANNOTATIONS = (
         name="proxy",
         aliases=("proxy", "reverse_proxy"),
         syntax="proxy [GET|PUT|POST|PATCH|DELETE|QUERY] [<URL>]",
-        description="Sends the request on to another service, whose answer is the answer; a routine with parameters "
-        "for it gets that answer instead. A URL that begins with / means an endpoint of this service.",
+        description="Forwards the request to another service and returns its response; if the routine has parameters "
+        "for the response, it runs and receives that response instead. A URL that begins with / is an endpoint of "
+        "this service.",
         apply=_forward("proxy"),
     ),
     Annotation(
         name="proxy_out",
         aliases=("proxy_out", "forward_proxy"),
         syntax="proxy_out [GET|PUT|POST|PATCH|DELETE|QUERY] [<URL>]",
-        description="Sends the result of the routine to another service, whose answer is the answer.",
+        description="Sends the result of the routine to another service and returns the response of that service.",
         apply=_forward("proxy_out"),
     ),
     Annotation(
         name="hedge",
         aliases=("hedge",),
         syntax="hedge <interval>",
-        description="With `proxy`: when no answer has come after this time, the same request is sent once more; the "
-        "first answer counts, the other request is given up. For GET, HEAD, PUT, DELETE and QUERY, which do no more "
-        "when they come twice, with a body of at most 64 KiB.",
+        description="With `proxy`: if there is no response after this time, the same request is sent once more; the "
+        "first response is used, and the other request is cancelled. For GET, HEAD, PUT, DELETE and QUERY, which have "
+        "the same effect if they arrive twice, with a body of at most 64 KiB.",
         apply=_hedge,
         assign=_assign_hedge,
         minimum_words=2,

@@ -42,7 +42,8 @@ ANNOTATIONS = (
         name="raw",
         aliases=("raw", "raw_mode", "raw_results"),
         syntax="raw",
-        description="The result as PostgreSQL prints it instead of JSON: values one after the other, NULL as nothing.",
+        description="The result as PostgreSQL prints it instead of JSON: the values in sequence, NULL as an empty "
+        "text.",
         apply=flag("raw"),
         assign=assigned_flag("raw"),
     ),
@@ -50,8 +51,8 @@ ANNOTATIONS = (
         name="separator",
         aliases=("separator", "raw_separator"),
         syntax="separator <text>",
-        description="Stands between the values of a raw row; texts, dates and JSON are then quoted. "
-        r"Escapes: `\t`, `\n`, `\x20`, `\u0020`.",
+        description=r"Text between the values of a raw row; texts, dates and JSON are then quoted. Escapes: `\t`, "
+        r"`\n`, `\x20`, `\u0020`.",
         apply=_text("separator"),
         assign=_assigned_text("separator"),
     ),
@@ -59,7 +60,7 @@ ANNOTATIONS = (
         name="new_line",
         aliases=("new_line", "raw_new_line"),
         syntax="new_line <text>",
-        description=r"Stands between raw rows, usually `\n`.",
+        description=r"Text between raw rows, usually `\n`.",
         apply=_text("new_line"),
         assign=_assigned_text("new_line"),
     ),
@@ -67,7 +68,7 @@ ANNOTATIONS = (
         name="columns",
         aliases=("columns", "names", "column_names"),
         syntax="columns",
-        description="A raw result begins with a row of its column names, as the database has them.",
+        description="A raw result begins with a row of its column names, as in the database.",
         apply=flag("column_names"),
         assign=assigned_flag("column_names"),
     ),

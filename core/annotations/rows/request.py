@@ -73,7 +73,7 @@ ANNOTATIONS = (
         name="param_type",
         aliases=("request_param_type", "param_type"),
         syntax="request_param_type query_string|query|body_json|body",
-        description="Where parameters travel: in the query string or in a JSON body.",
+        description="Where the values of parameters are: in the query string or in a JSON body.",
         apply=_param_type,
         minimum_words=2,
     ),
@@ -81,14 +81,14 @@ ANNOTATIONS = (
         name="query_string_null_handling",
         aliases=("query_string_null_handling", "query_null_handling", "query_string_null", "query_null"),
         syntax="query_string_null_handling empty_string|null_literal|ignore",
-        description="Which query and path texts mean NULL: an empty one, the word null, or none.",
+        description="Texts in query and path that mean NULL: an empty text, the word null, or none.",
         apply=_query_null,
     ),
     Annotation(
         name="parameter_mismatch_status",
         aliases=("parameter_mismatch_status",),
         syntax="parameter_mismatch_status 404|400|422",
-        description="Status where a required parameter is missing or a name is unknown, in place of that of "
+        description="Status if a required parameter is missing or a name is unknown, instead of that of "
         "`Service:ParameterMismatchStatusCode`.",
         apply=_absent_status,
         minimum_words=2,
@@ -97,8 +97,8 @@ ANNOTATIONS = (
         name="unknown_query_parameters",
         aliases=("unknown_query_parameters",),
         syntax="unknown_query_parameters refuse|ignore",
-        description="Whether names in the query that are no parameters are refused or left alone (`utm_source`), in "
-        "place of `Service:UnknownQueryParameters`.",
+        description="Whether names in the query that are not parameters are refused or ignored (`utm_source`), "
+        "instead of the default in `Service:UnknownQueryParameters`.",
         apply=_strangers,
         minimum_words=2,
     ),
@@ -106,7 +106,7 @@ ANNOTATIONS = (
         name="body_parameter_name",
         aliases=("body_parameter_name", "body_param_name"),
         syntax="body_parameter_name <parameter>",
-        description="This parameter receives the whole body as text; the others travel in the query string.",
+        description="This parameter receives the whole body as text; the others are in the query string.",
         apply=_body_parameter,
         minimum_words=2,
     ),
@@ -114,7 +114,7 @@ ANNOTATIONS = (
         name="request_headers_mode",
         aliases=("request_headers_mode", "request_headers"),
         syntax="request_headers_mode ignore|context|parameter",
-        description="How the routine learns of the request's headers, a JSON object: not at all, from the setting that "
+        description="How the routine receives the request's headers, a JSON object: not at all, from the setting that "
         "Service:RequestHeadersContextKey names, or in a parameter with a default.",
         apply=_headers_mode,
     ),
@@ -122,7 +122,8 @@ ANNOTATIONS = (
         name="request_headers_parameter_name",
         aliases=("request_headers_parameter_name", "request_headers_param_name", "request-headers-param-name"),
         syntax="request_headers_parameter_name <parameter>",
-        description="The parameter, one with a default, that receives the request's headers in the mode parameter.",
+        description="The parameter, which must have a default, that receives the request's headers in the mode "
+        "parameter.",
         apply=_headers_parameter,
         minimum_words=2,
     ),

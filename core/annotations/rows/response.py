@@ -99,8 +99,8 @@ ANNOTATIONS = (
         name="status",
         aliases=("status",),
         syntax="status <status>",
-        description="Status of a successful response (200 to 299), in place of 200, or of 204 where there is no body. "
-        "204 and 205 drop the result, as `void` does. A status that SQL sets wins.",
+        description="Status of a successful response (200 to 299), instead of 200, or of 204 without a body. 204 and "
+        "205 drop the result, like `void`. A status that SQL sets takes precedence.",
         apply=_status,
         minimum_words=2,
         maximum_words=2,
@@ -109,8 +109,8 @@ ANNOTATIONS = (
         name="text_response_null_handling",
         aliases=("response_null_handling", "response_null", "text_response_null_handling", "null_handling"),
         syntax="text_response_null_handling empty_string|null_literal|no_content|not_found",
-        description="What a NULL text result, or `single` without a row, becomes: an empty body, the text NULL, status "
-        "204 or status 404.",
+        description="Response if a text result is NULL, or if `single` finds no row: an empty body, the text NULL, "
+        "status 204 or status 404.",
         apply=_null_text,
         assign=_assign_null_text,
     ),
@@ -119,8 +119,9 @@ ANNOTATIONS = (
         name="response_settings",
         aliases=("response_settings",),
         syntax="response_settings",
-        description="Status and headers of the answer come from the settings `response.status` and `response.headers`. "
-        "Needed only where the text of the routine does not name them, as it calls another one that does.",
+        description="Status and headers of the response come from the settings `response.status` and "
+        "`response.headers`. Needed only if the text of the routine does not contain these names, because it calls "
+        "another routine that sets them.",
         apply=flag("response_settings"),
         assign=assigned_flag("response_settings"),
     ),
@@ -128,7 +129,8 @@ ANNOTATIONS = (
         name="response_status_column",
         aliases=("response_status_column",),
         syntax="response_status_column <column>",
-        description="This column of the result is the status of the answer (NULL: as usual), and not in its body.",
+        description="This column of the result is the status of the response (NULL: the default), and not part of its "
+        "body.",
         apply=_column("status_column"),
         minimum_words=2,
     ),
@@ -136,7 +138,8 @@ ANNOTATIONS = (
         name="response_headers_column",
         aliases=("response_headers_column",),
         syntax="response_headers_column <column>",
-        description="This column of the result, `json`, holds headers of the answer, and is not in its body.",
+        description="This column of the result, of type `json`, contains headers of the response, and is not part of "
+        "its body.",
         apply=_column("headers_column"),
         minimum_words=2,
     ),
@@ -144,7 +147,7 @@ ANNOTATIONS = (
         name="void",
         aliases=("void", "void_result"),
         syntax="void",
-        description="Runs the routine, drops its result and answers 204, or the `status` of the comment.",
+        description="Runs the routine, drops its result and responds with 204, or the `status` of the comment.",
         apply=flag("void"),
         assign=assigned_flag("void"),
     ),

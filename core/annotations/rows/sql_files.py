@@ -12,7 +12,7 @@ SKIP = Annotation(
     name="skip",
     aliases=("skip", "skip_result", "no_result"),
     syntax="skip",
-    description="In a file: runs the statement and leaves its result out.",
+    description="In a file: runs the statement without including its result in the response.",
     in_files=True,
 )
 
@@ -20,7 +20,7 @@ RESULT = Annotation(
     name="result",
     aliases=("result",),
     syntax="result [is] <name>",
-    description="In a file of several statements: the name of this one's result in the response.",
+    description="In a file of several statements: name of the result of this statement in the response.",
     in_files=True,
 )
 
@@ -28,7 +28,7 @@ RETURNS = Annotation(
     name="returns",
     aliases=("returns",),
     syntax="returns void|<type>",
-    description="In a file: what the statement gives, where PostgreSQL cannot tell before it runs.",
+    description="In a file: the result of the statement, if PostgreSQL cannot describe it before it runs.",
     in_files=True,
 )
 
@@ -36,7 +36,7 @@ DEFINE_PARAM = Annotation(
     name="define_param",
     aliases=("define_param",),
     syntax="define_param <name> [<type>]",
-    description="In a file: a parameter that requests may have and the SQL does not use; for placeholders.",
+    description="In a file: a parameter for placeholders that requests may supply and the SQL does not use.",
     in_files=True,
 )
 

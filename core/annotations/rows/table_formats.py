@@ -23,7 +23,7 @@ def _rest_of_line(option: str) -> Apply:
 def _assigned(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
         if not value:
-            raise BadValueError("a value is expected behind the =")
+            raise BadValueError("a value is missing after the =")
         draft.set(**{option: value})
 
     return assign
@@ -34,8 +34,8 @@ ANNOTATIONS = (
         name="table_format",
         aliases=("table_format",),
         syntax="table_format = html|excel|{parameter}",
-        description="Sends the rows as an HTML table or as a spreadsheet; a parameter lets each request choose. "
-        "A name that is no format gives JSON.",
+        description="Sends the rows as an HTML table or as a spreadsheet; with a parameter, each request chooses. An "
+        "unknown name gives JSON.",
         apply=_format,
         assign=_assigned("table_format"),
         minimum_words=2,
@@ -44,7 +44,7 @@ ANNOTATIONS = (
         name="excel_file_name",
         aliases=("excel_file_name",),
         syntax="excel_file_name = <text, with {parameter}s>",
-        description="Name under which the spreadsheet is downloaded; `.xlsx` is added where it is missing.",
+        description="File name of the downloaded spreadsheet; `.xlsx` is added if it is missing.",
         apply=_rest_of_line("excel_file_name"),
         assign=_assigned("excel_file_name"),
         minimum_words=2,

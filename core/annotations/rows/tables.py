@@ -9,7 +9,7 @@ ANNOTATIONS = (
         name="allow_unfiltered",
         aliases=("allow_unfiltered",),
         syntax="allow_unfiltered",
-        description="On a table: a delete that names no column removes every row. Without this line it is refused.",
+        description="On a table: a delete without columns removes all rows. Without this line it is refused.",
         apply=flag("allow_unfiltered"),
         assign=assigned_flag("allow_unfiltered"),
     ),

@@ -130,8 +130,8 @@ UPLOAD = Annotation(
     name="upload",
     aliases=("upload",),
     syntax="upload [for <handler>, ... | <parameter> as metadata]",
-    description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel, s3. A "
-    "parameter can receive what became of them as JSON.",
+    description="Accepts uploaded files and passes them to handlers: large_object, file_system, csv, excel, s3. A "
+    "parameter can receive the results as JSON.",
     apply=_upload,
 )
 
@@ -139,56 +139,66 @@ _BOOL = "<true or false>"
 _NUMBER = "<number>"
 
 SETTINGS = (
-    _setting("check_format", _BOOL, _SHEETS, "Uploads: check that a file is what the handler reads.", keyword=True),
+    _setting("check_format", _BOOL, _SHEETS, "Uploads: check that a file has the format of the handler.", keyword=True),
     _setting(
         "fallback_handler",
         "<handler>",
         HANDLERS,
-        "Uploads: takes the files that failed the check of the first handler.",
+        "Uploads: handles the files that failed the check of the first handler.",
         keyword=True,
     ),
     _setting(
         "row_command",
         "<SQL>",
         _SHEETS,
-        "Uploads: runs for each row: $1 its number, $2 its cells, $3 the result before, $4 the file.",
+        "Uploads: runs for each row: $1 its number, $2 its cells, $3 the result for the previous row, $4 the file.",
         keyword=True,
     ),
     _setting(
         "file_system_path",
         "<folder>",
         (),
-        "Uploads: where the file_system handler writes.",
+        "Uploads: the folder of the file_system handler.",
         keyword=True,
     ),
-    _setting("stop_after_first_success", _BOOL, HANDLERS, "Uploads: a file stored by one handler is left to it."),
+    _setting(
+        "stop_after_first_success",
+        _BOOL,
+        HANDLERS,
+        "Uploads: a file that one handler has stored is not passed to further handlers.",
+    ),
     _setting(
         "included_mime_types",
         "<pattern>, ...",
         HANDLERS,
-        "Uploads: only content types like these; * and ? stand for any text and any character.",
+        "Uploads: accept only content types that match; * matches any text and ? any character.",
     ),
-    _setting("excluded_mime_types", "<pattern>, ...", HANDLERS, "Uploads: no content types like these."),
-    _setting("buffer_size", _NUMBER, HANDLERS, "Uploads: bytes that are read and written at once."),
-    _setting("test_buffer_size", _NUMBER, HANDLERS, "Uploads: bytes that the check for text looks at."),
+    _setting("excluded_mime_types", "<pattern>, ...", HANDLERS, "Uploads: refuse content types that match."),
+    _setting("buffer_size", _NUMBER, HANDLERS, "Uploads: number of bytes that are read and written at once."),
+    _setting("test_buffer_size", _NUMBER, HANDLERS, "Uploads: number of bytes that the check for text reads."),
     _setting("non_printable_threshold", _NUMBER, HANDLERS, "Uploads: how many control characters a text may have."),
-    _setting("check_text", _BOOL, _STORES, "Uploads: refuse files that are no text."),
-    _setting("check_image", "<true, false or image types>", _STORES, "Uploads: refuse files that are no such image."),
+    _setting("check_text", _BOOL, _STORES, "Uploads: refuse files that are not text."),
+    _setting(
+        "check_image",
+        "<true, false or image types>",
+        _STORES,
+        "Uploads: refuse files that are not images of these types.",
+    ),
     _setting(
         "check_command",
         "<name>",
         HANDLERS,
-        "Uploads: refuse files that this command of `Service:UploadOptions:CheckCommands` does not let pass.",
+        "Uploads: refuse files that this command of `Service:UploadOptions:CheckCommands` rejects.",
     ),
-    _setting("oid", _NUMBER, ("large_object",), "Uploads: oid of the large object that is made."),
-    _setting("unique_name", _BOOL, ("file_system", "s3"), "Uploads: store under a name made up for the file."),
-    _setting("create_path", _BOOL, ("file_system",), "Uploads: make the folder when it is missing."),
+    _setting("oid", _NUMBER, ("large_object",), "Uploads: oid of the new large object."),
+    _setting("unique_name", _BOOL, ("file_system", "s3"), "Uploads: store under a generated name."),
+    _setting("create_path", _BOOL, ("file_system",), "Uploads: create the folder if it is missing."),
     _setting("file", "<name>", ("file_system", "s3"), "Uploads: store under this name."),
-    _setting("bucket", "<name>", ("s3",), "Uploads: the bucket in which the s3 handler keeps files."),
-    _setting("s3_path", "<path>", (), "Uploads: stands in front of the names of objects, with a / between."),
+    _setting("bucket", "<name>", ("s3",), "Uploads: the bucket of the s3 handler."),
+    _setting("s3_path", "<path>", (), "Uploads: prefix of the names of objects, followed by a /."),
     _setting("delimiters", "<characters>", ("csv",), "Uploads: each of these characters separates cells."),
-    _setting("has_fields_enclosed_in_quotes", _BOOL, ("csv",), "Uploads: cells may stand in quotes."),
-    _setting("set_white_space_to_null", _BOOL, ("csv",), "Uploads: cells of nothing but blanks are NULL."),
+    _setting("has_fields_enclosed_in_quotes", _BOOL, ("csv",), "Uploads: cells may be enclosed in quotes."),
+    _setting("set_white_space_to_null", _BOOL, ("csv",), "Uploads: cells that contain only blanks are NULL."),
     _setting(
         "encoding",
         "<encoding>",
@@ -197,16 +207,16 @@ SETTINGS = (
     ),
     _setting("sheet_name", "<name>", ("excel",), "Uploads: the sheet that is read."),
     _setting("all_sheets", _BOOL, ("excel",), "Uploads: read every sheet."),
-    _setting("time_format", "<format>", ("excel",), "Uploads: how times are written, such as HH:mm:ss."),
-    _setting("date_format", "<format>", ("excel",), "Uploads: how dates are written, such as yyyy-MM-dd."),
-    _setting("datetime_format", "<format>", ("excel",), "Uploads: how dates with a time are written."),
-    _setting("row_is_json", _BOOL, ("excel",), "Uploads: give a row as a JSON object of its cells."),
+    _setting("time_format", "<format>", ("excel",), "Uploads: format of times, such as HH:mm:ss."),
+    _setting("date_format", "<format>", ("excel",), "Uploads: format of dates, such as yyyy-MM-dd."),
+    _setting("datetime_format", "<format>", ("excel",), "Uploads: format of dates with a time."),
+    _setting("row_is_json", _BOOL, ("excel",), "Uploads: pass a row as a JSON object of its cells."),
 )
 
 
 def _resumable(draft: Draft, line: Line) -> None:
     if line.arguments:
-        raise BadValueError("nothing is expected behind it")
+        raise BadValueError("no argument is expected")
     draft.within("upload", Upload(), enabled=True, resumable=True)
 
 
@@ -219,8 +229,8 @@ RESUMABLE = Annotation(
     name="resumable",
     aliases=("resumable", "resumable_upload"),
     syntax="resumable",
-    description="Uploads: a file may also come in pieces, over several requests, by the protocol tus 1.0: what has "
-    "arrived before a connection breaks need not be sent again. Implies `upload`.",
+    description="Uploads: a file may also be uploaded in chunks, over several requests, by the protocol tus 1.0: "
+    "bytes that arrived before a connection broke need not be sent again. Implies `upload`.",
     apply=_resumable,
     assign=_assign_resumable,
 )
@@ -228,7 +238,7 @@ RESUMABLE = Annotation(
 
 def _progress(draft: Draft, line: Line) -> None:
     if line.arguments:
-        raise BadValueError("nothing is expected behind it")
+        raise BadValueError("no argument is expected")
     draft.within("upload", Upload(), enabled=True, progress=True)
 
 
@@ -241,7 +251,7 @@ PROGRESS = Annotation(
     name="upload_progress",
     aliases=("upload_progress",),
     syntax="upload_progress",
-    description="Uploads: tells subscribers of the endpoint's events how many bytes have arrived, as JSON: "
+    description="Uploads: reports to subscribers of the endpoint's events how many bytes have arrived, as JSON: "
     '`{"received":65536,"of":1048576}`. Needs `sse`, and implies `upload`.',
     apply=_progress,
     assign=_assign_progress,

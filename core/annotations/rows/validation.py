@@ -37,7 +37,7 @@ ANNOTATIONS = (
         name="validate_message",
         aliases=("validate_message",),
         syntax="validate_message <parameter> <rule> <message>",
-        description="What a caller reads whose value breaks this rule of `validate`, in place of the rule's own "
+        description="Message to a caller whose value breaks this rule of `validate`, instead of the rule's own "
         "message. `{0}` in it is the name of the parameter in requests.",
         apply=_message,
         minimum_words=4,

@@ -53,4 +53,4 @@ def test_fields_without_placeholders_are_fixed() -> None:
 def test_an_unknown_placeholder_is_a_diagnostic(line: str) -> None:
     made = routine(parameter("_a", 25), comment=line)
     messages = [diagnostic.message for diagnostic in build_endpoint(made, catalog(made), EVERYTHING).diagnostics]
-    assert messages == ["{_b} names no parameter and stays as it is"]
+    assert messages == ["{_b} names no parameter and is left unchanged"]

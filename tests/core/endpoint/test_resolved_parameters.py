@@ -60,7 +60,7 @@ def test_what_an_expression_cannot_mean_is_reported() -> None:
     made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment=f"{first}\n_box = select 1")
     assert [(item.line, item.message) for item in expression_diagnostics(made)] == [
         (first, "{nobody} names no parameter and is NULL"),
-        (first, "{uid} stands within quotes, where it is text and no value; write it outside"),
+        (first, "{uid} is within quotes, where it is text and not a value; write it outside of quotes"),
         ("_box = select 1", "_box is a composite, which no expression can fill; it is not used"),
     ]
 

@@ -118,11 +118,11 @@ def test_a_request_is_read(text: str, expected: HttpBlock) -> None:
     ("text", "why"),
     [
         ("/*\nGET /x\n# @claim id\n*/", "name=value"),
-        ("/*\nGET /x\n# @response a-b\n*/", "no name for a response table"),
+        ("/*\nGET /x\n# @response a-b\n*/", "is not a name for a response table"),
         ("/*\nGET /x\n\nHTTP/1.1 200\nno header\n*/", "is no header"),
         ("/* EXPECT ERROR 1 */", "SQLSTATE"),
-        ("/* EXPECT ROWS */", "behind the statement"),
-        ("select 1; /* EXPECT ROWS */ /* EXPECT ROWS */", "behind the statement"),
+        ("/* EXPECT ROWS */", "follow the statement"),
+        ("select 1; /* EXPECT ROWS */ /* EXPECT ROWS */", "follow the statement"),
         ("/* STUB GET http://x\nwords */", "status line"),
     ],
 )

@@ -567,7 +567,7 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     assert (outcome.code, outcome.errors) == (0, "")
     assert "rowcall test — 2 files" in outcome.lines
     assert "✓ select count(*) = 2 from bed  [tests/wrapped.test.sql:3]" in outcome.lines
-    assert "\n        GET /beds/{_id}: kind was never given\n" in outcome.lines
+    assert "\n        GET /beds/{_id}: kind was never supplied\n" in outcome.lines
     assert (tmp_path / "trace").read_text() == "up\ndown\n"
     assert planted.fetch("select * from bed") == [(1, "fern")]
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0

@@ -214,19 +214,19 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
     async def work() -> None:
         again = reader()
         former = await again.first()
-        result: list[str] = []
+        told: list[str] = []
         for number in range(2, 2 + STEPS):
             for _ in range(changes._chance.randrange(1, 4)):
                 with contextlib.suppress(psycopg.Error):
                     sql = changes._chance.choice(changes.kinds)()
                     await asyncio.to_thread(shelves.execute, sql)
-                    result.append(sql)
-            rows, anew = await again.read(number), await reader().read(number)
-            assert_same(rows, anew, result)
-            sent = PrepareSnapshotChange.of(SnapshotChange.between(former, rows)).snapshot(former)
-            assert_same(sent, anew, result)
-            assert Difference.between(former, rows) == Difference.between(former, anew), result
-            former = rows
+                    told.append(sql)
+            found, anew = await again.read(number), await reader().read(number)
+            assert_same(found, anew, told)
+            sent = PrepareSnapshotChange.of(SnapshotChange.between(former, found)).snapshot(former)
+            assert_same(sent, anew, told)
+            assert Difference.between(former, found) == Difference.between(former, anew), told
+            former = found
 
     with connections(settings, demo=False) as opened:
         options = worker_options(settings, opened)
@@ -238,9 +238,9 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
 
 
 def assert_same(one: SchemaSnapshot, other: SchemaSnapshot, told: list[str]) -> None:
-    message = "\n".join(told[-12:])
-    assert [shown(each) for each in one.endpoints] == [shown(each) for each in other.endpoints], message
-    assert one == other, message
+    said = "\n".join(told[-12:])
+    assert [shown(each) for each in one.endpoints] == [shown(each) for each in other.endpoints], said
+    assert one == other, said
 
 
 def shown(endpoint: Endpoint) -> tuple[object, ...]:
@@ -266,16 +266,16 @@ def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
     *others, read = map(reader.take, parts)
     assert others == [None] * len(others)
     assert read == snapshot
-    made = [item for item in snapshot.endpoints if item.routine.name.startswith("g")]
-    assert len({id(item.shape) for item in made}) == len({id(item.options) for item in made}) == 1
-    made = [item for item in (read or snapshot).endpoints if item.routine.name.startswith("g")]
-    assert len({id(item.shape) for item in made}) == len({id(item.options) for item in made}) == 1
+    made = [one for one in snapshot.endpoints if one.routine.name.startswith("g")]
+    assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
+    made = [one for one in (read or snapshot).endpoints if one.routine.name.startswith("g")]
+    assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
     empty = SchemaSnapshot(3, (), {})
     assert SnapshotParts().take(next(parts_of(empty))) == empty
 
 
 def test_a_change_of_another_edition_is_refused() -> None:
-    item, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
-    assert SnapshotChange.between(item, two).applied(item) == two
-    with pytest.raises(ValueError, match="told as a change of 2, and 1 is held"):
-        SnapshotChange.between(two, three).applied(item)
+    one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
+    assert SnapshotChange.between(one, two).applied(one) == two
+    with pytest.raises(ValueError, match="is a change of 2, but this process has 1"):
+        SnapshotChange.between(two, three).applied(one)
