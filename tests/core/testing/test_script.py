@@ -119,7 +119,7 @@ def test_a_request_is_read(text: str, expected: HttpBlock) -> None:
     [
         ("/*\nGET /x\n# @claim id\n*/", "name=value"),
         ("/*\nGET /x\n# @response a-b\n*/", "is not a name for a response table"),
-        ("/*\nGET /x\n\nHTTP/1.1 200\nno header\n*/", "is no header"),
+        ("/*\nGET /x\n\nHTTP/1.1 200\nno header\n*/", "is not a header"),
         ("/* EXPECT ERROR 1 */", "SQLSTATE"),
         ("/* EXPECT ROWS */", "follow the statement"),
         ("select 1; /* EXPECT ROWS */ /* EXPECT ROWS */", "follow the statement"),
