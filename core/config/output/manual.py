@@ -13,14 +13,14 @@ _HEAD = """\
 
 <!-- Written by `make docs` from core/config/rows/. A test fails when it is out of date. -->
 
-How keys are loaded and merged is told in [Running](running.md). A colon stands between the names of a key; `<name>` is
-a name of your own, `[]` an element of a list. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, `w`,
-or the words for them) or `hh:mm:ss`; a bare number is seconds.
+[Running](running.md) explains how keys are loaded and merged. The names of a key are separated by colons; `<name>` is a
+name that you choose, `[]` an element of a list. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`,
+`w`, or the words for them) or `hh:mm:ss`; a bare number is seconds.
 
 - Keys marked with ○ are known and checked, but nothing reads them yet. Using one gives a warning at the start.
 - Values of keys marked with ● are secret: `rowcall --config` and the log never show them.
 
-`rowcall --config` prints the same with the values in force, `rowcall --config-schema` as a JSON Schema.
+`rowcall --config` prints all keys with their effective values, `rowcall --config-schema` prints a JSON Schema.
 """
 
 

@@ -3,17 +3,17 @@
 from rowcall.core.config.keys import Key, flag, section, text
 
 ROWS: tuple[Key, ...] = (
-    section("Antiforgery", "Tokens without which forms and sessions by cookie change nothing."),
-    flag("Antiforgery:Enabled", False, "Issue tokens, and ask for them."),
-    flag("Antiforgery:Enforce", True, "Refuse what comes without a token. false issues tokens only."),
-    text("Antiforgery:TokenPath", None, "Path where GET gives a token as JSON. null: only pages have tokens."),
+    section("Antiforgery", "Antiforgery tokens, which requests of forms and cookie sessions need to change data."),
+    flag("Antiforgery:Enabled", False, "Issue tokens, and require them."),
+    flag("Antiforgery:Enforce", True, "Refuse requests without a token. false: only issue tokens."),
+    text("Antiforgery:TokenPath", None, "Path at which GET returns a token as JSON. null: tokens are only in pages."),
     text(
         "Antiforgery:CookieName",
         None,
-        "Name of the cookie. null makes one up that begins with `.AspNetCore.Antiforgery.`.",
+        "Name of the cookie. null: `.AspNetCore.Antiforgery.` and a hash of the application name.",
     ),
     text("Antiforgery:FormFieldName", "__RequestVerificationToken", "Form field that carries the token."),
     text("Antiforgery:HeaderName", "RequestVerificationToken", "Request header that carries the token."),
-    flag("Antiforgery:SuppressReadingTokenFromFormBody", False, "Look for the token in the header only."),
+    flag("Antiforgery:SuppressReadingTokenFromFormBody", False, "Read the token from the header only."),
     flag("Antiforgery:SuppressXFrameOptionsHeader", False, "Leave out `X-Frame-Options: SAMEORIGIN`."),
 )

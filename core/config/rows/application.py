@@ -7,7 +7,7 @@ ROWS: tuple[Key, ...] = (
         "ApplicationName",
         None,
         "Name of the application: shown by PostgreSQL as application_name and in logs. "
-        "null takes the name of the working directory.",
+        "null: the name of the working directory.",
     ),
     text(
         "EnvironmentName", "Production", "Label of the environment, for `{environment}` in messages. Selects no files."
@@ -16,15 +16,15 @@ ROWS: tuple[Key, ...] = (
     text(
         "StartupMessage",
         "Started in {time}, listening on {urls}, version {version}",
-        "Logged once the service listens. Knows {time} (since the start of the process), {urls}, {version}, "
-        "{environment}, {application}. An empty text logs nothing.",
+        "Message logged when the service listens. Placeholders: {time} (since the start of the process), {urls}, "
+        "{version}, {environment}, {application}. An empty text logs nothing.",
     ),
     section("Config", "How configuration is loaded and checked."),
     flag(
         "Config:AddEnvironmentVariables",
         False,
-        "Take environment variables as keys: `Section__Key` sets `Section:Key`. They win over files and lose to the "
-        "command line. Read from files only.",
+        "Read configuration keys from environment variables: `Section__Key` sets `Section:Key`. They override files "
+        "and are overridden by the command line. Read from files only.",
     ),
     flag(
         "Config:ParseEnvironmentVariables",
@@ -34,13 +34,13 @@ ROWS: tuple[Key, ...] = (
     text(
         "Config:EnvFile",
         None,
-        "File of NAME=value lines that fill gaps in the environment, for example `./.env`. null reads none. "
+        "File of NAME=value lines for variables that the environment does not set, such as `./.env`. null: none. "
         "Read from files only.",
     ),
     choice(
         "Config:ValidateConfigKeys",
         "Warning Error Ignore",
         "Warning",
-        "What an unknown key does: log a warning, stop the start, or nothing.",
+        "Consequence of an unknown key: a warning, no start, or nothing.",
     ),
 )

@@ -9,13 +9,13 @@ _SAME_SITE = "Strict Lax None Unspecified"
 _SECURE = "SameAsRequest Always None"
 
 ROWS: tuple[Key, ...] = (
-    section("Auth", "How callers prove who they are."),
+    section("Auth", "Authentication of callers."),
     flag(_P + "CookieAuth", False, "Offer sessions in a cookie."),
-    text(_P + "CookieAuthScheme", None, "Name under which a login picks cookies. null is `Cookies`."),
-    interval(_P + "CookieValid", "14 days", "How long a session lasts. null is 14 days.", nullable=True),
+    text(_P + "CookieAuthScheme", None, "Name by which a login selects cookies. null: `Cookies`."),
+    interval(_P + "CookieValid", "14 days", "Lifetime of a session. null: 14 days.", nullable=True),
     text(_P + "CookieName", None, "Name of the cookie. null is `.AspNetCore.` and the scheme."),
     text(_P + "CookiePath", None, "Path of the cookie. null is `/`."),
-    text(_P + "CookieDomain", None, "Domain of the cookie. null sends none."),
+    text(_P + "CookieDomain", None, "Domain of the cookie. null: no domain."),
     flag(_P + "CookieMultiSessions", True, "Keep the cookie when the browser is closed."),
     flag(_P + "CookieHttpOnly", True, "Hide the cookie from scripts."),
     choice(_P + "CookieSameSite", _SAME_SITE, None, "SameSite of the cookie. null is Lax."),
@@ -23,17 +23,17 @@ ROWS: tuple[Key, ...] = (
     flag(
         _P + "RefuseCrossSite",
         True,
-        "Where a session comes by cookie, or a name by HTTP Basic: refuse sign-in and all methods but GET, HEAD, "
-        "OPTIONS and QUERY to pages of other origins, and with a cookie JSON that is sent as text/plain.",
+        "For requests with a session cookie or HTTP Basic from pages of other origins: refuse sign-in and all methods "
+        "but GET, HEAD, OPTIONS and QUERY. With a cookie, refuse also JSON that is sent as text/plain.",
     ),
     texts(
         _P + "TrustedOrigins",
         (),
-        "Origins whose pages may do it all the same, such as `https://app.example`; those of Cors:AllowedOrigins may "
-        "too, but for `*`.",
+        "Origins that RefuseCrossSite does not refuse, such as `https://app.example`; those of Cors:AllowedOrigins are "
+        "added, except `*`.",
     ),
     flag(_P + "BearerTokenAuth", False, "Offer opaque bearer tokens."),
-    text(_P + "BearerTokenAuthScheme", None, "Name under which a login picks them. null is `BearerToken`."),
+    text(_P + "BearerTokenAuthScheme", None, "Name by which a login selects bearer tokens. null: `BearerToken`."),
     interval(
         _P + "BearerTokenExpire",
         "1 hour",
@@ -43,75 +43,85 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "BearerTokenRefreshPath",
         "/api/token/refresh",
-        'Path where POST `{"refresh": …}` gives new tokens. null offers none.',
+        'Path at which POST `{"refresh": …}` returns new tokens. null: none.',
         nullable=True,
     ),
     flag(_P + "JwtAuth", False, "Offer signed tokens (JWT)."),
-    text(_P + "JwtAuthScheme", None, "Name under which a login picks them. null is `Bearer`."),
+    text(_P + "JwtAuthScheme", None, "Name by which a login selects signed tokens. null: `Bearer`."),
     text(_P + "JwtSecret", None, "Secret of the HS256 signature: 32 characters or more.", secret=True),
     text(
         _P + "JwtSigningKeyPath",
         None,
-        "PEM file of a private key that signs in place of JwtSecret: RS256, ES256, ES384 or EdDSA, as its kind says.",
+        "PEM file of a private key that signs instead of JwtSecret: RS256, ES256, ES384 or EdDSA, by type of the key.",
     ),
     text(_P + "JwtSigningKeyPassword", None, "Password of that file.", secret=True),
-    text(_P + "JwtVerificationKeyPath", None, "PEM file of a public key; tokens that it verifies are taken too."),
-    text(_P + "JwtKeySetUrl", None, "Address of a JWKS document; tokens that one of its keys verifies are taken too."),
-    interval(_P + "JwtKeySetRefreshInterval", "10 minutes", "How often that document is fetched again."),
-    interval(_P + "JwtKeySetMaxAge", "1 hour", "How long its keys are believed when it cannot be fetched."),
-    text(_P + "JwtIssuer", None, "`iss` of issued tokens, and what JwtValidateIssuer demands."),
-    text(_P + "JwtAudience", None, "`aud` of issued tokens, and what JwtValidateAudience demands."),
+    text(_P + "JwtVerificationKeyPath", None, "PEM file of a public key; tokens that it verifies are accepted too."),
+    text(_P + "JwtKeySetUrl", None, "URL of a JWKS document; tokens that one of its keys verifies are accepted too."),
+    interval(_P + "JwtKeySetRefreshInterval", "10 minutes", "Interval between fetches of the JWKS document."),
+    interval(
+        _P + "JwtKeySetMaxAge", "1 hour", "How long keys of the JWKS document stay valid if it cannot be fetched."
+    ),
+    text(_P + "JwtIssuer", None, "`iss` of issued tokens, and the value that JwtValidateIssuer requires."),
+    text(_P + "JwtAudience", None, "`aud` of issued tokens, and the value that JwtValidateAudience requires."),
     interval(_P + "JwtExpire", "60 minutes", "Lifetime of an access token. null is 60 minutes.", nullable=True),
     interval(_P + "JwtRefreshExpire", "7 days", "Lifetime of a refresh token. null is 7 days.", nullable=True),
     flag(
         _P + "JwtValidateIssuer",
         False,
-        "Refuse tokens of another issuer. Where keys of others are taken (JwtKeySetUrl, JwtVerificationKeyPath) that "
-        "is so unless this key is there and false.",
+        "Refuse tokens of another issuer. With JwtKeySetUrl or JwtVerificationKeyPath this is the default, unless the "
+        "key is set to false.",
     ),
-    flag(_P + "JwtValidateAudience", False, "Refuse tokens for another audience; likewise."),
-    flag(_P + "JwtValidateLifetime", True, "Refuse tokens that are not valid yet or no longer."),
+    flag(_P + "JwtValidateAudience", False, "Refuse tokens for another audience, with the same default."),
+    flag(_P + "JwtValidateLifetime", True, "Refuse tokens that are not yet valid or expired."),
     flag(_P + "JwtValidateIssuerSigningKey", True, "Accepted; the signature of a token is always checked."),
-    interval(_P + "JwtClockSkew", "5 minutes", "How far clocks may differ. null is 5 minutes.", nullable=True),
+    interval(_P + "JwtClockSkew", "5 minutes", "Accepted difference of clocks. null: 5 minutes.", nullable=True),
     text(
         _P + "JwtRefreshPath",
         "/api/jwt/refresh",
-        'Path where POST `{"refreshToken": …}` gives a new pair. null offers none.',
+        'Path at which POST `{"refreshToken": …}` returns a new pair. null: none.',
         nullable=True,
     ),
     flag(
         _P + "RefreshTokenSingleUse",
         True,
-        "Take a refresh token once. One that comes again ends every token that followed from its sign-in.",
+        "Accept each refresh token once. A second use ends all tokens that derive from the same sign-in.",
     ),
     text(
         _P + "RefreshTokenUseCommand",
         None,
-        "SQL that writes such a use down and tells if it is the first: $1 family, $2 generation, $3 until when. "
-        "null keeps them in memory, or beside the keys with `DataProtection:Storage` FileSystem.",
+        "SQL that records a use of a refresh token and returns whether it is the first: $1 family, $2 generation, $3 "
+        "end of its lifetime. null: uses are kept in memory, or beside the keys with `DataProtection:Storage` "
+        "FileSystem.",
     ),
-    section(_P + "ApiKey", "Keys that programs send with each request."),
-    flag(_P + "ApiKey:Enabled", False, "Take them."),
-    text(_P + "ApiKey:Header", "X-Api-Key", "Request header that holds the key."),
+    section(_P + "ApiKey", "API keys, which programs send with each request."),
+    flag(_P + "ApiKey:Enabled", False, "Accept API keys."),
+    text(_P + "ApiKey:Header", "X-Api-Key", "Request header with the API key."),
     text(
         _P + "ApiKey:Command",
         "select * from api_key($1)",
-        "Query that finds whose it is: $1 SHA-256 of the key in hex, $2 address of the client. Its row is a login row.",
+        "Query that finds the user of a key: $1 SHA-256 of the key in hex, $2 address of the client. Returns a login "
+        "row.",
     ),
-    interval(_P + "ApiKey:CacheDuration", "10 seconds", "How long its answer is good. 0 asks for each request."),
+    interval(
+        _P + "ApiKey:CacheDuration", "10 seconds", "How long the result is cached. 0: the query runs for each request."
+    ),
     text(
         _P + "SessionCheckCommand",
         None,
-        "Query that tells whether a session still holds: $1 its id, $2 the user's id; true or false. null asks nobody.",
+        "Query that returns whether a session is still valid (boolean): $1 session id, $2 user id. null: no check.",
     ),
-    text(_P + "SessionClaimType", "session_id", "Claim that is the id of a session; without it nothing is asked."),
-    interval(_P + "SessionCheckInterval", "10 seconds", "How long that answer is good. 0 asks for each request."),
-    object_map(_P + "Schemes", {}, "More schemes, by the name a login asks for."),
-    choice(_S + "Type", "Cookies BearerToken Jwt", None, "Kind of the scheme. Needed."),
+    text(
+        _P + "SessionClaimType", "session_id", "Claim with the id of the session; a session without it is not checked."
+    ),
+    interval(
+        _P + "SessionCheckInterval", "10 seconds", "How long the result is cached. 0: the query runs for each request."
+    ),
+    object_map(_P + "Schemes", {}, "Further schemes, by the name with which a login selects them."),
+    choice(_S + "Type", "Cookies BearerToken Jwt", None, "Kind of the scheme. Required."),
     flag(_S + "Enabled", True, "Offer the scheme."),
     *only_for(
         "Cookies",
-        interval(_S + "CookieValid", None, "How long a session lasts. null takes Auth's."),
+        interval(_S + "CookieValid", None, "Lifetime of a session. null takes Auth's."),
         text(
             _S + "CookieName",
             None,
@@ -127,7 +137,7 @@ ROWS: tuple[Key, ...] = (
     *only_for(
         "BearerToken",
         interval(_S + "BearerTokenExpire", None, "Lifetime of the tokens. null takes Auth's."),
-        text(_S + "BearerTokenRefreshPath", None, "Refresh path of this scheme alone. null offers none."),
+        text(_S + "BearerTokenRefreshPath", None, "Refresh path of this scheme only. null: none."),
     ),
     *only_for(
         "Jwt",
@@ -135,18 +145,18 @@ ROWS: tuple[Key, ...] = (
         text(_S + "JwtSigningKeyPath", None, "PEM file of a private key. null takes Auth's."),
         text(_S + "JwtSigningKeyPassword", None, "Password of that file. null takes Auth's.", secret=True),
         text(_S + "JwtVerificationKeyPath", None, "PEM file of a public key. null takes Auth's."),
-        text(_S + "JwtKeySetUrl", None, "Address of a JWKS document. null takes Auth's."),
-        interval(_S + "JwtKeySetRefreshInterval", None, "How often it is fetched. null takes Auth's."),
-        interval(_S + "JwtKeySetMaxAge", None, "How long its keys are believed. null takes Auth's."),
+        text(_S + "JwtKeySetUrl", None, "URL of a JWKS document. null takes Auth's."),
+        interval(_S + "JwtKeySetRefreshInterval", None, "Interval between fetches of the document. null takes Auth's."),
+        interval(_S + "JwtKeySetMaxAge", None, "How long its keys stay valid without a fetch. null takes Auth's."),
         text(_S + "JwtIssuer", None, "Issuer. null takes Auth's."),
         text(_S + "JwtAudience", None, "Audience. null takes Auth's."),
         interval(_S + "JwtExpire", None, "Lifetime of an access token. null takes Auth's."),
         interval(_S + "JwtRefreshExpire", None, "Lifetime of a refresh token. null takes Auth's."),
-        interval(_S + "JwtClockSkew", None, "How far clocks may differ. null takes Auth's."),
+        interval(_S + "JwtClockSkew", None, "Accepted difference of clocks. null takes Auth's."),
         flag(_S + "JwtValidateIssuer", None, "Refuse other issuers. null takes Auth's."),
         flag(_S + "JwtValidateAudience", None, "Refuse other audiences. null takes Auth's."),
         flag(_S + "JwtValidateLifetime", None, "Check the lifetime. null takes Auth's."),
         flag(_S + "JwtValidateIssuerSigningKey", None, "Accepted; the signature of a token is always checked."),
-        text(_S + "JwtRefreshPath", None, "Refresh path of this scheme alone. null offers none."),
+        text(_S + "JwtRefreshPath", None, "Refresh path of this scheme only. null: none."),
     ),
 )

@@ -19,35 +19,35 @@ ROWS: tuple[Key, ...] = (
     flag(_P + "Enabled", False, "Offer passkeys."),
     flag(_P + "EnableRegister", False, "Let new users register with a passkey."),
     text(_P + "RateLimiterPolicy", None, "Rate limit of all these paths."),
-    text(_P + "ConnectionName", None, "Connection that runs the commands. null is the main one."),
-    text(_P + "CommandRetryStrategy", "default", "Strategy by which the commands are repeated.", nullable=True),
-    text(_P + "RelyingPartyId", None, "Domain the passkeys belong to. null takes the host of the request."),
-    text(_P + "RelyingPartyName", None, "Name the user is shown. null takes ApplicationName."),
+    text(_P + "ConnectionName", None, "Connection that runs the commands. null: the main one."),
+    text(_P + "CommandRetryStrategy", "default", "Retry strategy of the commands.", nullable=True),
+    text(_P + "RelyingPartyId", None, "Domain of the passkeys. null: the host of the request."),
+    text(_P + "RelyingPartyName", None, "Name that the user sees. null: ApplicationName."),
     texts(
         _P + "RelyingPartyOrigins",
         (),
-        "Origins whose pages may use the passkeys. Empty: that of the request itself, with a warning at the start.",
+        "Origins whose pages may use the passkeys. Empty: the origin of the request, with a warning at the start.",
     ),
     _path("AddPasskeyOptionsPath", "/api/passkey/add/options", "options for another key of the signed-in user."),
-    _path("AddPasskeyPath", "/api/passkey/add", "keep that key."),
+    _path("AddPasskeyPath", "/api/passkey/add", "store the other key."),
     _path("RegistrationOptionsPath", "/api/passkey/register/options", "options for a new user."),
-    _path("RegistrationPath", "/api/passkey/register", "keep the new user and the key."),
+    _path("RegistrationPath", "/api/passkey/register", "store the new user and the key."),
     _path("LoginOptionsPath", "/api/passkey/login/options", "options for a login."),
     _path("LoginPath", "/api/passkey/login", "log in."),
     text(
         _P + "RedisConfiguration",
         None,
-        "Connection string of Redis, through which several hosts tell each other whom challenges were issued to, and "
-        "with which user context. A challenge that none of them has issued is refused.",
+        "Connection string of Redis, in which several hosts share issued challenges with their user and user context. "
+        "A challenge that no host has issued is refused.",
         secret=True,
     ),
     flag(
         _P + "IssuedChallengesOnly",
         False,
-        "Refuse a login whose challenge this host has not issued: for services on one host, or with sessions that stay "
-        "on theirs. New keys always need a challenge that is known here or in Redis.",
+        "Refuse a login whose challenge this host has not issued: for services on one host, or with sticky sessions. "
+        "New keys always need a challenge that this host or Redis knows.",
     ),
-    integer(_P + "ChallengeTimeoutMinutes", 5, "Minutes within which a challenge must be answered."),
+    integer(_P + "ChallengeTimeoutMinutes", 5, "Lifetime of a challenge in minutes."),
     choice(
         _P + "UserVerificationRequirement", "preferred required discouraged", "required", "WebAuthn userVerification."
     ),
@@ -56,24 +56,24 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "ChallengeAddExistingUserCommand",
         "select * from passkey_challenge_add_existing($1,$2)",
-        "Query that makes a challenge for the signed-in user: $1 claims, $2 body (both JSON).",
+        "Query that creates a challenge for the signed-in user: $1 claims, $2 body (both JSON).",
     ),
     text(
         _P + "ChallengeRegistrationCommand",
         "select * from passkey_challenge_registration($1)",
-        "Query that makes a challenge for a new user: $1 body (JSON).",
+        "Query that creates a challenge for a new user: $1 body (JSON).",
     ),
     text(
         _P + "ChallengeAuthenticationCommand",
         "select * from passkey_challenge_authentication($1,$2)",
-        "Query that makes a challenge for a login: $1 user name, $2 body (JSON).",
+        "Query that creates a challenge for a login: $1 user name, $2 body (JSON).",
     ),
     text(
         _P + "VerifyChallengeCommand",
         "select * from passkey_verify_challenge($1,$2)",
-        "Query that gives a stored challenge once and removes it: $1 id, $2 operation.",
+        "Query that returns a stored challenge and deletes it: $1 id, $2 operation.",
     ),
-    flag(_P + "ValidateSignCount", True, "Check the counter of signatures, and keep it."),
+    flag(_P + "ValidateSignCount", True, "Check the signature counter, and store it."),
     text(
         _P + "AuthenticateDataCommand",
         "select * from passkey_authenticate_data($1)",
@@ -82,21 +82,22 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "CompleteAddExistingUserCommand",
         f"select * from passkey_complete_add_existing({_COMPLETE})",
-        "Query that keeps another key of a user: $1 credential id, $2 user handle, $3 key, $4 algorithm, "
-        "$5 transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of who is "
-        "signed in (JSON).",
+        "Query that stores another key of a user: $1 credential id, $2 user handle, $3 key, $4 algorithm, "
+        "$5 transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of the caller "
+        "(JSON).",
     ),
     text(
         _P + "CompleteRegistrationCommand",
         f"select * from passkey_complete_registration({_COMPLETE})",
-        "Query that keeps a new user and the key: $1 to $8 as for another key.",
+        "Query that stores a new user and the key: $1 to $8 as for another key.",
     ),
     text(
         _P + "CompleteAuthenticateCommand",
         "select * from passkey_complete_authenticate($1,$2,$3,$4)",
-        "Query that ends a login: $1 credential id, $2 counter, $3 user context, $4 analytics. Its row is a login row.",
+        "Query that completes a login: $1 credential id, $2 counter, $3 user context, $4 analytics. Returns a login "
+        "row.",
     ),
-    text(_P + "ClientAnalyticsIpKey", "ip", "Key of the analytics JSON under which the client's address is added."),
+    text(_P + "ClientAnalyticsIpKey", "ip", "Key in the analytics JSON that receives the client's address."),
     _column("Status", "status", "the status"),
     _column("Message", "message", "the message"),
     _column("Challenge", "challenge", "the challenge"),

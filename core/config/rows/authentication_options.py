@@ -6,23 +6,23 @@ _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"
 
 ROWS: tuple[Key, ...] = (
-    section("Service:AuthenticationOptions", "Login rows, claims, and how they reach routines."),
+    section("Service:AuthenticationOptions", "Login rows, claims, and their injection into routines."),
     text(_P + "DefaultAuthenticationType", None, "Accepted; no effect here: nothing shows the type of an identity."),
-    text(_P + "StatusColumnName", "status", "Column of a login row: did it work."),
-    text(_P + "SchemeColumnName", "scheme", "Column of a login row: which scheme."),
-    text(_P + "BodyColumnName", "body", "Column of a login row: the body of the answer."),
+    text(_P + "StatusColumnName", "status", "Column of a login row: whether the login succeeded."),
+    text(_P + "SchemeColumnName", "scheme", "Column of a login row: name of the scheme."),
+    text(_P + "BodyColumnName", "body", "Column of a login row: body of the response."),
     text(
         _P + "ResponseTypeColumnName",
         "application/json",
-        "Content type of that body, whatever the name of this key says.",
+        "Content type of that body (not a column, in spite of the name of the key).",
     ),
-    text(_P + "HashColumnName", "hash", "Column of a login row: hash to check the password against."),
-    text(_P + "PasswordParameterNameContains", "pass", "A parameter with this in its name is the password."),
+    text(_P + "HashColumnName", "hash", "Column of a login row: hash with which the password is verified."),
+    text(_P + "PasswordParameterNameContains", "pass", "A parameter whose name contains this text is the password."),
     text(_P + "DefaultUserIdClaimType", "user_id", "Claim that is the user's id."),
     text(_P + "DefaultNameClaimType", "user_name", "Claim that is the user's name."),
     text(_P + "DefaultRoleClaimType", "user_roles", "Claim that holds roles."),
     text(_P + "DefaultDisplayNameClaimType", "display_name", "Accepted; no effect here: nothing shows the name."),
-    flag(_P + "SerializeAuthEndpointsResponse", False, "Send the login row in the answer too."),
+    flag(_P + "SerializeAuthEndpointsResponse", False, "Include the login row in the response."),
     flag(_P + "ObfuscateAuthParameterLogValues", True, "Hide values of login, logout and sensitive endpoints in logs."),
     text(
         _P + "PasswordVerificationFailedCommand",
@@ -32,32 +32,32 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "PasswordVerificationSucceededCommand",
         None,
-        "Command after a right password, with the same parameters; $4 is a new hash to store where the stored one was "
-        "made with another PasswordHashIterations, else NULL.",
+        "Command after a correct password, with the same parameters; $4 is a new hash to store if the stored one has "
+        "another number of PasswordHashIterations, else NULL.",
     ),
     flag(
         _P + "DistinguishWrongPasswords",
         False,
-        "Answer a wrong password with 404 and an unknown user with 401. Otherwise failed sign-ins look alike.",
+        "Respond to a wrong password with 404 and to an unknown user with 401. false: failed sign-ins look alike.",
     ),
-    flag(_P + "RolesMatchUsers", False, "Compare the roles of `authorize` with the user's id and name too."),
+    flag(_P + "RolesMatchUsers", False, "Compare the roles of `authorize` also with the user's id and name."),
     flag(
         _P + "NoteSignInTime",
         False,
-        "Give sessions the claim `auth_time`, the moment of the sign-in, by which `authorize … within` judges.",
+        "Add the claim `auth_time`, the time of the sign-in, to sessions; `authorize … within` requires it.",
     ),
     interval(
         _P + "ImpersonationValid",
         "30 minutes",
-        "How long somebody acts as another user (`impersonate`), whatever is refreshed. null is as long as a session.",
+        "Lifetime of an impersonation (`impersonate`); refreshing tokens does not extend it. null: that of a session.",
         nullable=True,
     ),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
-    flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
+    flag(_P + "UseUserContext", False, "Set session variables from claims for every endpoint."),
     text_map(
         _P + "ContextKeyClaimsMapping",
         {"request.user_id": "user_id", "request.user_name": "user_name", "request.user_roles": "user_roles"},
-        "Session variable to claim.",
+        "Session variables and the claims that they receive.",
     ),
     text(_P + "ClaimsJsonContextKey", None, "Session variable that receives all claims as JSON."),
     text(
@@ -71,36 +71,37 @@ ROWS: tuple[Key, ...] = (
     texts(
         _P + "DatabaseRoles",
         (),
-        "Roles that may be named there; the service has to be a member of each. Of several values the first of these "
-        "counts, and who has none is refused.",
+        "Roles that the claim may name; the service has to be a member of each. If the claim has several values, the "
+        "first of this list applies; callers without any are refused.",
     ),
-    text(_P + "AnonymousDatabaseRole", None, "Role for who is not signed in. null refuses them."),
-    flag(_P + "UseUserParameters", False, "Give claims to parameters of every endpoint."),
+    text(_P + "AnonymousDatabaseRole", None, "Role of anonymous callers. null: they are refused."),
+    flag(_P + "UseUserParameters", False, "Inject claims into parameters of every endpoint."),
     flag(
         _P + "ClaimsFromAnonymous",
         False,
-        "Let callers who are not signed in supply parameters that are filled from claims. Otherwise these are NULL, or "
-        "have their default.",
+        "Let anonymous callers supply parameters that receive claims. false: these are NULL, or have their default.",
     ),
     text_map(
         _P + "ParameterNameClaimsMapping",
         {"_user_id": "user_id", "_user_name": "user_name", "_user_roles": "user_roles"},
-        "Parameter to claim.",
+        "Parameters and the claims that they receive.",
     ),
     text(_P + "ClaimsJsonParameterName", "_user_claims", "Parameter that receives all claims as JSON.", nullable=True),
     text(_P + "IpAddressParameterName", "_ip_address", "Parameter that receives the client's address.", nullable=True),
     text(_P + "LoginPath", None, "The endpoint with this path is a login."),
     text(_P + "LogoutPath", None, "The endpoint with this path is a logout."),
     section(_P + "BasicAuth", "User name and password with each request."),
-    flag(_B + "Enabled", False, "Ask for them on all endpoints."),
-    text(_B + "Realm", None, "Realm that the browser shows. null is a built-in name."),
-    text_map(_B + "Users", {}, "User name to password, or to its hash.", secret=True),
+    flag(_B + "Enabled", False, "Require HTTP Basic on all endpoints."),
+    text(_B + "Realm", None, "Realm that the browser shows. null: a built-in name."),
+    text_map(_B + "Users", {}, "User names and their passwords or hashes.", secret=True),
     choice(
         _B + "SslRequirement",
         "Required Warning Ignore",
         "Required",
-        "Without Ssl:Enabled: do not start, start with a warning, or say nothing.",
+        "Without Ssl:Enabled: do not start, start with a warning, or start without one.",
     ),
-    flag(_B + "UseDefaultPasswordHasher", True, "Passwords above are hashes, as `rowcall --hash` prints them."),
-    text(_B + "ChallengeCommand", None, "Query that checks name and password and gives claims."),
+    flag(
+        _B + "UseDefaultPasswordHasher", True, "Whether passwords in Users are hashes, as `rowcall --hash` prints them."
+    ),
+    text(_B + "ChallengeCommand", None, "Query that checks name and password and returns claims."),
 )

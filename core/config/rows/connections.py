@@ -15,7 +15,7 @@ ROWS: tuple[Key, ...] = (
         "the form `Host=…;Database=…;Username=…;Password=…`, or `embedded:PATH` for a private PostgreSQL in a folder.",
         secret=True,
     ),
-    section("ConnectionSettings", "What holds for all connections."),
+    section("ConnectionSettings", "Settings of all connections."),
     flag(
         "ConnectionSettings:SetApplicationNameInConnection",
         True,
@@ -24,15 +24,15 @@ ROWS: tuple[Key, ...] = (
     flag(
         "ConnectionSettings:UseJsonApplicationName",
         False,
-        "Show `{app, uid, id}` of the request as application_name instead.",
+        "Show `{app, uid, id}` of the request as application_name instead of ApplicationName.",
     ),
     flag(
         "ConnectionSettings:TestConnectionStrings",
         True,
-        "Open every configured database once at the start; one that fails stops the start.",
+        "Open every configured database once at the start; a failure prevents the start.",
     ),
-    section("ConnectionSettings:RetryOptions", "Opening a connection again after a failure."),
-    flag("ConnectionSettings:RetryOptions:Enabled", True, "Try again when a connection can't be opened."),
+    section("ConnectionSettings:RetryOptions", "Further attempts to open a connection after a failure."),
+    flag("ConnectionSettings:RetryOptions:Enabled", True, "Try again if a connection cannot be opened."),
     numbers(
         "ConnectionSettings:RetryOptions:RetrySequenceSeconds",
         (1, 3, 6, 12),
@@ -41,119 +41,122 @@ ROWS: tuple[Key, ...] = (
     texts(
         "ConnectionSettings:RetryOptions:ErrorCodes",
         ("08000", "08003", "08006", "08001", "08004", "55P03", "55006", "53300", "57P03", "40001"),
-        "SQLSTATEs that are worth another attempt. Network errors always are; a wrong password never is.",
+        "SQLSTATEs that lead to another attempt. Network errors always do; a wrong password never does.",
     ),
     text(
         "ConnectionSettings:MetadataQueryConnectionName",
         None,
-        "Connection whose catalogue is read for routines. null takes the main connection.",
+        "Connection from whose catalogue routines are read. null: the main connection.",
     ),
     text(
         "ConnectionSettings:MetadataQuerySchema",
         None,
-        "search_path while the catalogue is read. null leaves the server's own.",
+        "search_path while the catalogue is read. null: the default of the server.",
     ),
-    section("ConnectionSettings:MultiHostConnectionTargets", "Which server of several hosts is wanted."),
+    section(
+        "ConnectionSettings:MultiHostConnectionTargets", "Choice of the server for connections with several hosts."
+    ),
     choice(
         "ConnectionSettings:MultiHostConnectionTargets:Default",
         _ROLES,
         "Any",
-        "Role wanted when the connection has no entry of its own.",
+        "Required role of the server, for connections without an entry in ByConnectionName.",
     ),
     text_map(
         "ConnectionSettings:MultiHostConnectionTargets:ByConnectionName",
         {},
-        "Role wanted for a connection, by its name.",
+        "Required roles of servers by name of the connection.",
         choices=_ROLES,
     ),
-    section("ConnectionSettings:Pool", "How each worker process shares its database connections among requests."),
+    section("ConnectionSettings:Pool", "Connection pools of each worker process."),
     flag(
         "ConnectionSettings:Pool:Sharing",
         True,
-        "Let many requests travel on one connection at the same time (pipelining). false gives every running request "
-        "a connection of its own.",
+        "Let many requests use one connection at the same time (pipelining). false: each running request has a "
+        "connection of its own.",
     ),
     integer(
         "ConnectionSettings:Pool:SharedConnections",
         2,
-        "Connections of a worker that many fast requests share.",
+        "Connections of a worker that many fast requests share (pipelined pool).",
     ),
     integer(
         "ConnectionSettings:Pool:SharedDepth",
         16,
-        "Most requests under way on one shared connection; more wait in the queue.",
+        "Maximum number of requests in flight on one shared connection; further ones wait in the queue.",
     ),
     flag(
         "ConnectionSettings:Pool:ShareWrites",
         True,
-        "VOLATILE routines share connections too, where they are fast and were found to leave nothing in their "
-        "session. They have connections of their own, so that a wait for a lock never stands before a read.",
+        "Let VOLATILE routines share connections too, if they are fast and have no session effects. They use a "
+        "separate pool, so that reads never wait behind a lock.",
     ),
     flag(
         "ConnectionSettings:Pool:TrustStable",
         False,
-        "Take STABLE and IMMUTABLE routines at their word that they leave nothing in their session, dynamic SQL "
-        "included: they share connections without being reset. What one leaves all the same reaches other requests.",
+        "Assume that STABLE and IMMUTABLE routines have no session effects, also with dynamic SQL: they share "
+        "connections without a reset. If one has session effects, they reach other requests.",
     ),
     integer(
         "ConnectionSettings:Pool:WriteConnections",
         16,
-        "Most connections of a worker that VOLATILE routines share. Opened when needed: the more, the longer commits "
-        "take.",
+        "Maximum number of connections of a worker that VOLATILE routines share. Opened on demand: the longer commits "
+        "take, the more.",
     ),
     integer(
         "ConnectionSettings:Pool:WriteDepth",
         4,
-        "Most requests under way on one of these connections.",
+        "Maximum number of requests in flight on one of these connections.",
     ),
     integer(
         "ConnectionSettings:Pool:ExclusiveConnections",
         16,
-        "Most connections of a worker that serve one request at a time: slow, streaming, writing or not yet measured "
-        "routines. Opened when needed.",
+        "Maximum number of connections of a worker that serve one request at a time (dedicated pool): slow, streaming, "
+        "writing or not yet measured routines. Opened on demand.",
     ),
     integer(
         "ConnectionSettings:Pool:QueueLimit",
         1000,
-        "Most requests of a worker that wait for a connection. The next one is answered 503 with Retry-After at once.",
+        "Maximum number of requests of a worker that wait for a connection. Further ones get 503 with Retry-After at "
+        "once.",
     ),
     interval(
         "ConnectionSettings:Pool:QueueTimeout",
         "5 seconds",
-        "Longest wait for a connection; then the request is answered 503 with Retry-After.",
+        "Longest wait for a connection; then the request gets 503 with Retry-After.",
     ),
     interval(
         "ConnectionSettings:Pool:QueueTarget",
         "500 ms",
-        "Longest wait while the queue has not been empty for `QueueInterval`: more comes than can be answered then, "
-        "and who waits longer is answered 503 with Retry-After. null: the QueueTimeout holds then too.",
+        "Longest wait if the queue has not been empty for `QueueInterval`, which means overload; requests that wait "
+        "longer get 503 with Retry-After. null: QueueTimeout applies then too.",
         nullable=True,
     ),
     interval(
         "ConnectionSettings:Pool:QueueInterval",
         "5 seconds",
-        "After this a queue that was never empty counts as one that does not end.",
+        "Time after which a queue that was never empty counts as overload.",
     ),
     flag(
         "ConnectionSettings:Pool:TransactionPooler",
         False,
-        "A transaction pooler (PgBouncer, Supavisor) stands between: nothing is kept on the session, no statement is "
-        "prepared by name.",
+        "A transaction pooler (PgBouncer, Supavisor) is between the service and PostgreSQL: the session has no state, "
+        "and statements are not prepared by name.",
     ),
     interval(
         "ConnectionSettings:Pool:SlowThreshold",
         "3 ms",
-        "A routine that usually needs longer than this moves to exclusive connections.",
+        "A routine whose usual duration is longer moves to the dedicated pool.",
     ),
     integer(
         "ConnectionSettings:Pool:StreamAfterBytes",
         524_288,
-        "Response bytes gathered before the answer begins to stream.",
+        "Response bytes that are collected before streaming begins.",
     ),
     interval(
         "ConnectionSettings:Pool:SlowClientTimeout",
         "60 seconds",
-        "A client that takes no bytes of a streaming answer for this long is dropped and its query cancelled.",
+        "A client that reads no bytes of a streamed response for this time is disconnected; its query is cancelled.",
     ),
     interval(
         "ConnectionSettings:Pool:ShutdownTimeout",

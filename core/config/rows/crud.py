@@ -5,8 +5,11 @@ from rowcall.core.config.keys import Key, choice, flag, section, text, texts
 _P = "Service:CrudSource:"
 
 ROWS: tuple[Key, ...] = (
-    section("Service:CrudSource", "Tables and views as endpoints. A filter of null is the one of Service."),
-    flag(_P + "Enabled", False, "Serve them."),
+    section(
+        "Service:CrudSource",
+        "Tables and views as endpoints. A filter that is null has the value of the filter in Service.",
+    ),
+    flag(_P + "Enabled", False, "Serve tables and views."),
     text(_P + "SchemaSimilarTo", None, "Serve only tables in schemas whose name is SIMILAR TO this pattern."),
     text(_P + "SchemaNotSimilarTo", None, "Leave out tables in schemas whose name is SIMILAR TO this pattern."),
     texts(_P + "IncludeSchemas", None, "Serve only tables in these schemas."),
@@ -19,7 +22,7 @@ ROWS: tuple[Key, ...] = (
         _P + "CommentsMode",
         "Ignore ParseAll OnlyAnnotated OnlyWithHttpTag",
         "OnlyAnnotated",
-        "Which tables become endpoints; the words mean what they mean in Service:CommentsMode.",
+        "Which tables become endpoints; the values have the same meaning as in Service:CommentsMode.",
     ),
     texts(
         _P + "CrudTypes",
@@ -28,16 +31,20 @@ ROWS: tuple[Key, ...] = (
         "InsertOnConflictDoNothing, InsertOnConflictDoNothingReturning, InsertOnConflictDoUpdate, "
         "InsertOnConflictDoUpdateReturning, Delete, DeleteReturning.",
     ),
-    text(_P + "ReturningUrlPattern", "{0}/returning", "Path of what gives changed rows; {0}: the table's own path."),
+    text(
+        _P + "ReturningUrlPattern",
+        "{0}/returning",
+        "Path of operations that return changed rows; {0}: the path of the table.",
+    ),
     text(
         _P + "OnConflictDoNothingUrlPattern",
         "{0}/on-conflict-do-nothing",
-        "Path of inserts that leave rows with the same key as they are.",
+        "Path of inserts that do not change rows with the same key.",
     ),
     text(
         _P + "OnConflictDoNothingReturningUrlPattern",
         "{0}/on-conflict-do-nothing/returning",
-        "The same, giving the row inserted.",
+        "Path of these inserts that return the inserted row.",
     ),
     text(
         _P + "OnConflictDoUpdateUrlPattern",
@@ -47,6 +54,6 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "OnConflictDoUpdateReturningUrlPattern",
         "{0}/on-conflict-do-update/returning",
-        "The same, giving the row.",
+        "Path of these inserts that return the row.",
     ),
 )

@@ -5,19 +5,23 @@ from rowcall.core.config.keys import Key, choice, flag, integer, section, text
 _P = "DataProtection:"
 
 ROWS: tuple[Key, ...] = (
-    section("DataProtection", "The key ring that protects cookies, bearer tokens, anti-forgery tokens and values."),
-    flag(_P + "Enabled", True, "Keep a key ring."),
+    section(
+        "DataProtection", "The key ring that protects cookies, bearer tokens, antiforgery tokens and encrypted values."
+    ),
+    flag(_P + "Enabled", True, "Use a key ring."),
     text(
         _P + "CustomApplicationName",
         None,
-        "Name that separates one application's values from another's. null takes ApplicationName.",
+        "Isolation boundary: applications with another name cannot decrypt the values. null: ApplicationName.",
     ),
-    integer(_P + "DefaultKeyLifetimeDays", 90, "Days after which a new key takes over; old keys still decrypt."),
+    integer(
+        _P + "DefaultKeyLifetimeDays", 90, "Days after which a new key is used for encryption; old keys still decrypt."
+    ),
     choice(
         _P + "Storage",
         "Default FileSystem Database",
         "Default",
-        "Where keys survive a restart. Default keeps them in memory only.",
+        "Storage of keys. Default: only in memory, so that they are lost at a restart.",
     ),
     text(_P + "FileSystemPath", "./data-protection-keys", "Folder of the keys with storage FileSystem."),
     text(
@@ -28,7 +32,7 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "StoreElementCommand",
         "call store_data_protection_keys($1,$2)",
-        "Command for storage Database that keeps a key: $1 is its name, $2 its content, both text.",
+        "Command for storage Database that stores a key: $1 name, $2 content, both text.",
     ),
     choice(
         _P + "EncryptionAlgorithm",
@@ -40,13 +44,13 @@ ROWS: tuple[Key, ...] = (
         _P + "ValidationAlgorithm",
         "HMACSHA256 HMACSHA512",
         None,
-        "Signature of them with a CBC cipher. null is HMACSHA256.",
+        "Signature of protected values with a CBC cipher. null: HMACSHA256.",
     ),
     choice(
         _P + "KeyEncryption",
         "None Certificate Dpapi",
         "None",
-        "How stored keys are themselves encrypted. Dpapi exists on Windows only.",
+        "Encryption of stored keys. Dpapi exists on Windows only.",
     ),
     text(_P + "CertificatePath", None, "PFX file for KeyEncryption Certificate."),
     text(_P + "CertificatePassword", None, "Password of that file.", secret=True),

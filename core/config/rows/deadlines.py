@@ -7,15 +7,15 @@ _P = "Service:Deadlines:"
 ROWS: tuple[Key, ...] = (
     section(
         "Service:Deadlines",
-        "How long a request may take with everything that it does, waiting and outgoing requests included. Then it is "
-        "answered 504, and what still runs for it is cancelled.",
+        "Time limit of requests, including waiting and outgoing requests. After it the request gets 504, and its "
+        "running work is cancelled.",
     ),
-    interval(_P + "Default", None, "For endpoints without the annotation `deadline`. null sets none."),
+    interval(_P + "Default", None, "Deadline of endpoints without the annotation `deadline`. null: none."),
     texts(
         _P + "RequestHeaders",
         (),
-        "Headers in which clients may ask for less: `Request-Timeout`, `Deadline`, `grpc-timeout`, "
-        "`X-Envoy-Expected-Rq-Timeout-Ms`. The first one that a request has counts. None of them lengthens anything.",
+        "Headers with which clients may shorten the deadline: `Request-Timeout`, `Deadline`, `grpc-timeout`, "
+        "`X-Envoy-Expected-Rq-Timeout-Ms`. The first of them in a request applies. None of them extends a deadline.",
     ),
-    interval(_P + "Shortest", "10 milliseconds", "What a client may ask for at least; less is taken for this."),
+    interval(_P + "Shortest", "10 milliseconds", "Minimum deadline of a client; shorter ones are raised to it."),
 )

@@ -12,7 +12,7 @@ _CODE = f"{_POLICY}:ErrorCodes:<code>"
 _DELAYS = (0, 1, 2, 5, 10)
 
 ROWS: tuple[Key, ...] = (
-    section("CommandRetryOptions", "Running a failed command again, when that is safe."),
+    section("CommandRetryOptions", "Retries of failed commands, if they are safe."),
     flag("CommandRetryOptions:Enabled", True, "Allow commands to be retried."),
     text("CommandRetryOptions:DefaultStrategy", "default", "Strategy of endpoints that name none."),
     Key(
@@ -22,27 +22,31 @@ ROWS: tuple[Key, ...] = (
         "Named strategies. One that lacks a list uses the default list.",
         open=True,
     ),
-    numbers(f"{_STRATEGY}:RetrySequenceSeconds", _DELAYS, "Seconds before each retry; their number is the retries."),
+    numbers(
+        f"{_STRATEGY}:RetrySequenceSeconds",
+        _DELAYS,
+        "Seconds before each retry; their number is the number of retries.",
+    ),
     texts(f"{_STRATEGY}:ErrorCodes", tuple(_RETRYABLE.split()), "SQLSTATEs that are retried."),
-    section("ErrorHandlingOptions", "Error answers (application/problem+json)."),
+    section("ErrorHandlingOptions", "Error responses (application/problem+json)."),
     flag("ErrorHandlingOptions:RemoveTypeUrl", False, "Leave `type` out of problem bodies."),
     flag("ErrorHandlingOptions:RemoveTraceId", True, "Leave `traceId` out of problem bodies."),
     flag(
         "ErrorHandlingOptions:ExplainUnauthorized",
         False,
-        "For development: a 401 tells in its body what is wrong and what opens the endpoint. It is in the log anyway.",
+        "For development: the body of a 401 says what is wrong and what the endpoint requires. The log always does.",
     ),
-    flag("ErrorHandlingOptions:IncludeRaisedDetails", True, "Tell clients DETAIL and HINT of a RAISE."),
+    flag("ErrorHandlingOptions:IncludeRaisedDetails", True, "Send DETAIL and HINT of a RAISE to clients."),
     flag(
         "ErrorHandlingOptions:IncludeConstraintNames",
         False,
-        "Tell clients the names of constraints, tables and columns, and PostgreSQL's message about them.",
+        "Send names of constraints, tables and columns, and PostgreSQL's messages about them, to clients.",
     ),
     text("ErrorHandlingOptions:DefaultErrorCodePolicy", "Default", "Policy of endpoints that name none."),
-    section("ErrorHandlingOptions:TimeoutErrorMapping", "The answer when a command takes too long."),
+    section("ErrorHandlingOptions:TimeoutErrorMapping", "Response to a command that exceeds its timeout."),
     integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status, from 200 to 599.", maximum=599),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Title", "Command execution timed out", "Title.", nullable=True),
-    text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null gives none."),
+    text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null: none."),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Type", None, "Type URI; null is the one of the status."),
     Key(
         "ErrorHandlingOptions:ErrorCodePolicies",
@@ -83,11 +87,11 @@ ROWS: tuple[Key, ...] = (
             },
         ),
         "Named policies: SQLSTATE to StatusCode, Title (null: the database's message), Details, Type. "
-        "Any policy given here replaces the built-in list. PT400 to PT599 are always that status, unless a policy "
+        "Any configured policy replaces the built-in list. PT400 to PT599 always mean that status, unless a policy "
         "lists them.",
     ),
     text(f"{_POLICY}:Name", None, "Name of the policy. An entry without one is left out."),
-    object_map(f"{_POLICY}:ErrorCodes", {}, "SQLSTATE to answer."),
+    object_map(f"{_POLICY}:ErrorCodes", {}, "SQLSTATEs and their responses."),
     integer(f"{_CODE}:StatusCode", None, "Status. An entry without one is left out."),
     text(f"{_CODE}:Title", None, "Title. null is the database's message."),
     text(f"{_CODE}:Details", None, "Detail. null is the SQLSTATE."),

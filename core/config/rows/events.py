@@ -5,53 +5,56 @@ from rowcall.core.config.keys import Key, choice, flag, integer, interval, secti
 _P = "Service:ServerSentEvents:"
 
 ROWS: tuple[Key, ...] = (
-    section("Service:ServerSentEvents", "Streams of events, beyond what the annotations say."),
+    section("Service:ServerSentEvents", "Server-sent events: settings of all streams."),
     flag(
         _P + "AfterCommit",
         False,
-        "Publish events when their transaction has committed, and not at all when it rolls back, where the endpoint "
-        "does not say (`sse_after_commit`). false publishes at once, so that a long routine can tell how far it is.",
+        "Publish events after the commit of their transaction, and not at all after a rollback, for endpoints without "
+        "`sse_after_commit`. false: publish at once, so that a long routine can report its progress.",
     ),
     flag(
         _P + "AuthorizeOnConnect",
         False,
-        "Let only those subscribe who may call the stream's endpoint. false lets everybody, and filters each event.",
+        "Only callers that may call the stream's endpoint may subscribe. false: all may subscribe, and each event is "
+        "filtered.",
     ),
     flag(
         _P + "Replay",
         False,
-        "Give events ids, and send whoever comes back with `Last-Event-ID` what has been missed.",
+        "Send events with ids; a client that reconnects with `Last-Event-ID` receives the missed events.",
     ),
-    integer(_P + "ReplayEvents", 1000, "Events that are kept for that."),
-    integer(_P + "ReplayMegabytes", 16, "Their messages together, at most.", maximum=4096),
+    integer(_P + "ReplayEvents", 1000, "Maximum number of events in the replay buffer."),
+    integer(_P + "ReplayMegabytes", 16, "Maximum size of the messages in the replay buffer.", maximum=4096),
     interval(
         _P + "Heartbeat",
         "30 seconds",
-        "How often a comment is sent over streams, which keeps proxies from closing idle ones. null: never.",
+        "Interval of comments in streams, which keep proxies from closing idle connections. null: none.",
         nullable=True,
     ),
-    interval(_P + "Retry", None, "How long clients wait before they connect again. null leaves it to them."),
+    interval(_P + "Retry", None, "Delay after which clients reconnect. null: the client decides."),
     choice(
         _P + "SlowReaders",
         "DropOldest End",
         "DropOldest",
-        "For a reader that does not keep up: drop the oldest of the events that wait for it, and tell it by an event "
-        "named `gap`, or end its stream.",
+        "For a slow reader with a full queue: drop its oldest events and send an event named `gap`, or end its stream.",
     ),
-    integer(_P + "SlowReaderEvents", 1000, "Events that wait for a slow reader, at most."),
-    interval(_P + "SlowReaderPatience", "60 seconds", "A stream whose reader takes nothing for so long is cut off."),
+    integer(_P + "SlowReaderEvents", 1000, "Maximum number of queued events for a slow reader."),
+    interval(
+        _P + "SlowReaderPatience",
+        "60 seconds",
+        "A stream ends if its reader takes no events for this time while some are queued.",
+    ),
     choice(
         _P + "BetweenHosts",
         "None Redis Postgres",
         "None",
-        "How events reach the streams of other hosts: over Redis, over LISTEN and NOTIFY of the main database, or not "
-        "at all.",
+        "Transport of events to other hosts: Redis, LISTEN and NOTIFY of the main database, or none.",
     ),
     text(_P + "Channel", "rowcall_events", "Name of the stream in Redis, or of the channel in PostgreSQL."),
     text(
         _P + "RedisConfiguration",
         None,
-        "Connection string of Redis. null takes CacheOptions:RedisConfiguration.",
+        "Connection string of Redis. null: CacheOptions:RedisConfiguration.",
         secret=True,
     ),
 )

@@ -3,20 +3,26 @@
 from rowcall.core.config.keys import Key, flag, integer, section, texts
 
 ROWS: tuple[Key, ...] = (
-    section("ForwardedHeaders", "What a proxy in front says about the client."),
-    flag("ForwardedHeaders:Enabled", False, "Believe X-Forwarded-For, -Proto and -Host."),
-    integer("ForwardedHeaders:ForwardLimit", 1, "Entries of X-Forwarded-For to believe. null is all.", nullable=True),
+    section("ForwardedHeaders", "Headers with which a reverse proxy describes the client."),
+    flag("ForwardedHeaders:Enabled", False, "Trust X-Forwarded-For, -Proto and -Host."),
+    integer(
+        "ForwardedHeaders:ForwardLimit", 1, "Number of trusted entries of X-Forwarded-For. null: all.", nullable=True
+    ),
     texts(
         "ForwardedHeaders:KnownProxies",
         (),
-        "Addresses that are believed. With KnownNetworks empty too: a proxy on this host. One that cannot be read "
-        "stops the start.",
+        "Addresses of trusted proxies. If KnownNetworks is empty too: a proxy on this host. An invalid address "
+        "prevents the start.",
     ),
-    texts("ForwardedHeaders:KnownNetworks", (), "Networks that are believed, such as `10.0.0.0/8`."),
-    flag("ForwardedHeaders:TrustAllProxies", False, "Believe whoever connects. Only where nobody else can connect."),
+    texts("ForwardedHeaders:KnownNetworks", (), "Networks of trusted proxies, such as `10.0.0.0/8`."),
+    flag(
+        "ForwardedHeaders:TrustAllProxies",
+        False,
+        "Trust the headers of every client. Use it only if no other client than the proxy can connect.",
+    ),
     texts(
         "ForwardedHeaders:AllowedHosts",
         (),
-        "Hosts that X-Forwarded-Host may name, without ports; `*.zone.example` is those below. An empty list is any.",
+        "Hosts that X-Forwarded-Host may name, without ports; `*.zone.example`: its subdomains. An empty list: any.",
     ),
 )

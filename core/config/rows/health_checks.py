@@ -5,24 +5,26 @@ from rowcall.core.config.keys import Key, choice, flag, interval, section, text
 _P = "HealthChecks:"
 
 ROWS: tuple[Key, ...] = (
-    section("HealthChecks", "Endpoints that say whether the service is well."),
-    flag(_P + "Enabled", False, "Offer them."),
-    interval(_P + "CacheDuration", "5 seconds", "How long an answer is kept. null keeps none.", nullable=True),
-    text(_P + "Path", "/health", "Everything together."),
-    text(_P + "ReadyPath", "/health/ready", "Tells whether requests can be served."),
-    text(_P + "LivePath", "/health/live", "Tells whether the process answers."),
-    flag(_P + "IncludeDatabaseCheck", True, "Ask the database too."),
+    section("HealthChecks", "Health checks of the service."),
+    flag(_P + "Enabled", False, "Offer health checks."),
+    interval(
+        _P + "CacheDuration", "5 seconds", "Time for which a response is cached. null: not cached.", nullable=True
+    ),
+    text(_P + "Path", "/health", "Path of the check of everything."),
+    text(_P + "ReadyPath", "/health/ready", "Path of the check whether requests can be served."),
+    text(_P + "LivePath", "/health/live", "Path of the check whether the process responds."),
+    flag(_P + "IncludeDatabaseCheck", True, "Check the database."),
     text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log and in reports."),
-    flag(_P + "IncludeRedisCheck", True, "Ask Redis too, where the cache, rate limits, events or passkeys use it."),
+    flag(_P + "IncludeRedisCheck", True, "Check Redis, if the cache, rate limits, events or passkeys use it."),
     text(_P + "RedisCheckName", "redis", "Name of that check; with several servers a number follows."),
     choice(
         _P + "RedisFailure",
         "Degraded Unhealthy",
         "Degraded",
-        "What a Redis that is away makes of the whole. Degraded answers 200, as requests are served without it; "
-        "Unhealthy answers 503, and counts for ReadyPath too.",
+        "Status if Redis is unavailable. Degraded: 200, since requests are served without it; Unhealthy: 503, also at "
+        "ReadyPath.",
     ),
-    interval(_P + "Timeout", "5 seconds", "How long a check may take before it counts as failed."),
-    flag(_P + "RequireAuthorization", False, "Answer signed-in users only."),
+    interval(_P + "Timeout", "5 seconds", "Time after which a check counts as failed."),
+    flag(_P + "RequireAuthorization", False, "Respond to signed-in users only."),
     text(_P + "RateLimiterPolicy", None, "Rate limit of these paths."),
 )

@@ -14,13 +14,13 @@ ROWS: tuple[Key, ...] = (
     integer(
         "HttpServer:Workers",
         None,
-        "Worker processes. null starts one for each processor core that there is, or that CpuAffinity names.",
+        "Number of worker processes. null: one for each processor core, or for each group of CpuAffinity.",
     ),
     text(
         "HttpServer:CpuAffinity",
         None,
-        "Cores that workers are kept on: `0-3,6` gives each worker one of these, `0-3;4-7` the first worker the first "
-        "four and the second the others, `auto` each worker one of all that there are. null leaves it to the system.",
+        "Processor cores of workers: `0-3,6` gives each worker one of these, `0-3;4-7` the first worker the first four "
+        "and the second the others, `auto` gives each worker one of all cores. null: the system decides.",
     ),
     integer(
         "HttpServer:Threads",
@@ -31,19 +31,19 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Protocols",
         "Http1 Http2 Http1AndHttp2 Http1AndHttp2AndHttp3",
         "Http1AndHttp2",
-        "What listeners speak that do not say so themselves. Http2 without TLS is spoken to clients that know it. "
-        "There is no HTTP/3.",
+        "HTTP versions of listeners that do not set them. HTTP/2 without TLS needs clients with prior knowledge. "
+        "HTTP/3 is not supported.",
     ),
     text(
         "HttpServer:UnixSocketPermissions",
         None,
-        "Permissions of Unix sockets, such as 660. null leaves them to the umask.",
+        "Permissions of Unix sockets, such as 660. null: the umask decides.",
     ),
     Key(
         "HttpServer:Endpoints",
         KeyType.OBJECT_MAP,
         {},
-        "Named listeners with a `Url` each; when there are any, they replace Urls. Names are free.",
+        "Named listeners with a `Url` each; if there are any, they replace Urls. Names can be chosen freely.",
         open=True,
     ),
     text(_ENDPOINT + "Url", None, "Address with scheme, host and port."),
@@ -64,52 +64,58 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Certificates",
         KeyType.OBJECT_MAP,
         {},
-        "Named certificates; `Default` serves https listeners that name none.",
+        "Named certificates; `Default` is used by https listeners without one.",
         open=True,
         secret=True,
     ),
     texts(
         "HttpServer:AllowedHosts",
         (),
-        "Hosts that requests may name, `*.zone.example` for those below one; others give 400. An empty list is any, "
-        "also in what redirects lead to.",
+        "Hosts that requests may name; `*.zone.example`: its subdomains. Other hosts get 400. An empty list: any host, "
+        "also in redirects.",
     ),
     text(
         "HttpServer:HandoverSocket",
         None,
-        "Path of a Unix socket over which a new process of this user takes over the listening sockets of the one that "
-        "runs, without a refused connection. null: none can. Linux only.",
+        "Path of a Unix socket for zero-downtime restarts: a new process of the same user takes over the listening "
+        "sockets of the running one. null: not possible. Linux only.",
     ),
-    section("HttpServer:Shutdown", "How the service stops; ConnectionSettings:Pool:ShutdownTimeout limits the rest."),
+    section(
+        "HttpServer:Shutdown", "Graceful shutdown; ConnectionSettings:Pool:ShutdownTimeout limits the remaining time."
+    ),
     interval(
         "HttpServer:Shutdown:Delay",
         "0 seconds",
-        "How long requests are served as ever while ready checks fail already, for load balancers to notice.",
+        "Time for which requests are still served while ready checks fail already, so that load balancers notice.",
     ),
     interval(
         "HttpServer:Shutdown:GoodbyeTime",
         "2 seconds",
-        "After a Delay, and when others go on with the listening sockets: how long answers carry `Connection: close` "
-        "before idle connections are closed.",
+        "Time for which responses carry `Connection: close` before idle connections are closed: after a Delay, or if "
+        "another process has taken over the listening sockets.",
     ),
-    section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
+    section("HttpServer:Limits", "Limits of requests and connections; null: the default of the server."),
     integer(
         "HttpServer:Limits:MaxConcurrentConnections",
         None,
-        "Most open connections of an address, shared equally by the workers; more wait. null: as many as "
-        "the system has descriptors for (`ulimit -n`), less those that databases, streams and files need.",
+        "Maximum number of open connections of an address, divided equally among the workers; further ones wait. null: "
+        "as the limit of open files allows (`ulimit -n`), after databases, streams and files have got theirs.",
     ),
-    integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Accepted; no effect here: nothing upgrades."),
+    integer(
+        "HttpServer:Limits:MaxConcurrentUpgradedConnections",
+        None,
+        "Accepted; no effect here: connections are never upgraded.",
+    ),
     integer(
         "HttpServer:Limits:MaxRequestBodySize",
         None,
-        "Bytes of a request body; null is 30000000. More gives 413.",
+        "Maximum size of a request body in bytes; larger ones get 413. null: 30000000.",
         maximum=_LONG,
     ),
     integer(
         "HttpServer:Limits:MaxSignInBodySize",
         65_536,
-        "The same for logins and the refresh of tokens, which anybody can call.",
+        "The same for logins and token refreshes, which are open to anonymous callers.",
     ),
     integer(
         "HttpServer:Limits:MaxUrlEncodedBodySize",
@@ -121,64 +127,65 @@ ROWS: tuple[Key, ...] = (
     integer(
         "HttpServer:Limits:MaxBufferedBodies",
         33_554_432,
-        "Bytes of large bodies that a worker holds at the same time; the next one is answered 503. One that is alone "
-        "may be as large as MaxRequestBodySize.",
+        "Bytes of large bodies that a worker holds at the same time; further ones get 503. A single body may be as "
+        "large as MaxRequestBodySize.",
         maximum=_LONG,
     ),
     integer(
         "HttpServer:Limits:MinRequestBodyDataRate",
         240,
-        "Bytes a second, on average, that a body has to arrive with; slower gives 408. 0: none is too slow.",
+        "Minimum average rate of a body in bytes per second; slower ones get 408. 0: no minimum.",
     ),
     interval(
         "HttpServer:Limits:MinRequestBodyDataRateGracePeriod",
         "5 seconds",
-        "Time for which MinRequestBodyDataRate does not count.",
+        "Time after which MinRequestBodyDataRate applies.",
     ),
     interval(
         "HttpServer:Limits:RequestBodyTimeout",
         "5 minutes",
-        "Time for a body to arrive as a whole; longer gives 408. 0: as long as it takes.",
+        "Maximum time for a body to arrive completely; slower ones get 408. 0: no limit.",
     ),
     integer(
         "HttpServer:Limits:MaxRequestBufferSize",
         None,
-        "Bytes of a connection of HTTP/1 that are read at once; large bodies come faster in large pieces. Not less"
-        " than the limits of a head, nor more than 1048576. null: 262144 where uploads are enabled, else what the"
-        " limits of a head come to.",
+        "Size of one read of an HTTP/1 connection in bytes; large reads make large bodies faster. At least the limits "
+        "of a request head, at most 1048576. null: 262144 if uploads are enabled, else the limits of a request head.",
         maximum=_LONG,
     ),
     integer(
         "HttpServer:Limits:MaxRequestHeaderCount",
         None,
-        "Headers of a request, at most and by default 100. More gives 431.",
+        "Maximum number of headers of a request; more get 431. null: 100, which is also the largest value.",
     ),
     integer(
         "HttpServer:Limits:MaxRequestHeadersTotalSize",
         None,
-        "Bytes of all headers; more gives 431. null: 32768 together with what the request line leaves.",
+        "Maximum size of all headers in bytes; more get 431. null: 32768, plus what the request line leaves of its "
+        "limit.",
     ),
     integer(
         "HttpServer:Limits:MaxRequestLineSize",
         None,
-        "Bytes of the request line; more gives 414. null: 8192 together with what the headers leave.",
+        "Maximum size of the request line in bytes; more get 414. null: 8192, plus what the headers leave of their "
+        "limit.",
     ),
     integer(
         "HttpServer:Limits:MaxResponseBufferSize",
         None,
-        "Bytes of answer held for each stream of HTTP/2; null is 409600.",
+        "Bytes of a response that are buffered for each HTTP/2 stream; null: 409600.",
         maximum=_UNSIGNED,
     ),
     interval(
         "HttpServer:Limits:KeepAliveTimeout",
         None,
-        "How long an idle connection stays open, unless RequestHeadersTimeout is set, which then holds for both. "
-        "0 closes after each answer.",
+        "Time for which an idle connection stays open. If RequestHeadersTimeout is set, it applies to both. 0: close "
+        "after each response.",
     ),
     interval(
         "HttpServer:Limits:RequestHeadersTimeout",
         None,
-        "Time for the headers of a request to arrive; the connection is closed after it. null: KeepAliveTimeout, or "
+        "Time for the headers of a request to arrive; then the connection is closed. null: KeepAliveTimeout, or "
         "00:00:30.",
     ),
     section("HttpServer:Limits:Http2", "HTTP/2."),
@@ -199,19 +206,19 @@ ROWS: tuple[Key, ...] = (
     integer("HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432."),
     integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize.", maximum=_LARGEST_FRAME),
     interval("HttpServer:Limits:Http2:KeepAlivePingDelay", None, "Idle time before a ping; null sends none."),
-    interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the answer to a ping; null is 00:00:20."),
+    interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the reply to a ping; null: 00:00:20."),
     text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "Accepted; no effect here."),
-    section("HttpServer:Limits:Http3", "HTTP/3, which this server does not speak; its keys are accepted."),
+    section("HttpServer:Limits:Http3", "HTTP/3, which this server does not support; its keys are accepted."),
     integer("HttpServer:Limits:Http3:MaxRequestHeaderFieldSize", None, "Bytes of a header field; no effect here."),
     flag(
         "HttpServer:ServerTiming",
         False,
-        "Tell in a `Server-Timing` header how long each request has waited, run and been rendered.",
+        "Send a `Server-Timing` header with the times of waiting, running and rendering of each request.",
     ),
     flag("HttpServer:DisableStringReuse", False, "Accepted; no effect here."),
     flag("HttpServer:AllowAlternateSchemes", False, "Accepted; no effect here."),
     flag("HttpServer:AllowSynchronousIO", False, "Accepted; no effect here."),
     flag("HttpServer:AllowResponseHeaderCompression", True, "Accepted; no effect here."),
-    flag("HttpServer:AddServerHeader", True, "Name the server in the header `Server`; false sends it empty."),
+    flag("HttpServer:AddServerHeader", True, "Name the server in the header `Server`; false: the header is empty."),
     flag("HttpServer:AllowHostHeaderOverride", False, "Accepted; no effect here."),
 )

@@ -21,9 +21,9 @@ ROWS: tuple[Key, ...] = (
         "Log:ConsoleFormat",
         "Text Json",
         "Text",
-        "What standard output gets: lines in the form of OutputTemplate, or one JSON object for each entry.",
+        "Format of standard output: lines as in OutputTemplate, or one JSON object for each entry.",
     ),
-    flag("Log:ToFile", False, "Log to a file for each day."),
+    flag("Log:ToFile", False, "Log to a file, a new one each day."),
     text(
         "Log:FilePath",
         "logs/log.txt",
@@ -33,18 +33,23 @@ ROWS: tuple[Key, ...] = (
     integer(
         "Log:FileSizeLimitBytes",
         30_000_000,
-        "Bytes from which a log file is full; 0 sets no limit.",
+        "Maximum size of a log file in bytes; 0: no limit.",
         maximum=2**63 - 1,
     ),
     choice("Log:FileMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the file."),
-    choice("Log:FileFormat", "Text Json", "Text", "Form of the file, as for ConsoleFormat."),
-    integer("Log:RetainedFileCountLimit", 30, "How many log files are kept; 0 keeps all."),
+    choice("Log:FileFormat", "Text Json", "Text", "Format of the file, as for ConsoleFormat."),
+    integer(
+        "Log:RetainedFileCountLimit",
+        30,
+        "Maximum number of log files, after which the oldest are deleted; 0: no limit.",
+    ),
     flag(
         "Log:RollOnFileSizeLimit",
         True,
-        "Go on in a numbered file (`log20250131_001.txt`) when one is full. false: drop the rest of the day.",
+        "Continue in a numbered file (`log20250131_001.txt`) if a file is full. false: drop the entries until the next "
+        "day.",
     ),
-    flag("Log:ToPostgres", False, "Hand each entry to PostgresCommand, on the main connection."),
+    flag("Log:ToPostgres", False, "Pass each entry to PostgresCommand, on the main connection."),
     text(
         "Log:PostgresCommand",
         "call log($1,$2,$3,$4,$5)",
@@ -58,35 +63,37 @@ ROWS: tuple[Key, ...] = (
         "Log:OTLPProtocol",
         "Grpc HttpProtobuf",
         "Grpc",
-        "How entries travel: over gRPC, or over HTTP to `/v1/logs` below OTLPEndpoint.",
+        "Protocol: gRPC, or HTTP to `/v1/logs` below OTLPEndpoint.",
     ),
     text_map(
         "Log:OTLResourceAttributes",
         {"service.name": "{application}", "service.version": "1.0", "service.environment": "{environment}"},
-        "What the collector is told about the sender. `{application}` and `{environment}` are filled in. "
+        "Attributes of the sender for the collector. `{application}` and `{environment}` are replaced. "
         "The name of the key has no P.",
     ),
-    text_map("Log:OTLPHeaders", {}, "More headers for the collector, such as a token.", secret=True),
+    text_map("Log:OTLPHeaders", {}, "Additional headers for the collector, such as a token.", secret=True),
     choice("Log:OTLPMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the collector."),
     text(
         "Log:OutputTemplate",
         "[{Timestamp:HH:mm:ss.fff} {Level:u3}] {Message:lj} [{SourceContext}]{NewLine}{Exception}",
-        "Form of a line on the console and in the file.",
+        "Format of a line on the console and in the file.",
     ),
-    section("Log:SlowRequests", "Requests that take long."),
-    interval("Log:SlowRequests:Threshold", None, "Requests that take longer are told as warnings of `rowcall.slow`."),
+    section("Log:SlowRequests", "Slow requests."),
+    interval(
+        "Log:SlowRequests:Threshold",
+        None,
+        "Requests that take longer are logged as warnings of `rowcall.slow`. null: none.",
+    ),
     flag(
         "Log:SlowRequests:Plan",
         False,
-        "With the plan of their statement: EXPLAIN without values and ANALYZE.",
+        "Log the plan of their statement too: EXPLAIN without values and without ANALYZE.",
     ),
-    interval(
-        "Log:SlowRequests:PlanInterval", "1 minute", "A worker asks for the plan of one endpoint once in so long."
-    ),
+    interval("Log:SlowRequests:PlanInterval", "1 minute", "Minimum time between two plans of an endpoint in a worker."),
     text(
         "Log:CorrelationIdHeader",
         None,
-        "Header that carries an id of each request: taken from the request or made, sent back with the answer, told "
-        "in the log as `CorrelationId`. null: none.",
+        "Header with an id of each request: read from the request or generated, sent with the response, and logged as "
+        "`CorrelationId`. null: none.",
     ),
 )

@@ -6,23 +6,27 @@ _A = "Admin:"
 _M = "Metrics:"
 
 ROWS: tuple[Key, ...] = (
-    section("Admin", "A listener for operators, apart from the public ones. It answers for all workers together."),
+    section("Admin", "A listener for operators, separate from the public ones. It reports on all workers together."),
     text(
         _A + "Url",
         None,
-        "Its address: http://127.0.0.1:9464, or http://unix:/run/rowcall-admin.sock, which only the owner may open. "
-        "Without one there is none.",
+        "Address, such as http://127.0.0.1:9464, or http://unix:/run/rowcall-admin.sock, which only the owner may "
+        "open. null: no admin listener.",
     ),
-    text(_A + "BearerToken", None, "What requests have to carry behind Authorization: Bearer.", secret=True),
-    flag(_A + "AllowAnonymous", False, "Start without a token on an address that other machines reach, and warn."),
-    section("Metrics", "Numbers for Prometheus and its like, in its text format or as OpenMetrics."),
-    flag(_M + "Enabled", False, "Count requests, and give the numbers on the admin listener."),
-    text(_M + "Path", "/metrics", "Where on that listener."),
-    integer(_M + "MaxEndpoints", 2000, "Endpoints that are told apart; the rest is counted together."),
+    text(_A + "BearerToken", None, "Token that requests have to send in `Authorization: Bearer`.", secret=True),
     flag(
-        _M + "MeasureRendering", False, "Take the time of turning rows into bodies: two looks at the clock for a row."
+        _A + "AllowAnonymous", False, "Allow an address that other machines can reach without a token, with a warning."
     ),
+    section("Metrics", "Metrics for Prometheus, in its text format or as OpenMetrics."),
+    flag(_M + "Enabled", False, "Record metrics, and serve them on the admin listener."),
+    text(_M + "Path", "/metrics", "Path on the admin listener."),
+    integer(
+        _M + "MaxEndpoints",
+        2000,
+        "Maximum number of endpoints with separate values; further ones are counted together.",
+    ),
+    flag(_M + "MeasureRendering", False, "Measure the rendering of rows, which reads the clock twice for each row."),
     section("Profiling", "Profiles of running workers: SIGUSR1, or POST /profile on the admin listener."),
-    text("Profiling:Folder", None, "Where they are written. Without one each has a new folder of temporary files."),
-    choice("Profiling:Sampler", "Auto BuiltIn", "Auto", "Auto takes py-spy where it is installed and may look."),
+    text("Profiling:Folder", None, "Folder of profiles. null: a new temporary folder for each profile."),
+    choice("Profiling:Sampler", "Auto BuiltIn", "Auto", "Auto: py-spy if it is installed and permitted, else BuiltIn."),
 )

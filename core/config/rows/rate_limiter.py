@@ -18,19 +18,20 @@ _POLICY = "RateLimiterOptions:Policies:<name>:"
 _SOURCE = _POLICY + "Partition:Sources:[]:"
 
 ROWS: tuple[Key, ...] = (
-    section("RateLimiterOptions", "How often callers may ask."),
-    flag(_P + "Enabled", False, "Limit."),
-    integer(_P + "StatusCode", 429, "Status of a refusal.", maximum=599),
+    section("RateLimiterOptions", "Rate limiting of callers."),
+    flag(_P + "Enabled", False, "Enable rate limiting."),
+    integer(_P + "StatusCode", 429, "Status of refused requests.", maximum=599),
     text(
         _P + "StatusMessage",
         "Too many requests. Please try again later.",
-        "What a refused caller reads. null or an empty text sends none.",
+        "Message of refused requests. null or an empty text: none.",
         nullable=True,
     ),
     text(
         _P + "RedisConfiguration",
         None,
-        "Redis that counts for several hosts together, written as that of the cache. null: this host counts.",
+        "Redis that counts for several hosts together, in the format of CacheOptions. null: each host counts "
+        "separately.",
         secret=True,
     ),
     text(_P + "DefaultPolicy", None, "Policy of endpoints that name none."),
@@ -39,40 +40,57 @@ ROWS: tuple[Key, ...] = (
         _POLICY + "Type",
         "FixedWindow SlidingWindow TokenBucket Concurrency",
         None,
-        "How it counts. A policy without it is left out.",
+        "Algorithm. A policy without it is left out.",
     ),
     flag(_POLICY + "Enabled", False, "Offer the policy."),
     *only_for(
         "FixedWindow SlidingWindow Concurrency",
         integer(
-            _POLICY + "PermitLimit", 100, "Requests in a window; with Concurrency those at one time, 10 unless given."
+            _POLICY + "PermitLimit", 100, "Requests in a window; with Concurrency: concurrent requests, by default 10."
         ),
     ),
     *only_for(
         "FixedWindow SlidingWindow",
-        integer(_POLICY + "WindowSeconds", 60, "Seconds of a window."),
+        integer(_POLICY + "WindowSeconds", 60, "Length of a window in seconds."),
     ),
     *only_for(
-        "SlidingWindow", integer(_POLICY + "SegmentsPerWindow", 6, "Parts a window moves on by.", maximum=10_000)
+        "SlidingWindow",
+        integer(_POLICY + "SegmentsPerWindow", 6, "Number of segments by which a window moves.", maximum=10_000),
     ),
     *only_for(
         "TokenBucket",
         integer(_POLICY + "TokenLimit", 100, "Tokens in a full bucket."),
-        integer(_POLICY + "TokensPerPeriod", 10, "Tokens that arrive in a period."),
-        integer(_POLICY + "ReplenishmentPeriodSeconds", 10, "Seconds of a period."),
+        integer(_POLICY + "TokensPerPeriod", 10, "Tokens that are added in a period."),
+        integer(_POLICY + "ReplenishmentPeriodSeconds", 10, "Length of a period in seconds."),
     ),
-    integer(_POLICY + "QueueLimit", 10, "Requests that may wait; 5 with Concurrency unless given."),
+    integer(_POLICY + "QueueLimit", 10, "Requests that may wait; with Concurrency by default 5."),
     *only_for(
         "FixedWindow SlidingWindow TokenBucket",
-        flag(_POLICY + "AutoReplenishment", True, "Refill as time passes. False has no effect, and a warning."),
+        flag(
+            _POLICY + "AutoReplenishment",
+            True,
+            "Permits are replenished as time passes. false has no effect, and leads to a warning.",
+        ),
     ),
-    *only_for("Concurrency", flag(_POLICY + "OldestFirst", True, "Whoever waits longest goes first.")),
-    integer(_POLICY + "StatusCode", None, "Status of a refusal. null takes the one above.", maximum=599),
-    text(_POLICY + "StatusMessage", None, "What a refused caller reads. null takes the one above."),
-    Key(_POLICY + "Partition", KeyType.SECTION, None, "Count callers apart. null counts all together.", nullable=True),
-    objects(_POLICY + "Partition:Sources", (), "What tells callers apart; the first that is not empty counts."),
-    choice(_SOURCE + "Type", "Claim IpAddress Header Static", None, "Where the text comes from."),
-    text(_SOURCE + "Name", None, "Claim or header."),
+    *only_for("Concurrency", flag(_POLICY + "OldestFirst", True, "Serve the longest waiting request first.")),
+    integer(
+        _POLICY + "StatusCode", None, "Status of refused requests. null: RateLimiterOptions:StatusCode.", maximum=599
+    ),
+    text(_POLICY + "StatusMessage", None, "Message of refused requests. null: RateLimiterOptions:StatusMessage."),
+    Key(
+        _POLICY + "Partition",
+        KeyType.SECTION,
+        None,
+        "Count callers separately. null: all callers share one limit.",
+        nullable=True,
+    ),
+    objects(
+        _POLICY + "Partition:Sources",
+        (),
+        "Sources of the text that identifies a caller; the first one that is not empty is used.",
+    ),
+    choice(_SOURCE + "Type", "Claim IpAddress Header Static", None, "Kind of the source."),
+    text(_SOURCE + "Name", None, "Name of the claim or header."),
     text(_SOURCE + "Value", None, "The text itself, for Static."),
     flag(_POLICY + "Partition:BypassAuthenticated", False, "Do not limit signed-in users."),
 )

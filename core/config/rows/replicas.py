@@ -6,42 +6,42 @@ _P = "ConnectionSettings:Replicas:"
 
 ROWS: tuple[Key, ...] = (
     section("ConnectionSettings:Replicas", "Reading from replicas of the main database (streaming replication)."),
-    flag(_P + "Enabled", False, "Send what only reads to replicas."),
+    flag(_P + "Enabled", False, "Run reads on replicas."),
     texts(
         _P + "ConnectionNames",
         ("Replica*",),
-        "Which of the ConnectionStrings are replicas, `*` for any text. Each host of a string with several is one.",
+        "Names of ConnectionStrings of replicas; `*` is any text. Each host of a connection string is one replica.",
     ),
     choice(
         _P + "Reads",
         "ReadOnly Annotated",
         "ReadOnly",
-        "ReadOnly: STABLE and IMMUTABLE functions, reads of tables, and files that only read. Annotated: only what "
-        "says `read_from replica`.",
+        "ReadOnly: STABLE and IMMUTABLE functions, reads of tables, and files that only read. Annotated: only "
+        "endpoints with `read_from replica`.",
     ),
     interval(
         _P + "MaxLag",
         "10 seconds",
-        "A replica that is further behind is not read from. null: however far it is.",
+        "A replica with more lag is not used. null: no limit.",
         nullable=True,
     ),
     interval(
         _P + "WaitForWrite",
         "100 ms",
-        "Longest wait for a replica to have what the client has written; then the primary is read.",
+        "Longest wait for a replica to receive the writes of the client; then the primary is used.",
     ),
-    interval(_P + "CheckInterval", "500 ms", "Between two looks of a worker at each server."),
+    interval(_P + "CheckInterval", "500 ms", "Interval between checks of each server by a worker."),
     text(
         _P + "TokenCookie",
         "rowcall-position",
-        "Cookie that tells what the client has written. null: none.",
+        "Cookie with the position of the client's last write. null: none.",
         nullable=True,
     ),
     text(
         _P + "TokenHeader",
         "Read-After",
-        "Header of answers that tells the same, and of requests that bring it back. null: none.",
+        "Header of responses with the same position, which requests send back. null: none.",
         nullable=True,
     ),
-    interval(_P + "TokenLifetime", "1 minute", "How long browsers keep the cookie."),
+    interval(_P + "TokenLifetime", "1 minute", "Lifetime of the cookie in browsers."),
 )

@@ -20,8 +20,8 @@ _TYPES = (
 )
 
 ROWS: tuple[Key, ...] = (
-    section("ResponseCompression", "Compressed answers."),
-    flag("ResponseCompression:Enabled", False, "Compress answers for clients that accept it."),
+    section("ResponseCompression", "Compression of responses."),
+    flag("ResponseCompression:Enabled", False, "Compress responses for clients that accept it."),
     flag("ResponseCompression:EnableForHttps", False, "Compress over https too."),
     flag("ResponseCompression:UseBrotli", True, "Offer `br`, before gzip."),
     flag("ResponseCompression:UseGzipFallback", True, "Offer `gzip`."),
@@ -29,8 +29,8 @@ ROWS: tuple[Key, ...] = (
         "ResponseCompression:CompressionLevel",
         "Optimal Fastest NoCompression SmallestSize",
         "Optimal",
-        "How much effort goes into it.",
+        "Trade-off between speed and size.",
     ),
     texts("ResponseCompression:IncludeMimeTypes", _TYPES, "Media types that are compressed."),
-    texts("ResponseCompression:ExcludeMimeTypes", (), "Media types that never are."),
+    texts("ResponseCompression:ExcludeMimeTypes", (), "Media types that are never compressed."),
 )

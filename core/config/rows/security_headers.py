@@ -6,14 +6,14 @@ _P = "SecurityHeaders:"
 
 
 def _header(name: str, header: str, default: str | None, remark: str = "") -> Key:
-    return text(_P + name, default, f"Value of {header}. null sends none.{remark}", nullable=True)
+    return text(_P + name, default, f"Value of {header}. null: not sent.{remark}", nullable=True)
 
 
 ROWS: tuple[Key, ...] = (
-    section("SecurityHeaders", "Headers of every answer that tell browsers to be careful."),
-    flag(_P + "Enabled", False, "Send them."),
+    section("SecurityHeaders", "Security headers of every response."),
+    flag(_P + "Enabled", False, "Send security headers."),
     _header("XContentTypeOptions", "X-Content-Type-Options", "nosniff"),
-    _header("XFrameOptions", "X-Frame-Options", "DENY", " Anti-forgery, where it is on, sends its own."),
+    _header("XFrameOptions", "X-Frame-Options", "DENY", " If Antiforgery is enabled, it sends its own."),
     _header("ReferrerPolicy", "Referrer-Policy", "strict-origin-when-cross-origin"),
     _header("ContentSecurityPolicy", "Content-Security-Policy", None),
     _header("PermissionsPolicy", "Permissions-Policy", None),

@@ -24,23 +24,23 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:ConnectionName",
         None,
-        "Name of the main connection. null takes `Default`, or the first one when there is no `Default`.",
+        "Name of the main connection. null: `Default`, or the first one if there is no `Default`.",
     ),
     flag("Service:UseMultipleConnections", False, "Let endpoints name any of the ConnectionStrings."),
     interval(
         "Service:CommandTimeout",
         None,
-        "Longest run of a routine; the answer is then 504. null takes the connection string's own, or 30 seconds. "
-        "0 sets no limit.",
+        "Timeout of a routine, after which the response is 504. null: that of the connection string, or 30 seconds. "
+        "0: no limit.",
     ),
     text("Service:SchemaSimilarTo", None, "Serve only schemas whose name is SIMILAR TO this pattern."),
     text("Service:SchemaNotSimilarTo", None, "Leave out schemas whose name is SIMILAR TO this pattern."),
-    texts("Service:IncludeSchemas", None, "Serve only these schemas, whoever owns what is in them."),
+    texts("Service:IncludeSchemas", None, "Serve only these schemas, with any owner of their objects."),
     texts(
         "Service:TrustedOwners",
         (),
-        "Roles whose objects are published in schemas that IncludeSchemas does not name, besides superusers, the owner "
-        "of the database, the role of the service and those it is a member of. `*` is every role.",
+        "Roles whose objects are served in schemas that IncludeSchemas does not name, besides superusers, the owner of "
+        "the database, the role of the service and the roles of which it is a member. `*`: every role.",
     ),
     texts("Service:ExcludeSchemas", None, "Leave out these schemas."),
     text("Service:NameSimilarTo", None, "Serve only routines whose name is SIMILAR TO this pattern."),
@@ -57,7 +57,7 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:UrlPathPrefix",
         "/api",
-        "What generated paths begin with. null or an empty text: nothing.",
+        "Prefix of generated paths. null or an empty text: none.",
         nullable=True,
     ),
     flag("Service:KebabCaseUrls", True, "Write generated paths as `list-orders` rather than `list_orders`."),
@@ -65,14 +65,14 @@ ROWS: tuple[Key, ...] = (
         "Service:JsonNumbers",
         "Exact Safe",
         "Exact",
-        "Exact: numbers of PostgreSQL are numbers of JSON, digit for digit. Safe: bigint and numeric are texts, for "
-        "clients that read numbers as IEEE doubles; generated clients and documents say so.",
+        "Exact: numbers of PostgreSQL are JSON numbers with all digits. Safe: bigint and numeric are strings, for "
+        "clients that read numbers as IEEE doubles; generated clients and documents have these types.",
     ),
     flag(
         "Service:ExactTypes",
         False,
-        "Let clients, OpenAPI, tools and contract tell what the database proves: values that are never NULL, values of "
-        "enums and of checks such as `kind in ('a', 'b')`, comments on columns.",
+        "Include in clients, OpenAPI, tools and contract what the catalogue proves: values that are never NULL, values "
+        "of enums and of checks such as `kind in ('a', 'b')`, comments on columns.",
     ),
     flag("Service:CamelCaseNames", True, "Call parameters and columns `orderId` rather than `order_id`."),
     flag(
@@ -83,10 +83,10 @@ ROWS: tuple[Key, ...] = (
     flag(
         "Service:HidePaths",
         False,
-        "Answer 401 to callers who are not signed in for paths and methods that do not exist too, so that they cannot "
-        "tell what does.",
+        "Answer 401 to anonymous callers also for paths and methods that do not exist, so that they cannot find out "
+        "which do.",
     ),
-    flag("Service:LogConnectionNoticeEvents", True, "Log what routines RAISE below the level of an error."),
+    flag("Service:LogConnectionNoticeEvents", True, "Log what routines RAISE below the level ERROR."),
     choice(
         "Service:LogConnectionNoticeEventsMode",
         "MessageOnly FirstStackFrameAndMessage FullStackAndMessage",
@@ -101,61 +101,61 @@ ROWS: tuple[Key, ...] = (
         "Service:DefaultHttpMethod",
         "GET PUT POST PATCH DELETE QUERY",
         None,
-        "Method of endpoints that name none. null chooses by volatility and name.",
+        "Method of endpoints that name none. null: chosen by volatility and name.",
     ),
     choice(
         "Service:DefaultRequestParamType",
         "QueryString BodyJson",
         None,
-        "Where parameters travel when the endpoint does not say. null chooses by method.",
+        "Place of parameters of endpoints that do not set it. null: chosen by method.",
     ),
     choice(
         "Service:QueryStringNullHandling",
         "Ignore EmptyString NullLiteral",
         "Ignore",
-        "Which value of the query string is NULL: none, the empty one, or the word null.",
+        "Value of the query string that means NULL: none, the empty one, or the word null.",
     ),
     integer(
         "Service:ParameterMismatchStatusCode",
         404,
-        "Status where a required parameter is missing or a name is unknown: 404, 400 or 422.",
+        "Status if a required parameter is missing or a name is unknown: 404, 400 or 422.",
         maximum=422,
     ),
     choice(
         "Service:UnknownQueryParameters",
         "Refuse Ignore",
         "Refuse",
-        "What becomes of names in the query that are no parameters. Ignore lets links with `utm_source` through.",
+        "Treatment of unknown names in the query string. Ignore permits links with `utm_source`.",
     ),
     choice(
         "Service:UnusableValues",
         "Refuse Established",
         "Refuse",
-        "What becomes of values that cannot be what their parameter is. Refuse: 400, with every fault in `errors`. "
-        "Established is the way of NpgsqlRest: in the query the default takes their place, or else it is 404; in a "
-        "JSON body it is 500; the values of a repeated key are joined.",
+        "Treatment of values that are invalid for the type of their parameter. Refuse: 400, with every fault in "
+        "`errors`. Established, as in NpgsqlRest: in the query string the default is used, or the response is 404; in "
+        "a JSON body it is 500; the values of a repeated key are joined.",
     ),
     choice(
         "Service:TextResponseNullHandling",
         "EmptyString NullLiteral NoContent",
         "EmptyString",
-        "How a NULL leaves as text, and `single` without a row: an empty body, the word NULL, or status 204.",
+        "Response to a NULL as text, and of `single` without a row: an empty body, the word NULL, or status 204.",
     ),
     flag(
         "Service:NotFoundWithoutRow",
         False,
-        "Answer 404 where `single` gives no row, unless the comment says something else (`null_handling`).",
+        "Respond with 404 if `single` returns no row, unless the comment sets something else (`null_handling`).",
     ),
     flag(
         "Service:EmptyBodyWithoutRow",
         False,
-        "Answer 200 with an empty body, in place of the JSON text `null`, where `single` gives no row or a JSON value "
-        "is NULL.",
+        "Respond with 200 and an empty body, instead of the JSON text `null`, if `single` returns no row or a JSON "
+        "value is NULL.",
     ),
     flag(
         "Service:NeutralizeFormulas",
         False,
-        "Put an apostrophe in front of texts in raw rows with a separator (CSV) that a spreadsheet would take for "
+        "Prefix texts in raw rows with a separator (CSV) with an apostrophe if a spreadsheet would read them as "
         "formulas: those that begin with =, +, -, @, a tab or a line end.",
     ),
     choice(
@@ -173,18 +173,19 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
-        "Parameter with a default that receives the request's headers as a JSON object, whatever the request sets.",
+        "Parameter with a default that receives the request's headers as a JSON object; a value in the request is "
+        "ignored.",
     ),
-    flag("Service:RequestHeadersFromClient", False, "A value that the request sets for that parameter wins."),
+    flag("Service:RequestHeadersFromClient", False, "Use the value that the request sets for that parameter."),
     names(
         "Service:AvailableEnvVars",
-        "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
-        "given with its name.",
+        "Environment variables that values of annotations may use as {NAME}. An unset one is empty, or has the text "
+        "that is configured with its name.",
     ),
     flag(
         "Service:WrapInTransaction",
         False,
-        "Run all that belongs to a request in one transaction, with settings that end with it.",
+        "Run all statements of a request in one transaction, with transaction-local settings.",
     ),
     steps(
         "Service:BeforeRoutineCommands",
@@ -192,9 +193,9 @@ ROWS: tuple[Key, ...] = (
     ),
     flag(_BEFORE + "Enabled", False, "Run the command of a section. A text always runs."),
     text(_BEFORE + "Sql", None, "The command, with parameters $1, $2 and so on."),
-    objects(_BEFORE + "Parameters", (), "Their values."),
-    choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
-    text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
+    objects(_BEFORE + "Parameters", (), "Values of the parameters."),
+    choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Source of a value."),
+    text(_BEFORE + "Parameters:[]:Name", None, "Name of the claim or header."),
     text(
         "Service:ExecutionIdHeaderName",
         "X-NpgsqlRest-ID",
@@ -204,43 +205,43 @@ ROWS: tuple[Key, ...] = (
         "Service:DefaultServerSentEventsEventNoticeLevel",
         "INFO NOTICE WARNING",
         "INFO",
-        "Severity of the notices that become events, exactly this one, where the endpoint names none.",
+        "Severity (exactly) of the notices that become events, for endpoints that name none.",
     ),
     text_map(
         "Service:ServerSentEventsResponseHeaders",
         {},
-        "Headers of event streams besides the usual ones, or in place of them.",
+        "Headers of event streams, in addition to the usual ones or instead of them.",
     ),
     flag(
         "Service:WarnUnboundServerSentEventsNotices",
         True,
-        "Where some endpoint has to do with events: warn once of an endpoint that raises a notice of the default "
-        "severity without publishing it.",
+        "If any endpoint uses events: warn once about an endpoint that raises a notice of the default severity without "
+        "publishing it.",
     ),
     text_map(
         "Service:CustomRequestHeaders",
         {},
-        "Headers that routines see besides those of the request; they replace what the client sends by these names.",
+        "Headers that routines see in addition to those of the request; they replace headers of the client.",
     ),
     text(
         "Service:InstanceIdRequestHeaderName",
         None,
-        "Another such header, with an id that is new each time the service starts and the same for all its workers.",
+        "Additional header that routines see, with an id that is new for each start and the same for all workers.",
     ),
-    flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
+    flag("Service:JsonTimestampsAreUtc", True, "Read timestamps without an offset in a JSON body as UTC."),
     flag(
         "Service:StrictJsonTypes",
         False,
-        "Accept in JSON bodies only the types that OpenAPI documents, and answer 400 to others: strings for texts, "
-        "numbers for numbers (`1.0` and `1e3` are integers). With `ExactTypes`, null is refused where the database "
-        "proves that there is none. Off: values of other types are converted.",
+        "Accept in JSON bodies only the types that OpenAPI documents: strings for texts, numbers for numbers (`1.0` "
+        "and `1e3` are integers); others get 400. With `ExactTypes`, null is refused if the catalogue proves that a "
+        "value is never NULL. false: values of other types are converted.",
     ),
     section("Service:RoutineOptions", "Functions and procedures."),
     flag("Service:RoutineOptions:Enabled", True, "Serve functions and procedures."),
     text(
         "Service:RoutineOptions:CustomTypeParameterSeparator",
         None,
-        "Between the name of a composite parameter and its attribute. null is an underscore.",
+        "Text between the name of a composite parameter and its attribute. null: an underscore.",
     ),
     texts("Service:RoutineOptions:IncludeLanguages", None, "Serve only routines in these languages; null: all."),
     texts("Service:RoutineOptions:ExcludeLanguages", None, "Leave out these languages; null: c and internal."),
@@ -253,12 +254,12 @@ ROWS: tuple[Key, ...] = (
     texts(
         "Service:RoutineOptions:ReadMetadataFromConnections",
         None,
-        "Find routines on each of these connections. null: on the main connection.",
+        "Connections from which routines are read. null: the main connection.",
     ),
     choice(
         "Service:RoutineOptions:VerifyRoutedEndpoints",
         "None Warn Fail",
         "None",
-        "Check at the start that routines exist on the connection they are routed to.",
+        "Check at the start that routines exist on the connection on which they run.",
     ),
 )

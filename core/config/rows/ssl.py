@@ -3,23 +3,25 @@
 from rowcall.core.config.keys import Key, flag, integer, section
 
 ROWS: tuple[Key, ...] = (
-    section("Ssl", "HTTPS. Certificates are given in `HttpServer:Certificates` or with an endpoint of `HttpServer`."),
+    section(
+        "Ssl", "HTTPS. Certificates are configured in `HttpServer:Certificates` or with an endpoint of `HttpServer`."
+    ),
     flag(
         "Ssl:Enabled",
         False,
-        "Send clients to https, as the two keys below say. Basic authentication counts the connection as safe then.",
+        "Enable UseHttpsRedirection and UseHsts. HTTP Basic then regards connections as secure.",
     ),
-    flag("Ssl:UseHttpsRedirection", True, "Answer http requests with a 307 to https, when Ssl:Enabled."),
+    flag("Ssl:UseHttpsRedirection", True, "Respond to http requests with a 307 to https, if Ssl:Enabled."),
     integer(
         "Ssl:HttpsPort",
         None,
-        "Port that clients are sent to, such as that of a proxy in front. null is that of the first https address.",
+        "Port of the redirect, such as that of a reverse proxy. null: port of the first https address.",
         nullable=True,
         maximum=65535,
     ),
     flag(
         "Ssl:UseHsts",
         True,
-        "Send Strict-Transport-Security over https to hosts other than the local one, when Ssl:Enabled.",
+        "Send Strict-Transport-Security over https to hosts other than the local one, if Ssl:Enabled.",
     ),
 )

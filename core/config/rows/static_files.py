@@ -8,48 +8,50 @@ _PARSE = "StaticFiles:ParseContentOptions:"
 ROWS: tuple[Key, ...] = (
     section("StaticFiles", "Files served beside the endpoints."),
     flag(_P + "Enabled", False, "Serve files."),
-    text(_P + "RootPath", "wwwroot", "Folder they are in."),
+    text(_P + "RootPath", "wwwroot", "Folder of the files."),
     texts(_P + "AuthorizePaths", (), "Patterns of paths for signed-in users only."),
     text(
         _P + "UnauthorizedRedirectPath",
         "/",
-        "Where others are sent. null or an empty text answers 401.",
+        "Path to which anonymous callers are redirected. null or an empty text: 401.",
         nullable=True,
     ),
     text(
         _P + "UnauthorizedReturnToQueryParameter",
         "return_to",
-        "Query key that tells that page the path asked for. null or an empty text leaves it out.",
+        "Query key of the redirect that receives the requested path. null or an empty text: none.",
         nullable=True,
     ),
-    text(_P + "CacheControl", None, "Cache-Control of files that nothing is filled into. null sends none."),
-    section(_P + "ParseContentOptions", "Values put into files as they are served."),
-    flag(_PARSE + "Enabled", False, "Fill in `{name}` in files."),
+    text(_P + "CacheControl", None, "Cache-Control of files without placeholders. null: not sent."),
+    section(_P + "ParseContentOptions", "Placeholders in files, which are replaced for each request."),
+    flag(_PARSE + "Enabled", False, "Replace `{name}` in files."),
     names(
         _PARSE + "AvailableClaims",
-        "Claims that are filled in for everybody. One a caller lacks is null, or the text given with its name.",
+        "Claims that placeholders may name. A claim that the caller lacks is null, or has the text configured with its "
+        "name.",
     ),
     names(
         _PARSE + "AvailableEnvVars",
-        "Environment variables that are filled in as JSON texts. An unset one is empty, or the text given.",
+        "Environment variables that placeholders may name, as JSON strings. An unset one is empty, or has the "
+        "configured text.",
     ),
-    flag(_PARSE + "CacheParsedFile", True, "Keep such files in memory as they were read."),
+    flag(_PARSE + "CacheParsedFile", True, "Cache the content of such files in memory."),
     texts(
         _PARSE + "Headers",
         ("Cache-Control: no-store, no-cache, must-revalidate", "Pragma: no-cache", "Expires: 0"),
         "`Name: value` headers of such files.",
     ),
-    texts(_PARSE + "FilePaths", ("*.html",), "Patterns of files that are filled in."),
+    texts(_PARSE + "FilePaths", ("*.html",), "Patterns of files with placeholders."),
     text(
         _PARSE + "AntiforgeryFieldName",
         "antiForgeryFieldName",
-        "Name that stands for the anti-forgery form field.",
+        "Placeholder of the name of the antiforgery form field.",
         nullable=True,
     ),
     text(
         _PARSE + "AntiforgeryToken",
         "antiForgeryToken",
-        "Name that stands for the anti-forgery token.",
+        "Placeholder of the antiforgery token.",
         nullable=True,
     ),
 )

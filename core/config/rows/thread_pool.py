@@ -4,9 +4,9 @@ it comes from threads."""
 from rowcall.core.config.keys import Key, integer, section
 
 ROWS: tuple[Key, ...] = (
-    section("ThreadPool", "Threads of each worker; `HttpServer:Workers` says how many processes serve."),
+    section("ThreadPool", "Threads of each worker; `HttpServer:Workers` sets the number of processes."),
     integer("ThreadPool:MinWorkerThreads", None, "Accepted; no effect here."),
     integer("ThreadPool:MinCompletionPortThreads", None, "Accepted; no effect here."),
-    integer("ThreadPool:MaxWorkerThreads", None, "Most threads of a worker for work that would block it."),
+    integer("ThreadPool:MaxWorkerThreads", None, "Maximum number of threads of a worker for blocking work."),
     integer("ThreadPool:MaxCompletionPortThreads", None, "Second name of HttpServer:Threads."),
 )

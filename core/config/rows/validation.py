@@ -18,7 +18,7 @@ def _built_in(kind: str, message: str, pattern: str | None = None) -> dict[str, 
 
 ROWS: tuple[Key, ...] = (
     section("ValidationOptions", "Rules for parameter values."),
-    flag("ValidationOptions:Enabled", True, "Take the rules below; false leaves only the built-in four."),
+    flag("ValidationOptions:Enabled", True, "Use the configured rules; false: only the four built-in ones."),
     object_map(
         "ValidationOptions:Rules",
         {
@@ -27,28 +27,32 @@ ROWS: tuple[Key, ...] = (
             "required": _built_in("Required", "Parameter '{0}' is required"),
             "email": _built_in("Regex", "Parameter '{0}' must be a valid email address", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
         },
-        "Named rules, for the annotation `validate`. They join the built-in four.",
+        "Named rules for the annotation `validate`, in addition to the four built-in ones.",
     ),
-    flag("ValidationOptions:ReplaceBuiltInRules", False, "Rules given here take the place of all the built-in ones."),
-    flag("ValidationOptions:DatabaseNamesInMessages", False, "Stock messages have the database name, too."),
+    flag("ValidationOptions:ReplaceBuiltInRules", False, "Configured rules replace all built-in ones."),
+    flag(
+        "ValidationOptions:DatabaseNamesInMessages",
+        False,
+        "Default messages use the database name of a parameter, too.",
+    ),
     choice(
         _RULE + "Type",
         "NotNull NotEmpty Required Regex MinLength MaxLength Min Max Range MinItems MaxItems",
         None,
-        "What is checked. A rule without it is left out, with a warning.",
+        "Kind of the rule. A rule without it is left out, with a warning.",
     ),
     text(_RULE + "Pattern", None, "Regular expression, for Regex."),
-    integer(_RULE + "MinLength", None, "Fewest characters, for MinLength."),
-    integer(_RULE + "MaxLength", None, "Most characters, for MaxLength."),
+    integer(_RULE + "MinLength", None, "Minimum number of characters, for MinLength."),
+    integer(_RULE + "MaxLength", None, "Maximum number of characters, for MaxLength."),
     text(_RULE + "Min", None, "Smallest number, for Min and Range."),
     text(_RULE + "Max", None, "Largest number, for Max and Range."),
-    integer(_RULE + "MinItems", None, "Fewest elements of an array, for MinItems."),
-    integer(_RULE + "MaxItems", None, "Most elements of an array, for MaxItems."),
+    integer(_RULE + "MinItems", None, "Minimum number of elements of an array, for MinItems."),
+    integer(_RULE + "MaxItems", None, "Maximum number of elements of an array, for MaxItems."),
     text(
         _RULE + "Message",
         "Validation failed for parameter '{0}'",
-        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule. Without it, rules "
-        "with bounds state them in place of this default, and stock messages name the parameter as requests do.",
+        "Message of refused requests: {0} database name, {1} request name, {2} name of the rule. Without it, rules "
+        "with bounds state them instead of this default, and default messages use the request name of the parameter.",
     ),
-    integer(_RULE + "StatusCode", 400, "Status of the refusal."),
+    integer(_RULE + "StatusCode", 400, "Status of refused requests."),
 )

@@ -3,11 +3,11 @@
 from rowcall.core.config.keys import Key, flag, interval, section
 
 ROWS: tuple[Key, ...] = (
-    section("Watch", "Serving changes as they are made, for development."),
-    flag("Watch:Enabled", False, "Do so; the same as the switch `--watch`."),
+    section("Watch", "Applying changes while serving, for development."),
+    flag("Watch:Enabled", False, "Apply changes of files and of the database; the same as the switch `--watch`."),
     interval(
         "Watch:DatabasePollingInterval",
         "2s",
-        "How often the catalogue is looked at; 0 never. Where the key is left out, four times a second.",
+        "Interval of catalogue polling; 0: never. If the key is missing, four times a second.",
     ),
 )

@@ -29,7 +29,7 @@ def shown(text: str, word: str = "", **environment: str) -> str:
 def test_every_key_stands_below_its_meaning_in_canonical_spelling() -> None:
     text = shown('{"service": {"urlpathprefix": "/v1"}}')
     assert (
-        '    // What generated paths begin with. null or an empty text: nothing.\n    "UrlPathPrefix": "/v1",\n' in text
+        '    // Prefix of generated paths. null or an empty text: none.\n    "UrlPathPrefix": "/v1",\n' in text
     )
 
 
