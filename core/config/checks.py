@@ -122,7 +122,7 @@ def _warnings(setting: Given, variables: Mapping[str, str]) -> Iterator[str]:
         and key.path not in _TOLD_ELSEWHERE
         and (message := _wrong(setting.node, setting.node_of_key.key, variables))
     ):
-        yield f"{place}: {message}; {key.default} is taken"
+        yield f"{place}: {message}; the default {key.default} is used"
     if key.type is KeyType.NAMES and isinstance(setting.node, Section) and not setting.node.is_array:
         for child in setting.node:
             if isinstance(child.node, Section) and child.node.children:
@@ -142,7 +142,7 @@ def _unknown_words(node: Section, key: Key, path: str, variables: Mapping[str, s
         text = _text(child.node, variables) if isinstance(child.node, Scalar) else None
         if text and not has_placeholder(text) and text.casefold() not in words:
             place = f"{path}:{child.name} at {child.origin}"
-            yield f"{place}: {text!r} is none of {', '.join(key.choices)} and means nothing"
+            yield f"{place}: {text!r} is none of {', '.join(key.choices)} and has no effect"
 
 
 def _default_names(key: Key) -> Sequence[str]:

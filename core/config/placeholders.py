@@ -20,7 +20,7 @@ class MissingVariable(Exception):
     """A `{!NAME}` without fallback names a variable that is not set."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"the environment variable {name} is not set (asked for as {{!{name}}})")
+        super().__init__(f"the environment variable {name} is not set (required by {{!{name}}})")
         self.name = name
 
 

@@ -151,7 +151,7 @@ class _Parser:
         match = _WORD.match(self._text, self._at)
         word = match[0] if match else self._peek()
         if word not in ("true", "false", "null") and not _NUMBER.fullmatch(word):
-            shown = "what stands here" if is_secret(path) else repr(word)
+            shown = "the text here" if is_secret(path) else repr(word)
             what = f"{shown} is no JSON value; a text needs double quotes" if word else "a value is missing"
             raise self._error(what, path)
         self._at += len(word)

@@ -110,7 +110,7 @@ class Openness:
             return ""
         named = ", ".join(self.writing[:3]) + (" …" if len(self.writing) > 3 else "")
         writing = f", {len(self.writing)} of them may write ({named})" if self.writing else ""
-        return f"{len(self.endpoints)} of {self.count} endpoints are open to anybody{writing}"
+        return f"{len(self.endpoints)} of {self.count} endpoints are open to anonymous callers{writing}"
 
 
 READS = frozenset({"GET", "HEAD", "QUERY"})
@@ -148,7 +148,7 @@ def endpoint_findings(
             Severity.MEDIUM,
             "anonymous-write",
             name,
-            "anybody may call it, and it may write",
+            "anonymous callers may call it, and it may change data",
             "authorize, or a rate limit and a check of its own",
         )
     yield from impersonation_findings(endpoints)
@@ -162,7 +162,7 @@ def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
                 Severity.LOW,
                 "impersonation",
                 endpoint.name,
-                "its callers act as other users, and a session of theirs that somebody finds is enough for it",
+                "its callers can act as other users, and a stolen session of theirs is enough for that",
                 "authorize … within 5 minutes",
             )
 
@@ -258,7 +258,7 @@ def _definer_findings(definer: Definer, endpoint: Endpoint | None, public_schema
                 Severity.HIGH if endpoint is not None else Severity.MEDIUM,
                 "definer-open-schema",
                 definer.name,
-                f"runs with the rights of {definer.owner} and looks in {schema}, where everybody may create{reached}",
+                f"runs with the rights of {definer.owner} and looks in {schema}, where every role may create{reached}",
                 f"revoke create on schema {schema} from public",
             )
     if definer.by_superuser and endpoint is not None:
@@ -336,14 +336,14 @@ def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
 def _without_policies(table: TableFacts, operations: _Operations) -> Finding:
     if operations.open_to_all:
         severity = Severity.HIGH if operations.open_writes else Severity.MEDIUM
-        whom = f"anybody, by {operations.open_to_all[0]}"
+        whom = f"anonymous callers, by {operations.open_to_all[0]}"
     else:
         severity = Severity.LOW if operations.roles_everywhere else Severity.MEDIUM
-        whom = "those with the roles" if operations.roles_everywhere else "everybody who is signed in"
+        whom = "users with the required roles" if operations.roles_everywhere else "every signed-in user"
     return Finding(
         severity,
         "no-policies",
         table.name,
-        f"all of its rows are within reach of {whom}: it has no row level security",
+        f"all of its rows are accessible to {whom}: it has no row level security",
         f"alter table {table.name} enable row level security, with policies on the claims of the caller",
     )

@@ -104,11 +104,11 @@ def _quoted(text: str) -> str:
 
 
 GAUGES: Mapping[str, str] = {
-    "rowcall_database_connections": "Open connections to a database, by lane.",
-    "rowcall_database_requests_in_flight": "Requests that are under way on the connections of a lane.",
-    "rowcall_database_requests_waiting": "Requests that wait for a connection of a lane.",
+    "rowcall_database_connections": "Open connections to a database, by pool.",
+    "rowcall_database_requests_in_flight": "Requests in flight on the connections of a pool.",
+    "rowcall_database_requests_waiting": "Requests that wait for a connection of a pool.",
     "rowcall_event_streams": "Open event streams, by path.",
     "rowcall_upstream_connections": "Open connections to other servers.",
-    "rowcall_exchanges_running": "Requests that have begun and not ended, those of no endpoint too.",
+    "rowcall_exchanges_running": "Requests in progress, including those to paths without an endpoint.",
 }
 """Gauges that are read from the workers for each request of metrics, with their help texts."""

@@ -61,5 +61,5 @@ def published_secrets(documents: Iterable[tuple[str, str]], secrets: Iterable[Se
                     "published-secret",
                     name,
                     f"the document contains {what}",
-                    "take it out of prose, defaults of parameters and sources of routines, and change the secret",
+                    "remove it from comments, parameter defaults and sources of routines, and change the secret",
                 )

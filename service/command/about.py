@@ -30,7 +30,7 @@ _EXAMPLES = (
         "rowcall --Urls=http://0.0.0.0:8080 --ConnectionStrings:Default=postgresql://me@db/shop",
         "No file at all: where to listen, and which database to serve.",
     ),
-    ("rowcall --config cache", "Everything that can be configured about caching, with the values in force."),
+    ("rowcall --config cache", "All keys about caching, with their effective values."),
 )
 _LEFT = 32
 _PARTS = ("granian", "psycopg", "psycopg-c", "orjson")

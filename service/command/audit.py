@@ -122,7 +122,9 @@ def _as_json(finding: Finding) -> dict[str, str]:
 
 
 def _print(findings: Sequence[Finding], opened: Sequence[str], count: int, facts: DatabaseFacts) -> None:
-    print(f"{len(opened)} of {count} endpoints are open to anybody; the service connects as {facts.role.name}")
+    print(
+        f"{len(opened)} of {count} endpoints are open to anonymous callers; the service connects as {facts.role.name}"
+    )
     for name in opened:
         print(f"  {name}")
     for finding in findings:

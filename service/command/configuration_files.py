@@ -114,7 +114,10 @@ def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
     for path, _ in overrides:
         for key in _BEFORE_THE_COMMAND_LINE:
             if path.casefold() == key.casefold():
-                yield Note(logging.WARNING, f"{key} has no effect on the command line: only files are asked for it")
+                yield Note(
+                    logging.WARNING,
+                    f"{key} has no effect on the command line: it is read from configuration files only",
+                )
 
 
 def _second_names(sources: Sequence[SourceText]) -> list[Note]:
@@ -172,7 +175,7 @@ def _with_env_file(
     except UnicodeDecodeError:
         raise ConfigError(f"Config:EnvFile: the environment file {name} is not UTF-8 text") from None
     overridden = len(file_variables.keys() & environment.keys())
-    remark = f", {overridden} kept from the environment" if overridden else ""
+    remark = f", {overridden} already set in the environment" if overridden else ""
     note = Note(logging.INFO, f"Loaded {len(file_variables) - overridden} environment variables from {name}{remark}")
     return {**file_variables, **environment}, [note]
 

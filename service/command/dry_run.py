@@ -92,7 +92,9 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
     for name in (plan.main, *plan.others):
         target = connection_for(settings, name, "rowcall")
         if isinstance(target, Embedded) and not has_cluster(target.path):
-            rehearsal.warnings.append(f"embedded:{target.path} is not there yet: the first start makes it, empty")
+            rehearsal.warnings.append(
+                f"embedded:{target.path} does not exist yet: the first start creates an empty database"
+            )
             return
     with connections(settings, demo=False) as opened:
         options = worker_options(settings, opened)

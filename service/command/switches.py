@@ -63,7 +63,7 @@ SWITCHES = (
     ),
     Switch(
         ("--encrypt",),
-        "Print a text as `encrypt` seals it with the key ring of DataProtection, which is made where there is none.",
+        "Print a text as `encrypt` stores it, encrypted with the key ring of DataProtection; a missing one is created.",
         ("TEXT",),
         "catalogue.encrypting:show_encrypted",
     ),
@@ -90,7 +90,7 @@ SWITCHES = (
     Switch(("--config-schema",), "Print a JSON Schema of the configuration.", run="configuration:show_schema"),
     Switch(
         ("--annotations",),
-        "Print what comments can say, as JSON: name, aliases, syntax, description.",
+        "Print all annotations as JSON: name, aliases, syntax, description.",
         run="about:show_annotations",
     ),
     Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="catalogue.endpoints:show"),
@@ -102,22 +102,22 @@ SWITCHES = (
     Switch(
         ("--test",),
         "Run the tests written in SQL that TestRunner:FilePattern names, without serving. The exit code is 0 when all "
-        "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
+        "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there are no tests.",
         run="testing.run:test",
     ),
     Switch(
-        ("--update",), "With --test: write the answers that tests compare with as snapshots.", goes_with=("--test",)
+        ("--update",), "With --test: write the responses that tests compare with as snapshots.", goes_with=("--test",)
     ),
     Switch(
         ("--audit",),
-        "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
-        "without effect, weak keys; the exit code is 1 where a finding is high.",
+        "Read the database and report what is exposed and to whom: open endpoints, excessive rights, policies without "
+        "effect, weak keys; the exit code is 1 if a finding is high.",
         run="audit:audit",
     ),
     Switch(
         ("--contract",),
-        "Write what clients rely on to FILE, for a repository; with --check, name what has changed since: the exit "
-        "code is 4 for what breaks clients, 3 for what may.",
+        "Write the parts of the API that clients rely on to FILE, for a repository; with --check, list the changes "
+        "since then: the exit code is 4 for changes that break clients, 3 for changes that may.",
         ("FILE",),
         "catalogue.contract:contract",
     ),
@@ -139,7 +139,7 @@ SWITCHES = (
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--watch",),
-        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
+        "Apply changes of .sql files, the database and configuration files while serving, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",
     ),
     Switch(("--check",), "With --contract: compare with the file instead of writing it.", goes_with=("--contract",)),
@@ -224,7 +224,7 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
             and switch.name in operands_by_switch
             and operands_by_switch.keys().isdisjoint(switch.goes_with)
         ):
-            return Arguments(unknown=switch.name, hint=f"It goes with {' or '.join(switch.goes_with)}.")
+            return Arguments(unknown=switch.name, hint=f"It requires {' or '.join(switch.goes_with)}.")
     return Arguments(tuple(files), tuple(overrides), operands_by_switch)
 
 

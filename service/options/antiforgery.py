@@ -22,12 +22,12 @@ def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
         return None
     path = settings.text_or_none(_P + "TokenPath") or None
     if path is not None and not path.startswith("/"):
-        raise StartupError(f"{_P}TokenPath: {path!r} is no path; it begins with /")
+        raise StartupError(f"{_P}TokenPath: {path!r} is no path; a path begins with /")
     cookie = settings.text_or_none(_P + "CookieName") or f".AspNetCore.Antiforgery.{_suffix(settings)}"
     header = settings.text(_P + "HeaderName")
     for key, name in (("CookieName", cookie), ("HeaderName", header)):
         if not _TOKEN.fullmatch(name):
-            raise StartupError(f"{_P}{key}: {name!r} is no name that HTTP knows")
+            raise StartupError(f"{_P}{key}: {name!r} is not a valid HTTP token")
     field = settings.text(_P + "FormFieldName")
     if not field:
         raise StartupError(f"{_P}FormFieldName: a form field has a name")

@@ -18,11 +18,19 @@ EXAMPLES = ("secret", "changeme", "change-me", "change_me", "your-", "example", 
 
 _OPTIONS = "Service:AuthenticationOptions:"
 _OPENED = (
-    (_OPTIONS + "RolesMatchUsers", True, "whoever chooses the name of a role is let in like one who has it"),
-    (_OPTIONS + "ClaimsFromAnonymous", True, "who is not signed in can say to be anybody"),
-    (_OPTIONS + "DistinguishWrongPasswords", True, "whoever tries names learns which of them exist"),
+    (
+        _OPTIONS + "RolesMatchUsers",
+        True,
+        "a user who chooses the name of a role as user name is admitted like users with the role",
+    ),
+    (_OPTIONS + "ClaimsFromAnonymous", True, "anonymous callers can pretend to be any user"),
+    (_OPTIONS + "DistinguishWrongPasswords", True, "an attacker can find out which user names exist"),
     ("Service:RequestHeadersFromClient", True, "a request can forge the headers that routines see"),
-    ("Service:RequiresAuthorization", False, "an endpoint whose comment says nothing is open to anybody"),
+    (
+        "Service:RequiresAuthorization",
+        False,
+        "an endpoint without an annotation about authorization is open to anonymous callers",
+    ),
 )
 
 
@@ -36,14 +44,14 @@ def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Fi
     yield from _secret_findings(options)
     yield from _basic_findings(options)
     if options.statistics is not None and not options.statistics.guarded.closed:
-        message = "everybody may read statistics, the text of running queries included"
+        message = "anonymous callers may read statistics, including the text of running queries"
         yield _key(Severity.HIGH, "statistics", "Stats:Enabled", message, "Stats:RequireAuthorization=true")
     if options.passkeys is not None and not options.passkeys.origins:
-        message = "passkeys are taken from pages of whatever host a request names"
+        message = "passkeys are accepted from pages of any host that a request names"
         key = "Auth:PasskeyAuth:RelyingPartyOrigins"
         yield _key(Severity.MEDIUM, "passkey-origins", key, message, "name the origins of your pages")
     if options.http.cors is not None and options.http.cors.origins is None:
-        message = "pages of any site may read what is answered without a session"
+        message = "pages of any site may read responses to requests without a session"
         yield _key(Severity.LOW, "any-origin", "Cors:AllowedOrigins", message, "name the origins of your pages")
     yield from _key_ring_findings(settings)
 
@@ -57,17 +65,17 @@ def _cookie_findings(settings: Settings, options: WorkerOptions) -> Iterator[Fin
     for scheme in options.auth.schemes.cookies:
         yield from _one_cookie(scheme, speaks_https=speaks_https)
     if options.auth.cross_site is None:
-        message = "pages of any site can act for who is signed in by cookie"
+        message = "pages of any site can send requests as a user who is signed in by cookie"
         yield _key(Severity.HIGH, "cross-site", "Auth:RefuseCrossSite", message, "Auth:RefuseCrossSite=true")
 
 
 def _one_cookie(scheme: CookieScheme, *, speaks_https: bool) -> Iterator[Finding]:
     about = f"cookie {scheme.cookie}"
     if scheme.secure == "None":
-        message = "it never has the attribute Secure: whoever listens to a request without TLS has the session"
+        message = "it never has the attribute Secure: an eavesdropper on a request without TLS obtains the session"
         yield Finding(Severity.HIGH, "cookie-secure", about, message, "CookieSecure=Always")
     elif scheme.secure == "SameAsRequest" and not speaks_https:
-        message = "it goes without Secure, as this service speaks no https and believes no proxy that does"
+        message = "it is sent without Secure, since this service has no https address and trusts no proxy"
         yield Finding(Severity.MEDIUM, "cookie-secure", about, message, "CookieSecure=Always, behind TLS")
     if not scheme.http_only:
         message = "scripts of a page can read it"
@@ -87,28 +95,28 @@ def weakness(secret: str) -> str | None:
     The entropy is estimated from the frequencies of characters in the shortest repeating unit of the secret.
     """
     if any(word in secret.lower() for word in EXAMPLES):
-        return "reads like that of an example"
+        return "looks like an example"
     unit = secret[: (secret + secret).index(secret, 1)]
     bits = -sum(count * log2(count / len(unit)) for count in Counter(unit).values())
     if bits < ENOUGH_BITS:
-        return f"has less than {ENOUGH_BITS} bits in it: characters repeat"
+        return f"has less than {ENOUGH_BITS} bits of entropy: characters repeat"
     return None
 
 
 def _basic_findings(options: WorkerOptions) -> Iterator[Finding]:
     basic = options.auth.basic
     if basic.users and not basic.hashed:
-        message = "passwords stand in the configuration as they are"
+        message = "passwords are stored in the configuration in plain text"
         key = _OPTIONS + "BasicAuth:UseDefaultPasswordHasher"
         yield _key(Severity.MEDIUM, "plain-passwords", key, message, "hashes of rowcall --hash")
     if basic.tls != "Required" and (basic.enabled or basic.users):
-        message = "passwords are taken from requests without TLS"
+        message = "passwords are accepted from requests without TLS"
         yield _key(Severity.MEDIUM, "plain-requests", _OPTIONS + "BasicAuth:SslRequirement", message, "Required")
 
 
 def _key_ring_findings(settings: Settings) -> Iterator[Finding]:
     stored = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
     if stored and settings.choice("DataProtection:KeyEncryption") == "None":
-        message = "the keys of sessions and encrypted columns are stored as they are"
+        message = "the keys of sessions and encrypted columns are stored unencrypted"
         key = "DataProtection:KeyEncryption"
         yield _key(Severity.LOW, "plain-keys", key, message, "Certificate")

@@ -52,10 +52,10 @@ def auth_options(settings: Settings) -> AuthOptions:
         roles_match_users=opened(
             settings,
             _OPTIONS + "RolesMatchUsers",
-            "a user who chooses the name of a role is let in like one who has it",
+            "a user who chooses the name of a role as user name is admitted like users with the role",
         ),
         claims_from_anonymous=opened(
-            settings, _OPTIONS + "ClaimsFromAnonymous", "who is not signed in can say to be anybody"
+            settings, _OPTIONS + "ClaimsFromAnonymous", "anonymous callers can pretend to be any user"
         ),
         cross_site=_cross_site(settings),
         database_roles=_database_roles(settings),
@@ -70,7 +70,9 @@ def _database_roles(settings: Settings) -> DatabaseRoles:
     if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
         raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
     if "none" in map(str.lower, roles):
-        raise StartupError(f"{_OPTIONS}DatabaseRoles: none is no role; it would be that of the service")
+        raise StartupError(
+            f"{_OPTIONS}DatabaseRoles: none is not the name of a role; it would select the role of the service"
+        )
     return DatabaseRoles(
         _named(settings, "DatabaseRoleClaimType", "database_role"),
         roles,
@@ -98,12 +100,15 @@ def _session_check(settings: Settings) -> SessionCheck | None:
 def _cross_site(settings: Settings) -> CrossSite | None:
     if not settings.flag(_AUTH + "RefuseCrossSite"):
         if settings.flag(_AUTH + "CookieAuth"):
-            log.warning("%sRefuseCrossSite is false: pages of any site can act for who is signed in by cookie", _AUTH)
+            log.warning(
+                "%sRefuseCrossSite is false: pages of any site can send requests as a user who is signed in by cookie",
+                _AUTH,
+            )
         return None
     key = _AUTH + "TrustedOrigins"
     trusted = [text.strip() for text in settings.texts(key) or ()]
     if "null" in map(str.lower, trusted):
-        raise StartupError(f"{key}: 'null' is no origin: every page in a sandbox says that it comes from there")
+        raise StartupError(f"{key}: 'null' is not an origin: every sandboxed page sends it")
     origins = set(as_browsers_write(trusted, key))
     if settings.flag("Cors:Enabled"):
         # `*` applies to calls without a session only, and any sandboxed page has the origin `null`.
@@ -159,7 +164,7 @@ def _login(settings: Settings) -> LoginOptions:
         failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
         succeeded_command=settings.text_or_none(_OPTIONS + "PasswordVerificationSucceededCommand") or None,
         tells_wrong_passwords=opened(
-            settings, _OPTIONS + "DistinguishWrongPasswords", "whoever tries names learns which of them exist"
+            settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
         ),
         serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),
         iterations=iterations,

@@ -73,7 +73,9 @@ def _analytics(settings: Settings) -> str | None:
 def _template(settings: Settings) -> str:
     text = settings.text_or_none(_P + "SignInHtmlTemplate") or TEMPLATE
     if "{1}" not in text:
-        log.warning("%sSignInHtmlTemplate has no {1}: without its script the page leads no browser to the provider", _P)
+        log.warning(
+            "%sSignInHtmlTemplate has no {1}: without its script the page does not lead browsers to the provider", _P
+        )
     return text
 
 
@@ -122,12 +124,12 @@ def _provider(settings: Settings, name: str) -> Provider:
             _check_address(path + key, url)
     if addresses["AuthUrl"] is not None and "{2}" not in addresses["AuthUrl"]:
         log.warning(
-            "%sAuthUrl has no place for the state: without state={2} no sign-in that begins in a browser can end",
+            "%sAuthUrl has no place for the state: without state={2} no sign-in in a browser can be completed",
             path,
         )
     client_id = (settings.text_or_none(path + "ClientId") or "").strip()
     if not client_id:
-        log.warning("%sClientId is empty: the provider will not know who asks", path)
+        log.warning("%sClientId is empty: the provider cannot identify this service", path)
     return Provider(
         key=name,
         path=_sign_in_path(settings, name),
@@ -152,10 +154,10 @@ def _back_channel(settings: Settings, path: str, issuer: str | None) -> bool:
     if not settings.flag(path + "BackChannelLogout"):
         return False
     if issuer is None:
-        raise StartupError(f"{path}BackChannelLogout needs the Issuer, whose keys verify what is said")
+        raise StartupError(f"{path}BackChannelLogout needs the Issuer, whose keys verify logout tokens")
     if not settings.text_or_none("Auth:SessionCheckCommand"):
         log.warning(
-            "%sBackChannelLogout: without Auth:SessionCheckCommand a session here goes on when the one there has ended",
+            "%sBackChannelLogout: without Auth:SessionCheckCommand a session here outlasts that of the provider",
             path,
         )
     return True
@@ -188,4 +190,4 @@ def _check_address(key: str, url: str) -> None:
         raise StartupError(f"{key}: {error}") from None
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in _LOCAL:
-        log.warning("%s is http: whoever is on the way can take over sign-ins; use https", key)
+        log.warning("%s is http: an attacker on the network can take over sign-ins; use https", key)

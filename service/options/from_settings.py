@@ -140,15 +140,15 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
         yield DisabledFeatures("table_format", section + switch, "the answer is JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
-            yield DisabledFeatures(word, "CacheOptions:Enabled", "no answer is kept")
+            yield DisabledFeatures(word, "CacheOptions:Enabled", "no response is cached")
     if not options.limits.enabled:
         yield DisabledFeatures("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.flag(_RETRIES):
-        yield DisabledFeatures("retry_strategy", _RETRIES, "nothing is tried again")
+        yield DisabledFeatures("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
         yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.notes_time:
-        yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")
+        yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
     if options.replicas is None:
         yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:
@@ -197,7 +197,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     # Read only after the start, when a missing variable in its placeholders would stop the running service.
     settings.text_or_none("StartupMessage")
     if not tells_messages(settings.text("Log:OutputTemplate")):
-        log.warning("Log:OutputTemplate has no {Message}: lines of the log do not say what has happened")
+        log.warning("Log:OutputTemplate has no {Message}: log lines contain no message")
     http = http_options(settings)
     # A client could not send back a session that is larger than the head of a request.
     auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))

@@ -44,8 +44,8 @@ class Inherited:
         if self.required and self.sockets:
             places = ", ".join(host if not port else f"{host}:{port}" for host, port in self.sockets)
             raise StartupError(
-                f"systemd has opened {places}, and neither Urls nor HttpServer:Endpoints says so: write the address of "
-                "ListenStream= there, as in http://0.0.0.0:8080 or http://unix:/run/rowcall.sock"
+                f"systemd has opened {places}, and neither Urls nor HttpServer:Endpoints contains it: add the address "
+                "of ListenStream= there, as in http://0.0.0.0:8080 or http://unix:/run/rowcall.sock"
             )
         for sockets in self.sockets.values():
             for sock in sockets:

@@ -77,7 +77,7 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
     """)
     assert audit(tmp_path, own_database, clerk, "--strict", *on) == (
         0,
-        f"0 of 1 endpoints are open to anybody; the service connects as {clerk}\n\nNothing found\n",
+        f"0 of 1 endpoints are open to anonymous callers; the service connects as {clerk}\n\nNothing found\n",
     )
 
 
@@ -129,5 +129,8 @@ def test_the_start_tells_what_is_open(own_database: Database, serve_once: Serve)
         comment on function closed() is E'HTTP POST';
     """)
     service = serve_once(own_database, settings={"Service:RequiresAuthorization": None})
-    line = "2 of 3 endpoints are open to anybody, 1 of them may write (POST /api/leave); rowcall --audit tells more"
+    line = (
+        "2 of 3 endpoints are open to anonymous callers, 1 of them may write (POST /api/leave); "
+        "rowcall --audit tells more"
+    )
     service.wait_for_log(line)

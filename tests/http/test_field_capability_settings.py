@@ -255,7 +255,7 @@ def test_how_long_a_value_may_be_is_configured(service: Service, size: int, quer
 
 
 def test_a_timeout_that_is_none_is_thirty_seconds(service: Service) -> None:
-    service.wait_for_log("DefaultTimeout: 'a while' is no interval such as '5 seconds'; 30 seconds are taken")
+    service.wait_for_log("DefaultTimeout: 'a while' is no interval such as '5 seconds'; 30 seconds are used")
 
 
 # --- uploads --------------------------------------------------------------------------------------------------------

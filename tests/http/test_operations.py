@@ -253,7 +253,7 @@ def test_roles_and_sessions_guard_them(database: Database, serve_once: Serve) ->
 
 def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**STATS, "Stats:RateLimiterPolicy": "slow"})
-    service.wait_for_log("Stats are open to everybody")
+    service.wait_for_log("Stats are open to anonymous callers")
     service.wait_for_log("Stats:RateLimiterPolicy has no effect, as it is switched off (RateLimiterOptions:Enabled)")
 
 
@@ -261,7 +261,7 @@ def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve
     ("settings", "told"),
     [
         ({**STATS, "Stats:ConnectionName": "elsewhere"}, "Stats:ConnectionName names 'elsewhere'"),
-        ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no check the time to answer"),
+        ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no time for a check to finish"),
         ({**HEALTH, "HealthChecks:LivePath": "live"}, "HealthChecks:LivePath: 'live' is no path"),
     ],
 )

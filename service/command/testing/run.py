@@ -319,7 +319,7 @@ class Run:
         table = self._options.table
         if table.debug is None:
             return None
-        print(f"!!! Every answer is written to the table {table.debug}, which stays. !!!", file=sys.stderr)
+        print(f"!!! Every response is written to the table {table.debug}, which is not dropped. !!!", file=sys.stderr)
         debug = DebugTable(table, self._connect(None), self._options.channel)
         await debug.start()
         return debug
@@ -329,9 +329,9 @@ class Run:
             print(head(0))
             return ExitCode.PASSED
         pattern = self._options.pattern
-        why = f"TestRunner:FilePattern {pattern!r} finds none" if pattern else "TestRunner:FilePattern is empty"
+        why = f"TestRunner:FilePattern {pattern!r} matches no files" if pattern else "TestRunner:FilePattern is empty"
         if self._options.narrowed and pattern:
-            why = f"of those that TestRunner:FilePattern {pattern!r} finds, Filter, Tag and ExcludeTag leave none"
+            why = f"Filter, Tag and ExcludeTag exclude all files that TestRunner:FilePattern {pattern!r} matches"
         print(f"rowcall: there are no tests: {why}", file=sys.stderr)
         return ExitCode.NOTHING
 

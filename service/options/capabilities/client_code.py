@@ -74,7 +74,7 @@ def _path(settings: Settings, section: str) -> str | None:
         return None
     path = settings.text_or_none(section + "FilePath")
     if not path:
-        log.warning("%sEnabled is true, but %sFilePath says nowhere: no client code is written", section, section)
+        log.warning("%sEnabled is true, but %sFilePath is not set: no client code is written", section, section)
     return path or None
 
 

@@ -69,7 +69,9 @@ def _require_headers(headers: Mapping[str, str | None]) -> None:
         if not HEADER_NAME.fullmatch(name):
             raise StartupError(f"{_HEADERS}: {name!r} is not the name of a header")
         if name.lower() in _FRAMING:
-            raise StartupError(f"{_HEADERS}: {name} says how long an answer is, and a stream has no end; take it away")
+            raise StartupError(
+                f"{_HEADERS}: {name} states the length of a response, and a stream has no end; remove it"
+            )
         if any(ord(sign) < 32 and sign != "\t" for sign in value or ""):
             raise StartupError(f"{_HEADERS}:{name} holds a line end or another control character")
 

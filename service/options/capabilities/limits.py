@@ -97,7 +97,7 @@ def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
     message = settings.text_or_none(path + "StatusMessage")
     sources, free = _partition(settings, path + "Partition:")
     if kind is not Kind.CONCURRENCY and not settings.flag(path + "AutoReplenishment"):
-        log.warning("%sAutoReplenishment has no effect: permits always come back as time passes", path)
+        log.warning("%sAutoReplenishment has no effect: permits are always replenished as time passes", path)
     return Policy(
         name=name,
         kind=kind,
@@ -121,7 +121,7 @@ def _partition(settings: Settings, path: str) -> tuple[tuple[Source, ...], bool]
     entries = settings.value(path + "Sources")
     sources = tuple(_sources(entries, path + "Sources")) if isinstance(entries, tuple | list) else ()
     if not sources and not free:
-        log.warning("%s names nothing that tells callers apart; all are counted together", path.rstrip(":"))
+        log.warning("%s names no source that distinguishes callers; all callers share one limit", path.rstrip(":"))
     return sources, free
 
 

@@ -33,7 +33,7 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequ
         return None
     closed = settings.flag(_A + "RequireAuthorization")
     if closed and not auth.schemes:
-        log.warning("%sRequireAuthorization is true, but there is no scheme in Auth: nobody can call a tool", _A)
+        log.warning("%sRequireAuthorization is true, but there is no scheme in Auth: no tool can be called", _A)
     return McpOptions(
         path=_path(settings.text_or_none(_P + "UrlPath")) or "/mcp",
         name=_name(settings, database),

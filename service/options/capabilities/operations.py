@@ -59,7 +59,7 @@ def health_options(settings: Settings) -> HealthOptions | None:
     within = settings.seconds("HealthChecks:Timeout")
     if within <= 0:
         raise StartupError(
-            "HealthChecks:Timeout: 0 leaves no check the time to answer, so that nothing is ever healthy"
+            "HealthChecks:Timeout: 0 leaves no time for a check to finish, so that the service is never healthy"
         )
     asks_redis = settings.flag("HealthChecks:IncludeRedisCheck")
     return HealthOptions(
@@ -83,8 +83,8 @@ def statistics_options(
     guarded = _guarded(settings, "Stats", roles)
     if not guarded.closed:
         log.warning(
-            "Stats are open to everybody, the text of running queries included: "
-            "Stats:RequireAuthorization or Stats:AuthorizedRoles closes them"
+            "Stats are open to anonymous callers, including the text of running queries: "
+            "set Stats:RequireAuthorization or Stats:AuthorizedRoles to protect them"
         )
     reports = {"Routines": ROUTINES, "Tables": TABLES, "Indexes": INDEXES}
     paths = [(_path(settings, f"Stats:{name}StatsPath"), report) for name, report in reports.items()]

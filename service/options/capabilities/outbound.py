@@ -106,7 +106,7 @@ def _timeout(settings: Settings) -> float:
     seconds = parse_interval(text) if text else None
     if text and seconds is None:
         log.warning(
-            "%sDefaultTimeout: %r is no interval such as '5 seconds'; %g seconds are taken",
+            "%sDefaultTimeout: %r is no interval such as '5 seconds'; %g seconds are used",
             _PROXY,
             text,
             FALLBACK_TIMEOUT,

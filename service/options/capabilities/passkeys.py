@@ -62,7 +62,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
         return None
     if not schemes:
         log.warning(
-            "%sEnabled is true, and no way to stay signed in is on: a passkey cannot sign anybody in without "
+            "%sEnabled is true, and no authentication scheme is enabled: sign-in with a passkey needs "
             "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth",
             _P,
         )
@@ -115,7 +115,7 @@ def _origins(settings: Settings, relying_party: str | None) -> frozenset[str]:
     configured = [text.strip() for text in settings.texts(key) or () if text.strip()]
     if not configured:
         log.warning(
-            "%s is empty: passkeys are taken from pages of whatever host a request names; list the origins of your "
+            "%s is empty: passkeys are accepted from pages of any host that a request names; list the origins of your "
             "pages, such as https://shop.example",
             key,
         )
@@ -123,9 +123,9 @@ def _origins(settings: Settings, relying_party: str | None) -> frozenset[str]:
     for origin in origins:
         host = origin.partition("://")[2].partition(":")[0]
         if relying_party is not None and host != relying_party and not host.endswith(f".{relying_party}"):
-            log.warning("%s: browsers keep passkeys of %s from pages of %s", key, relying_party, origin)
+            log.warning("%s: browsers do not offer passkeys of %s to pages of %s", key, relying_party, origin)
         if origin.startswith("http://") and host != "localhost" and not host.endswith(".localhost"):
-            log.warning("%s: browsers keep passkeys from %s, which is not https", key, origin)
+            log.warning("%s: browsers do not offer passkeys to %s, which is not https", key, origin)
     return frozenset(origins)
 
 

@@ -55,7 +55,7 @@ def _closed(settings: Settings, root: str) -> tuple[str, ...]:
     for pattern in patterns:
         if not pattern.startswith(("/", "*", "?")):
             raise StartupError(
-                f"{key}: {pattern!r} fits no path: those of files begin with a slash, as /{pattern} does"
+                f"{key}: {pattern!r} matches no path: paths of files begin with a slash, such as /{pattern}"
             )
         if not has_wildcard(pattern) and Path(root, pattern.strip("/")).is_dir():
             log.warning("%s: %s is a folder, and its files stay open: write %s/*", key, pattern, pattern.rstrip("/"))

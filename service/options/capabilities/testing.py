@@ -194,7 +194,7 @@ def _warnings(settings: Settings) -> Iterator[str]:
             yield f"{_P}{place} does nothing: it has none of Sql, SqlFile and Command"
         for key, spelled, owners in _OF_KINDS:
             if key in texts and _kinds(texts) and owners.isdisjoint(texts):
-                yield f"{_P}{place}: {spelled} means nothing beside {_SPELLED[_kinds(texts)[0]]}"
+                yield f"{_P}{place}: {spelled} has no effect with {_SPELLED[_kinds(texts)[0]]}"
 
 
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:

@@ -57,11 +57,11 @@ def cors(settings: Settings) -> Cors | None:
     credentials = settings.flag("Cors:AllowCredentials")
     if ANY in origins and credentials:
         raise StartupError(
-            "Cors:AllowCredentials: with `*` in Cors:AllowedOrigins every page of the web could act for whoever is "
-            "signed in; name the origins, or leave credentials out"
+            "Cors:AllowCredentials: with `*` in Cors:AllowedOrigins any page could send requests as a signed-in "
+            "user; name the origins, or leave credentials out"
         )
     if not origins:
-        log.warning("Cors:Enabled is true, but Cors:AllowedOrigins names nobody: pages of other origins stay outside")
+        log.warning("Cors:Enabled is true, but Cors:AllowedOrigins is empty: pages of other origins cannot call")
     policy = Cors(
         origins=None if ANY in origins else frozenset(as_browsers_write(origins, "Cors:AllowedOrigins")),
         methods=_tokens(settings, "Cors:AllowedMethods"),
@@ -83,7 +83,7 @@ def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
     words = _given(settings, key)
     for word in words:
         if not _TOKEN.fullmatch(word):
-            raise StartupError(f"{key}: {word!r} is no name that HTTP knows")
+            raise StartupError(f"{key}: {word!r} is not a valid HTTP token")
     return None if ANY in words else words
 
 

@@ -58,16 +58,16 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
 def configuration_warnings(settings: Settings, https_port: int | None) -> Iterator[str]:
     """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4)."""
     if ignored := without_effect(settings):
-        yield f"this HTTP server has nothing for: {', '.join(ignored)}"
+        yield f"these keys have no effect in this HTTP server: {', '.join(ignored)}"
     if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
         yield "Urls is not used: HttpServer:Endpoints says where to listen"
     for name, endpoint in _sections(settings, "HttpServer:Endpoints").items():
         for word in _words(endpoint.get("sslprotocols")):
             if word.casefold() not in _TLS_VERSIONS:
-                yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and means nothing"
+                yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and is ignored"
     has_https_port = https_port is not None or settings.integer_or_none(_HTTPS_PORT) is not None
     if not has_https_port and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
-        yield f"Ssl:UseHttpsRedirection does nothing: no address speaks https; {_HTTPS_PORT} is for that of a proxy"
+        yield f"Ssl:UseHttpsRedirection does nothing: no address is https; set {_HTTPS_PORT} if a proxy accepts https"
 
 
 HEADER_COUNT = 100

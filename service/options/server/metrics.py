@@ -76,9 +76,11 @@ def admin_options(settings: Settings) -> AdminOptions | None:
         if not settings.flag("Admin:AllowAnonymous"):
             raise StartupError(
                 f"Admin:Url: {url} can be reached from other machines: give it Admin:BearerToken, bind it to 127.0.0.1 "
-                "or to a Unix socket, or say Admin:AllowAnonymous"
+                "or to a Unix socket, or set Admin:AllowAnonymous"
             )
-        log.warning("Admin:Url: %s is open to everybody who can reach it: it tells paths, routines and load", url)
+        log.warning(
+            "Admin:Url: %s is open to every client that can reach it, and reports paths, routines and load", url
+        )
     path = _path(settings) if settings.flag("Metrics:Enabled") else None
     return AdminOptions(address, token, path)
 

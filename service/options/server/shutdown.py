@@ -32,7 +32,9 @@ def shutdown_options(settings: Settings) -> ShutdownOptions:
     if handover is not None and sys.platform != "linux":
         raise StartupError("HttpServer:HandoverSocket: listening sockets are handed over on Linux only")
     if handover is not None and not (handover.startswith("/") and len(handover.encode()) <= _LONGEST_PATH):
-        raise StartupError(f"HttpServer:HandoverSocket: {handover!r} is no absolute path of {_LONGEST_PATH} bytes")
+        raise StartupError(
+            f"HttpServer:HandoverSocket: {handover!r} is no absolute path of at most {_LONGEST_PATH} bytes"
+        )
     return ShutdownOptions(
         delay=settings.seconds(_P + "Delay"),
         close_announcement=settings.seconds(_P + "GoodbyeTime"),

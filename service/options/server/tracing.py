@@ -37,8 +37,8 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
     names = settings.flag(_P + "ApplicationName")
     if names and settings.flag("ConnectionSettings:UseJsonApplicationName"):
         raise StartupError(
-            "Tracing:ApplicationName and ConnectionSettings:UseJsonApplicationName both say what application_name is; "
-            "one of them can"
+            "Tracing:ApplicationName and ConnectionSettings:UseJsonApplicationName both set application_name; "
+            "enable only one of them"
         )
     endpoint = settings.text(_P + "Endpoint")
     if not endpoint.startswith(("http://", "https://")):

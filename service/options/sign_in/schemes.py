@@ -131,7 +131,7 @@ class _Reader:
     def lifetime(self, key: str, default: str) -> float:
         seconds = self.seconds(key, default)
         if seconds < 1:
-            raise StartupError(f"{self._path or _AUTH}{key}: what is issued has to hold for a second at least")
+            raise StartupError(f"{self._path or _AUTH}{key}: the lifetime must be at least one second")
         return seconds
 
 
@@ -179,7 +179,7 @@ def token(text: str, key: str) -> str:
 
 def _attribute(text: str, key: str) -> str:
     if not text.isascii() or not text.isprintable() or ";" in text:
-        raise StartupError(f"Auth:{key}: {text!r} cannot stand in a cookie")
+        raise StartupError(f"Auth:{key}: {text!r} cannot be part of a cookie")
     return text
 
 
@@ -262,7 +262,7 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
     requested = read.given_flag(flag)
     if foreign is not None and requested is False:
         log.warning(
-            "%s%s is false: whatever the keys of %s%s have signed is taken, also what was meant for others",
+            "%s%s is false: all tokens that the keys of %s%s have signed are accepted, also those for other services",
             *(where, flag, where, foreign),
         )
     if read.text(needed) is not None or not (foreign if requested is None else requested):
@@ -270,8 +270,8 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
     if requested:
         raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
     raise StartupError(
-        f"{where}{foreign} takes tokens of others: set {where}{needed} to what they have to name, or {where}{flag} to "
-        "false to take tokens that were made for anybody"
+        f"{where}{foreign} accepts tokens of another issuer: set {where}{needed} to the value that they must contain, "
+        f"or {where}{flag} to false to accept tokens without this check"
     )
 
 

@@ -23,14 +23,14 @@ def configuration_warnings(settings: Settings, auth: AuthOptions, static: Static
     """Yield a message for each setting of sign-in that does not do what it seems to."""
     for name in settings.names("Auth:Schemes"):
         if auth.schemes.default is None and settings.flag(f"Auth:Schemes:{name}:Enabled"):
-            yield f"Auth:Schemes:{name} is not offered: schemes of one's own stand beside {MAIN_SCHEMES}"
+            yield f"Auth:Schemes:{name} is not offered: named schemes require {MAIN_SCHEMES}"
     yield from _endless_tokens(settings, auth)
     yield from _basic_doubts(auth.basic)
     yield from _variable_doubts(auth)
     yield from _mapping_doubts(settings, auth)
     if not auth.schemes:
         for key in _closed(settings, static):
-            yield f"{key}: nobody gets in, as no way to sign in is on ({MAIN_SCHEMES})"
+            yield f"{key}: no user has access, since no authentication scheme is enabled ({MAIN_SCHEMES})"
 
 
 def _endless_tokens(settings: Settings, auth: AuthOptions) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _endless_tokens(settings: Settings, auth: AuthOptions) -> Iterator[str]:
         named = scheme.name in settings.names("Auth:Schemes") and settings.flag_or_none(own) is not None
         if not scheme.validate_lifetime:
             key = own if named else "Auth:JwtValidateLifetime"
-            yield f"{key} is false: tokens of the scheme {scheme.name} are taken long after they have expired"
+            yield f"{key} is false: tokens of the scheme {scheme.name} are accepted long after they have expired"
 
 
 def _basic_doubts(basic: BasicOptions) -> Iterator[str]:
@@ -47,14 +47,14 @@ def _basic_doubts(basic: BasicOptions) -> Iterator[str]:
         yield f"{_BASIC}Enabled is true and {_BASIC}SslRequirement Warning: passwords may come without TLS"
     if basic.enabled and not basic.users and basic.command is None:
         yield (
-            f"{_BASIC}Enabled is true, and neither {_BASIC}Users nor {_BASIC}ChallengeCommand knows anybody: only "
-            "endpoints with users of their own let somebody in"
+            f"{_BASIC}Enabled is true, and neither {_BASIC}Users nor {_BASIC}ChallengeCommand is set: only "
+            "endpoints with users of their own admit callers"
         )
     for name, stored in basic.users.items() if basic.hashed else ():
         if iterations_of(stored) is None:
             yield (
-                f"{_BASIC}Users:{name} is no hash as `rowcall --hash` prints it, so that no password fits; "
-                f"{_BASIC}UseDefaultPasswordHasher=false takes passwords as they are"
+                f"{_BASIC}Users:{name} is no hash as `rowcall --hash` prints it, so that no password matches; "
+                f"{_BASIC}UseDefaultPasswordHasher=false accepts plain passwords"
             )
 
 
@@ -66,8 +66,8 @@ def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
     for key, name in variables:
         if name and _VARIABLE.fullmatch(name) is None:
             yield (
-                f"{key}: {name} is no name such as request.user_id: where it is not a setting of PostgreSQL itself, "
-                "every request that is given claims fails"
+                f"{key}: {name} is no name such as request.user_id: unless it is a setting of PostgreSQL itself, "
+                "every request with claims fails"
             )
 
 

@@ -147,10 +147,10 @@ def test_environment_keys_are_off_unless_a_file_asks_for_them() -> None:
         ('{"a": 1} x', "f.json:1:10: nothing may follow"),
         ('{"a": "x\ty"}', "f.json:1:7: a: the text holds a control character, which is written \\u0009"),
         ('{"a": "\\ud800"}', "f.json:1:7: a: the text holds half of a surrogate pair"),
-        ('{"Auth": {"JwtSecret": hunter2}}', "f.json:1:24: Auth:JwtSecret: what stands here is no JSON value"),
+        ('{"Auth": {"JwtSecret": hunter2}}', "f.json:1:24: Auth:JwtSecret: the text here is no JSON value"),
         (
             '{"Kestrel": {"Certificates": {"a": {"Password": hunter2}}}}',
-            "f.json:1:49: Kestrel:Certificates:a:Password: w",
+            "f.json:1:49: Kestrel:Certificates:a:Password: the text here",
         ),
         ('{"Urls": "a",\n "urls": "b"}', "f.json:2:2: urls: the key is given twice, first at f.json:1:2"),
         ('{"a": {}, "a": {}}', "f.json:1:11: a: the key is given twice, first at f.json:1:2"),

@@ -28,9 +28,7 @@ def shown(text: str, word: str = "", **environment: str) -> str:
 
 def test_every_key_stands_below_its_meaning_in_canonical_spelling() -> None:
     text = shown('{"service": {"urlpathprefix": "/v1"}}')
-    assert (
-        '    // Prefix of generated paths. null or an empty text: none.\n    "UrlPathPrefix": "/v1",\n' in text
-    )
+    assert '    // Prefix of generated paths. null or an empty text: none.\n    "UrlPathPrefix": "/v1",\n' in text
 
 
 def test_placeholders_are_resolved_as_far_as_they_can_be() -> None:

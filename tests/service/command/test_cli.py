@@ -120,8 +120,8 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
         (["--hash", "open", "sesame"], "Unknown parameter sesame\n\n--hash takes PASSWORD; a text with blanks needs"),
         (["--basic_auth", "me", "open", "sesame"], "Unknown parameter sesame\n\n--basic_auth takes USER and PASSWORD;"),
         (["--init", "a.json", "b.json"], "Unknown parameter b.json\n\n--init takes FILE;"),
-        (["--check"], "Unknown parameter --check\n\nIt goes with --contract."),
-        (["--strict", "--endpoints"], "Unknown parameter --strict\n\nIt goes with --validate or --audit."),
+        (["--check"], "Unknown parameter --check\n\nIt requires --contract."),
+        (["--strict", "--endpoints"], "Unknown parameter --strict\n\nIt requires --validate or --audit."),
     ],
 )
 def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:
@@ -268,5 +268,5 @@ def test_an_env_file_fills_gaps_of_the_environment(tmp_path: Path) -> None:
     assert "Loaded 2 environment variables from my.env" in done.stdout
     assert "unknown keyword 'FromFile'" in done.stderr
     stored = rowcall(tmp_path, KIND="FromEnvironment")
-    assert "Loaded 1 environment variables from my.env, 1 kept from the environment" in stored.stdout
+    assert "Loaded 1 environment variables from my.env, 1 already set in the environment" in stored.stdout
     assert "unknown keyword 'FromEnvironment'" in stored.stderr

@@ -271,7 +271,7 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
         (
             ["--config:envfile=./other.env"],
             "startWarnings",
-            "Config:EnvFile has no effect on the command line: only files are asked for it",
+            "Config:EnvFile has no effect on the command line: it is read from configuration files only",
         ),
         (
             ["--Log:OutputTemplate={Timestamp} {message:lj}{NewLine}"],
@@ -310,7 +310,7 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
         (
             ["--StartupMessage={!NOWHERE}"],
             "startErrors",
-            "command line: StartupMessage: the environment variable NOWHERE is not set (asked for as {!NOWHERE})",
+            "command line: StartupMessage: the environment variable NOWHERE is not set (required by {!NOWHERE})",
         ),
     ],
 )

@@ -327,7 +327,7 @@ DOUBTS = {
     "TestRunner:PerTestTimeout at command line: 'soon' is not a duration",
     "Unknown configuration key: TestRunner:Filtr at command line (did you mean TestRunner:Filter?)",
     "TestRunner:Steps:idle does nothing: it has none of Sql, SqlFile and Command",
-    "TestRunner:Steps:shell: ConnectionName means nothing beside Command",
+    "TestRunner:Steps:shell: ConnectionName has no effect with Command",
 }
 """What means nothing and hardly was meant to; a warning tells of it."""
 FAILING = {

@@ -19,7 +19,7 @@ def options(key: str, value: str) -> EventOptions:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        (f"{HEADERS}:Content-Length", "5", "Content-Length says how long an answer is, and a stream has no end"),
+        (f"{HEADERS}:Content-Length", "5", "Content-Length states the length of a response, and a stream has no end"),
         (f"{HEADERS}:X y", "5", "'X y' is not the name of a header"),
         (f"{HEADERS}:X-Z", "a\r\nSet-Cookie: b", "X-Z holds a line end"),
         ("Service:ExecutionIdHeaderName", "my id", "'my id' is not the name of a header"),

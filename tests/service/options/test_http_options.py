@@ -29,7 +29,7 @@ def test_addresses_that_endpoints_replace_are_told() -> None:
 
 def test_a_redirection_that_leads_nowhere_is_told() -> None:
     [result] = said(("Ssl:Enabled", "true"))
-    assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address speaks https")
+    assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address is https")
     assert said(("Ssl:Enabled", "true"), https_port=443) == []
     assert said(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
 

@@ -47,7 +47,7 @@ def test_what_would_be_open_or_useless_is_refused(keys: dict[str, str], message:
 )
 def test_what_may_be(keys: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     assert admin_options(settings(**keys)) is not None
-    assert ("is open to everybody who can reach it" in caplog.text) == warned
+    assert ("is open to every client that can reach it" in caplog.text) == warned
 
 
 def test_by_default_there_is_nothing() -> None:
