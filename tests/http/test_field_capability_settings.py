@@ -236,7 +236,7 @@ def test_a_list_of_headers_replaces_the_default_one(service: Service, met: Upstr
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("GET /headed", "203T x", {"x-hidden": None, "x-shown": "2"}),
         ("GET /told", "200T said|503|mine"),
@@ -411,7 +411,7 @@ def test_without_handlers_nobody_takes_files(closed: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("POST /direct {\"a\":1}", '201T None application/json {"a":1}', {"x-theirs": None, "etag": None, "x-mine": "1"}),
         ("GET /sent-out", "201T None application/json; charset=utf-8 7", {"x-theirs": None, "etag": None}),

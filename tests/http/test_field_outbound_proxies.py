@@ -174,7 +174,7 @@ REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("GET /status-of?s=200", "200B said 200", {"content-type": None, "x-a": "1, 2", "server": "theirs"}),
         ("GET /status-of?s=201", "201B said 201", {"content-type": None}),

@@ -278,7 +278,7 @@ ABROAD = "zäh €".encode().decode("latin-1")
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("GET /lowered", f"200T GET /told [] <>{GOOD}"),
         ("GET /mixed", f"200T PATCH /told [content-type=application/json] <patched>{GOOD}"),

@@ -203,7 +203,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("GET /get-plain", f"200T {JSON_REPLY}"),
         # Fields of the answer are not the client's; other attributes are.

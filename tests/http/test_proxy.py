@@ -269,7 +269,7 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "exchange",
+    "context",
     cases([
         ("GET /needs-a", "404 is required"),
         ("GET /needs-a?a=x", "400 is not an integer"),
