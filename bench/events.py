@@ -210,7 +210,7 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
     yield f"another endpoint's p99: {before:.2f} ms before, {after:.2f} ms meanwhile ({after / before:.1f}×)"
 
 
-def unheard(port: int, worker: int, count: int) -> str:
+def unpublished_notices(port: int, worker: int, count: int) -> str:
     """Return the processor time of the worker for each published notice, and for each unpublished one."""
     costs = []
     for path in ("/murmur", "/publish"):
@@ -240,7 +240,7 @@ def main(given: Sequence[str] | None = None) -> int:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SQL)
         measures: dict[str, Callable[[int, int], Iterable[str]]] = {
-            "unheard": lambda port, worker: [unheard(port, worker, options.notices)],
+            "unheard": lambda port, worker: [unpublished_notices(port, worker, options.notices)],
             "fan-out": lambda port, worker: fan_out(port, worker, options.streams, options.rate, options.seconds),
             "idle": lambda port, worker: [idle(port, worker, options.idle)],
         }

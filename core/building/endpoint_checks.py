@@ -73,7 +73,7 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
             yield Diagnostic(endpoint.routine.identity, None, message)
 
 
-def _doubts_of_file(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _file_warnings(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     source = endpoint.routine.source
     if isinstance(source, FileSource):
         yield from (Diagnostic(endpoint.routine.identity, None, warning) for warning in source.warnings)
@@ -187,7 +187,7 @@ def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     reading = endpoint.options.reading
     if reading is None or not reading.replica:
         return
-    reason = _kept_at_home(endpoint)
+    reason = _replica_refusal(endpoint)
     if reason is not None:
         message = f"{endpoint.name} is never read from a replica: {reason}; take the line away"
     elif endpoint.routine.volatility is Volatility.VOLATILE:
@@ -200,7 +200,7 @@ def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     yield Diagnostic(endpoint.routine.identity, used.get("read_from"), message)
 
 
-def _kept_at_home(endpoint: Endpoint) -> str | None:
+def _replica_refusal(endpoint: Endpoint) -> str | None:
     options = endpoint.options
     if endpoint.routine.kind is RoutineKind.PROCEDURE:
         return "procedures are not, so make it a function"
@@ -254,7 +254,7 @@ def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnosti
     yield Diagnostic(endpoint.routine.identity, used["status"], f"status has no effect: {reason}")
 
 
-def _nobody_may_act(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _impersonation_by_anyone(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if not endpoint.options.roles:
         message = "any caller could act as any user, so all are refused; authorize has to list roles or users"
         yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
@@ -266,7 +266,7 @@ CHECKS: tuple[Check, ...] = (
     _unbound_segments,
     _name_clashes,
     _repeated_members,
-    _doubts_of_file,
+    _file_warnings,
     _placeholders,
     _shared_answers,
     _expressions,
@@ -281,7 +281,7 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "encrypt": _sent_on_as_it_came,
     "login": _signing_in_vain,
     "logout": _signing_in_vain,
-    "impersonate": _nobody_may_act,
+    "impersonate": _impersonation_by_anyone,
     "status": _status_without_effect,
 }
 """Checks by the names of annotations."""

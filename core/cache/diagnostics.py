@@ -33,7 +33,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
         return
     plan = cache_plan(endpoint, options)
     if plan is None:
-        if options.max_rows != 0 and not _is_told_otherwise(endpoint):
+        if options.max_rows != 0 and not _is_table_operation(endpoint):
             yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
         return
     if endpoint.sets_response and not endpoint.passes_through:
@@ -43,7 +43,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
         )
     if plan.seconds == 0 and not any(rule.seconds for _, rule in plan.rules):
         yield f"{endpoint.name}: what is kept ends at once, as its lifetime is 0; only requests at one time share it"
-    yield from _stale_doubts(endpoint, options)
+    yield from _stale_warnings(endpoint, options)
     key = key_parameters(endpoint, options)
     if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:
         yield (
@@ -65,7 +65,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
         yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one answer"
 
 
-def _stale_doubts(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
+def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
     caching = endpoint.options.caching
     plan = cache_plan(endpoint, options)
     if caching is None or plan is None or caching.stale is None:
@@ -76,7 +76,7 @@ def _stale_doubts(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
         yield f"{endpoint.name}: cache_stale has no effect, as kept answers have no lifetime; add cache_expires"
 
 
-def _is_told_otherwise(endpoint: Endpoint) -> bool:
+def _is_table_operation(endpoint: Endpoint) -> bool:
     """The comment is a table's, and meant for the operations that read."""
     return isinstance(endpoint.routine.source, TableOperation)
 

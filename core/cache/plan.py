@@ -65,7 +65,7 @@ def cache_plan(
     """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read. commands: run in
     front of every routine."""
     caching = endpoint.options.caching
-    if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
+    if not options.enabled or caching is None or not caching.wanted or not may_be_cached(endpoint, options):
         return None
     profile = options.profile(caching.profile)
     parameters = key_parameters(endpoint, options)
@@ -124,7 +124,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
     return hybrid.seconds if hybrid.uses_redis or hybrid.local_seconds is None else hybrid.local_seconds
 
 
-def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
+def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
     """Whether results of this kind ever are (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:

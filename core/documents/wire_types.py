@@ -42,14 +42,14 @@ def as_wire_types(
 def _told(types_of: TypesOf, change: Callable[[TypeInfo, Types], TypeInfo]) -> TypesOf:
     known: dict[int, Types] = {}
 
-    def told_types(endpoint: Endpoint) -> Types:
+    def documented_types(endpoint: Endpoint) -> Types:
         types = types_of(endpoint)
         response = known.get(id(types))
         if response is None:
             response = known[id(types)] = {oid: change(info, types) for oid, info in types.items()}
         return response
 
-    return told_types
+    return documented_types
 
 
 # --- composites within composites --------------------------------------------------------------------------------

@@ -389,7 +389,7 @@ class Endpoint(Record):
     """Requests to other services."""
 
     @property
-    def discreet(self) -> bool:
+    def redacted(self) -> bool:
         """Whether addresses of its requests must not be logged: they may contain values that are secret, encrypted or
         hashed."""
         encryption = self.options.encryption

@@ -25,7 +25,7 @@ class Fault:
     """Whether a value is invalid. False: a parameter is missing, or a name is unknown."""
 
     @property
-    def discreet(self) -> Fault:
+    def redacted(self) -> Fault:
         """The redacted fault: without the value, for `sensitive` endpoints."""
         if not self.invalid_value:
             return self
@@ -58,9 +58,9 @@ class BindingError(Exception):
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]
         return cls(status, f"{first.message}{more}", faults=listed)
 
-    def discreetly(self) -> BindingError:
+    def redacted(self) -> BindingError:
         """Return the redacted error, which contains no values."""
-        faults = [fault.discreet for fault in self.faults]
+        faults = [fault.redacted for fault in self.faults]
         same = len(faults) == 0 or faults[0].message == self.faults[0].message
         return BindingError(self.status, self.detail if same else faults[0].message, faults=faults)
 

@@ -116,7 +116,7 @@ class Script(Statement):
     def tail(self) -> bytes: ...
     def next_generation(self) -> Script: ...
 
-class _Hearer(Protocol):
+class _MessageCollector(Protocol):
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None: ...
     def end(self, committed: bool) -> None: ...
 
@@ -129,7 +129,7 @@ class Execution:
     label: str | None
     connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
-    notice_listener: _Hearer | None
+    notice_listener: _MessageCollector | None
     timeout: float
     began: float
     stream_after: int

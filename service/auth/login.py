@@ -60,7 +60,7 @@ class _Login:
     async def finish(self, context: RequestContext) -> None:
         rows = rows_of(context)
         cells = rows[0] if rows else []
-        row = LoginRow(refused=True) if self._is_nobody(cells) else self._read(cells)
+        row = LoginRow(refused=True) if self._finds_no_user(cells) else self._read(cells)
         if row.refused:
             if self._has_hash:
                 await self._hasher.pretend(self._given_password(context))
@@ -71,7 +71,7 @@ class _Login:
             await self._verify(context, row)
         self._answer(context, row, cells)
 
-    def _is_nobody(self, cells: list[Cell]) -> bool:
+    def _finds_no_user(self, cells: list[Cell]) -> bool:
         """Return whether the routine found no user: no row, or a record in which everything is NULL.
 
         A set returns such a row only on purpose. If it has a status column, NULL is an invalid status (sign-in-18).

@@ -42,7 +42,7 @@ def around_answer(
     """`forward` answers the exchange; nothing follows behind these steps. log_hit: logs an answer that was kept.
     count: told `hit` or `miss`."""
     store = services.answers.of(plan.place)
-    patience = services.options.outbound.proxy.timeout
+    time_limit = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
     seconds_of = lifetime_of(plan)
     skips = skips_of(endpoint, plan)
@@ -70,7 +70,7 @@ def around_answer(
         context.follow(())
 
     async def find(context: RequestContext, key: bytes) -> Found:
-        result = store.begin(key, patience)
+        result = store.begin(key, time_limit)
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
         if type(result) is Entry and (other := _other_key(result, context)) is not None:

@@ -47,7 +47,7 @@ def around(
     """`run` with the steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss`, `stale` or
     `bypass`."""
     store = services.answers.of(plan.place)
-    patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
+    time_limit = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
     tell = status_reporter(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
@@ -75,16 +75,16 @@ def around(
             context.at_end(ending)
 
     if plan.stale is None:
-        look_up = _look_up(key_for, store, patience, take)
+        look_up = _look_up(key_for, store, time_limit, take)
         if isinstance(store, MemoryCache) and not plan.rules and has_plain_key(endpoint, plan):
-            look_up = store.lookup(plan.prefix, plan.parameters, patience, steps_to_skip, log_hit, tell, look_up)
+            look_up = store.lookup(plan.prefix, plan.parameters, time_limit, steps_to_skip, log_hit, tell, look_up)
             largest = services.answers.largest(plan.place)
             needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
             keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
     else:
         refresher = Refresher(endpoint.name, (*run, keep), services.database)
         stale = StaleResponses(store, plan.stale, refresher, give, steps_to_skip)
-        look_up = stale.look_up(key_for, patience, take)
+        look_up = stale.look_up(key_for, time_limit, take)
         run = stale.guarded(run)
     if not plan.rules:
         return (look_up, *run, keep)
@@ -102,7 +102,7 @@ def around(
 
 
 def _look_up(
-    key_for: KeyOf, store: CacheBackend, patience: float, take: Callable[[RequestContext, Found], None]
+    key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, Found], None]
 ) -> Step:
     begin = store.begin
 
@@ -114,7 +114,7 @@ def _look_up(
         if key is None:
             take(context, NOT_SHARED)
             return None
-        result = begin(key, patience)
+        result = begin(key, time_limit)
         if type(result) is not Entry and isinstance(result, Awaitable):
             return take_later(context, result)
         take(context, result)

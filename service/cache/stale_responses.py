@@ -33,7 +33,7 @@ class StaleResponses:
     def look_up(
         self,
         key_for: Callable[[RequestContext], bytes | None],
-        patience: float,
+        time_limit: float,
         take: Callable[[RequestContext, Found], None],
     ) -> Step:
         """The step in front of the run. take: what is to be done with what is not outdated."""
@@ -62,7 +62,7 @@ class StaleResponses:
             if key is None:
                 take(context, NOT_SHARED)
                 return None
-            found = self._store.begin_stale(key, patience, self._stale)
+            found = self._store.begin_stale(key, time_limit, self._stale)
             if isinstance(found, Awaitable):
                 return take_later(context, key, found)
             take_any(context, found)

@@ -144,7 +144,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
     """Redirect warnings and errors of a logger to the list `messages`."""
     logger = logging.getLogger(channel)
-    handler = _Hearer(messages)
+    handler = _MessageCollector(messages)
     before = (logger.level, logger.propagate, logger.handlers)
     logger.setLevel(logging.WARNING)
     logger.propagate = False
@@ -155,7 +155,7 @@ def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
         logger.level, logger.propagate, logger.handlers = before
 
 
-class _Hearer(logging.Handler):
+class _MessageCollector(logging.Handler):
     def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
         self._heard = messages

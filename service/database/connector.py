@@ -123,7 +123,7 @@ class Connector:
 
     def __init__(self, target: ConnectionTarget, **session: str) -> None:
         self._target = target
-        self._errands = asyncio.Lock()
+        self._maintenance_lock = asyncio.Lock()
         self._cancels = asyncio.Semaphore(CANCELS)
         parameters = self._parameters(session)
         self._conninfo = make_conninfo(**for_libpq(parameters))
@@ -198,7 +198,7 @@ class Connector:
 
         Raises `psycopg.Error`.
         """
-        async with self._errands, await self.open_plain() as connection:
+        async with self._maintenance_lock, await self.open_plain() as connection:
             timer = asyncio.get_running_loop().call_later(seconds, shut_down, connection)
             try:
                 yield connection

@@ -260,7 +260,7 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
     refused = call.refusals.error(context.mask, place, reason)
     if refused is None:
         return None
-    return unbound(refused.discreetly() if call.sensitive else refused)
+    return unbound(refused.redacted() if call.sensitive else refused)
 
 
 def _refused_column(

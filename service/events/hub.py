@@ -46,7 +46,7 @@ class HostTransport(Protocol):
 
 class EventHub:
     def __init__(self, options: EventOptions) -> None:
-        self._history = ReplayBuffer(options.kept, options.kept_bytes)
+        self._history = ReplayBuffer(options.kept, options.stored_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
         self._transport: HostTransport | None = None
@@ -54,7 +54,7 @@ class EventHub:
         """Who publishes what this host hears from PostgreSQL."""
         self._next_notified = 1
         self._wanted: dict[object, Send] = {}
-        self._unheard: set[str] = set()
+        self._unpublished: set[str] = set()
 
     def want(self, worker: object, send: Send) -> bytes:
         """From now on `send` gets what is published. Gives what has been published before, where it is not known."""
@@ -131,9 +131,9 @@ class EventHub:
 
     def unpublished_notices(self, path: str, severity: str) -> None:
         """An endpoint that does not publish has raised what would be an event elsewhere: once for each path."""
-        if path in self._unheard:
+        if path in self._unpublished:
             return
-        self._unheard.add(path)
+        self._unpublished.add(path)
         log.warning(
             "%s raised a notice of severity %s, but does not publish events, so no subscriber gets it: add sse_publish "
             "to its comment, or set Service:WarnUnboundServerSentEventsNotices=false",

@@ -156,7 +156,7 @@ class Stream:
         now = time.monotonic()
         if progress.taken:
             self._taken = now
-        elif now - self._taken > self._options.patience:
+        elif now - self._taken > self._options.time_limit:
             self.cut()
             return False
         room = 0 if progress.crowded else WINDOW - progress.outstanding

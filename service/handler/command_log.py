@@ -49,7 +49,7 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
     return log_it
 
 
-def log_kept_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     """Of an answer that another service gave, and that is given again (caching-22)."""
     tell = _status_reporter(endpoint, options)
     return None if tell is None else lambda context: tell(context, "/* proxy response from cache */")
@@ -97,7 +97,7 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
     if not options.log_commands:
         return None
     secret = _secret_parameters(endpoint, sealed=sealed)
-    instead = endpoint.path if endpoint.discreet else None
+    instead = endpoint.path if endpoint.redacted else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(context: RequestContext) -> str:

@@ -14,7 +14,7 @@ from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
 from rowcall.service.auth.access import authenticate, gate, share_basic
 from rowcall.service.handler.step_order import compile_endpoint
-from rowcall.service.limits.rate_limiting import limit_anybody, limit_route
+from rowcall.service.limits.rate_limiting import limit_all_callers, limit_route
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.binding import body_limit, read_fields
 from rowcall.service.request.body_thread import LARGE_BODY, aside
@@ -31,7 +31,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     counted = limit_route(endpoints, services) if in_body else None
-    done: tuple[Factory, ...] = () if counted is None else (limit_anybody,)
+    done: tuple[Factory, ...] = () if counted is None else (limit_all_callers,)
     if in_body and share_basic(endpoints):
         done = (*done, authenticate)  # the gate has: a challenge command is not asked twice
     compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]

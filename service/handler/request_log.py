@@ -25,4 +25,4 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         result.endpoint = name
         result.path = endpoint.path
 
-    return tell_name_alone if endpoint.discreet else tell_name
+    return tell_name_alone if endpoint.redacted else tell_name

@@ -43,10 +43,10 @@ from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.encryption.columns import with_decrypted_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
-from rowcall.service.handler.command_log import description, log_command, log_invalidation, log_kept_forward
+from rowcall.service.handler.command_log import description, log_cached_forward, log_command, log_invalidation
 from rowcall.service.handler.replica_reads import reads_of, tell_position
 from rowcall.service.handler.request_log import name_endpoint
-from rowcall.service.limits.rate_limiting import limit_anybody, limit_callers
+from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
 from rowcall.service.operations.slow_requests import note_slow
@@ -164,7 +164,7 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
         return (invalidating(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
-        hit = log_kept_forward(endpoint, services.options)
+        hit = log_cached_forward(endpoint, services.options)
         return around_answer(endpoint, services, plan, forward, hit, cache_counter(endpoint, services))
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
@@ -414,7 +414,7 @@ STEPS: Sequence[Factory] = (
     note_slow,
     note_call,
     set_deadline,
-    limit_anybody,
+    limit_all_callers,
     authenticate,
     limit_callers,
     refuse_cross_site,

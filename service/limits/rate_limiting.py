@@ -28,7 +28,7 @@ Caller = Callable[[RequestContext], str]
 """Returns the name under which the caller of a request is counted."""
 
 
-def limit_anybody(endpoint: Endpoint, services: Services) -> Step | None:
+def limit_all_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of a policy that does not depend on the user."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or policy.asks_who_calls else limit(policy, services)
@@ -47,7 +47,7 @@ def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | Non
     step.
     """
     policies = {_policy_of(endpoint, services) for endpoint in endpoints}
-    return limit_anybody(endpoints[0], services) if len(policies) == 1 else None
+    return limit_all_callers(endpoints[0], services) if len(policies) == 1 else None
 
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
@@ -76,10 +76,10 @@ def limit(policy: Policy, services: Services) -> Step:
     if not policy.free_for_users:
         return step
 
-    def limit_strangers(context: RequestContext) -> Awaitable[None] | None:
+    def limit_anonymous_callers(context: RequestContext) -> Awaitable[None] | None:
         return step(context) if context.user is None else None  # type: ignore[return-value]
 
-    return limit_strangers
+    return limit_anonymous_callers
 
 
 def _permits(services: Services) -> HostPermits:

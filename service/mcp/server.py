@@ -130,7 +130,7 @@ class _Server:
 
     async def answer(self, context: RequestContext) -> None:
         """Respond to a JSON-RPC request or notification."""
-        if self._is_stranger(context):
+        if self._must_authenticate(context):
             self._challenge(context, 401)
             return
         if context.scope.method != "POST":
@@ -164,7 +164,7 @@ class _Server:
         context.protocol.response_empty(202, [])
         context.answered = True
 
-    def _is_stranger(self, context: RequestContext) -> bool:
+    def _must_authenticate(self, context: RequestContext) -> bool:
         """Return whether the caller needs to authenticate, or has a token for another audience."""
         user, audience = context.user, self._options.audience
         if user is None:

@@ -25,9 +25,9 @@ one that breaks off within them is still told as what it is."""
 
 
 async def pass_through(
-    context: RequestContext, answer: HttpResponse, headers: Headers, patience: float, silence: float
+    context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
-    """headers: those of the response, framing aside. patience: seconds that the client may leave the body unread.
+    """headers: those of the response, framing aside. time_limit: seconds that the client may leave the body unread.
     silence: seconds that the server may leave it unsent, unless it sends events.
 
     Raises:
@@ -47,11 +47,11 @@ async def pass_through(
             body = await answer.read(None)
         protocol.response_bytes(answer.status, headers, body)
     elif sends_events(answer):
-        await _stream(context, answer, headers, patience, None)
+        await _stream(context, answer, headers, time_limit, None)
     elif await cancel_on_disconnect(protocol, _ends_soon(answer, silence)):
         protocol.response_bytes(answer.status, headers, await answer.read(None))
     else:
-        await _stream(context, answer, headers, patience, silence)
+        await _stream(context, answer, headers, time_limit, silence)
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
@@ -85,7 +85,7 @@ def sends_events(answer: HttpResponse) -> bool:
 
 
 async def _stream(
-    context: RequestContext, answer: HttpResponse, headers: Headers, patience: float, silence: float | None
+    context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
     protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to arrive at once.
@@ -95,7 +95,7 @@ async def _stream(
     elif answer.length is not None:
         headers = _with_length(headers, str(answer.length))
     try:
-        body = PipeBody(protocol, answer.status, headers, patience, str(context.scope.client))
+        body = PipeBody(protocol, answer.status, headers, time_limit, str(context.scope.client))
     except BaseException:
         answer.close()
         raise

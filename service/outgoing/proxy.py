@@ -64,7 +64,7 @@ def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
     options = services.options.outbound.proxy
-    patience = services.options.http.slow_client
+    time_limit = services.options.http.slow_client
     send_subrequest = is_inside(endpoint, options)
 
     timed = services.options.http.server_timing
@@ -80,7 +80,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
             if room and not sends_events(answer):
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
-            await pass_through(context, answer, headers, patience, options.timeout)
+            await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options).problem() from None
         # The routine never runs.

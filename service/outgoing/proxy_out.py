@@ -129,7 +129,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy
-    patience = services.options.http.slow_client
+    time_limit = services.options.http.slow_client
     send_subrequest = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
     private_fields = list(private_headers(endpoint.options))
 
@@ -148,7 +148,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
             headers = answer_headers(
                 answer, options, own_fields(endpoint, private_fields, answer), send_subrequest=send_subrequest
             )
-            await pass_through(context, answer, headers, patience, options.timeout)
+            await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None
 

@@ -176,7 +176,7 @@ class _Call:
         key = request_key(self._definition.method, target, headers, body)
         # What was found under one wording need not be there under another.
         key = key if written is None else f"{written}\n".encode() + key
-        return _Attempt(key, call, _nobody_knows, None, limit, send_subrequest=True)
+        return _Attempt(key, call, _no_breaker, None, limit, send_subrequest=True)
 
     def _traced(self, context: RequestContext, value_of: ValueOf) -> Headers:
         """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""
@@ -243,7 +243,7 @@ def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
     return not reply.success
 
 
-def _nobody_knows() -> None:
+def _no_breaker() -> None:
     """No breaker stands in front of this service's own endpoints."""
 
 

@@ -44,7 +44,7 @@ class SubrequestSender(Protocol):
     ) -> Awaitable[HttpResponse]: ...
 
 
-def _nobody_hears(_endpoint: Endpoint) -> Hear | None:
+def _no_listener(_endpoint: Endpoint) -> Hear | None:
     return None
 
 
@@ -63,7 +63,7 @@ class Services:
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
     safe_codecs: Codecs | None = None
     """How values of answers are rendered where that differs."""
-    hear: Callable[[Endpoint], Hear | None] = _nobody_hears
+    hear: Callable[[Endpoint], Hear | None] = _no_listener
     """What listens to the notices of everything that an endpoint runs; None for most."""
     client: Client | None = None
     """Of requests to other services, where endpoints may make some."""

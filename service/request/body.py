@@ -62,8 +62,8 @@ def broken_chunks() -> Problem:
     return Problem(400, detail, headers=(("connection", "close"),))
 
 
-def silent(patience: float) -> Problem:
-    detail = f"nothing of the body has arrived for {patience:g} s"
+def silent(time_limit: float) -> Problem:
+    detail = f"nothing of the body has arrived for {time_limit:g} s"
     return Problem(408, detail, headers=(("connection", "close"),))
 
 
@@ -288,10 +288,10 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
         arriving.discard(scope)
 
 
-async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:
+async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
     """The body as it arrives: the next piece is read from the client when it is asked for.
 
-    patience: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
+    time_limit: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
     """
     _refuse_encoded(scope)
     announced = scope.headers.get("content-length")
@@ -304,10 +304,10 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) ->
     chunks = aiter(_chunks(scope, protocol, limit))
     while True:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(time_limit):
                 piece = await anext(chunks, None)
         except TimeoutError:
-            raise silent(patience) from None
+            raise silent(time_limit) from None
         if piece is None:
             break
         size += len(piece)

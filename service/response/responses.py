@@ -19,13 +19,13 @@ from rowcall.service.response.rendering import begins_with_names, is_json
 from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_result
 
 
-def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
-    """The last step. patience: seconds that a streaming client may leave unread what it was sent."""
+def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
+    """The last step. time_limit: seconds that a streaming client may leave unread what it was sent."""
     if endpoint.shape.path is ResultPath.VOID:
         return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:
         return _filled(endpoint, lambda section: _respond_scalar(endpoint, section))
-    return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, patience))
+    return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, time_limit))
 
 
 def no_content(endpoint: Endpoint) -> Step:
@@ -67,7 +67,7 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
     return respond_scalar
 
 
-def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
+def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, time_limit: float) -> Step:
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)
@@ -78,7 +78,7 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
         if execution is None:
             raise Problem(500, "the routine returned nothing")
         if execution.streaming:
-            return stream_response(context, database, status, headers, patience)
+            return stream_response(context, database, status, headers, time_limit)
         if row_needed and execution.rows == 0:
             respond_null(context)
         else:
@@ -93,7 +93,7 @@ async def stream_response(
     database: Database,
     status: int,
     headers: Headers,
-    patience: float,
+    time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> None:
     """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
@@ -107,7 +107,7 @@ async def stream_response(
             context.protocol.response_empty(status, headers)
             return
         client = alone_on(context.scope)
-        complete = await stream_result(context.protocol, client, execution, status, headers, patience, encoder)
+        complete = await stream_result(context.protocol, client, execution, status, headers, time_limit, encoder)
     finally:
         database.end_stream(execution, gone=not complete)
 

@@ -43,12 +43,12 @@ class PipeBody:
     """The writing end of a response body."""
 
     def __init__(
-        self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float, client: str
+        self, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
     ) -> None:
         """client: `host:port`, whose connection ends when it leaves; empty where nobody can tell."""
         self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
-        self._patience = patience
+        self._time_limit = time_limit
         self._written = 0
         self._read_end, self._write_end, spare = _pipe()
         self._pipe = os.fstat(self._read_end).st_ino
@@ -112,19 +112,19 @@ class PipeBody:
 
     async def _wait_for_room(self) -> None:
         room = self._loop.create_future()
-        patience = self._patience
+        time_limit = self._time_limit
         self._loop.add_writer(self._write_end, _wake, room)
         try:
-            if self._read_end >= 0 and patience > OPENED_WITHIN:
+            if self._read_end >= 0 and time_limit > OPENED_WITHIN:
                 await self.wait_for(room, OPENED_WITHIN)
                 if not room.done() and self._is_unread():
                     raise ClientDisconnectedError("the client has closed the connection")
-                patience -= OPENED_WITHIN
-            await self.wait_for(room, patience)
+                time_limit -= OPENED_WITHIN
+            await self.wait_for(room, time_limit)
         finally:
             self._loop.remove_writer(self._write_end)
         if not room.done():
-            raise ClientDisconnectedError(f"the client has not read for {self._patience:g} s")
+            raise ClientDisconnectedError(f"the client has not read for {self._time_limit:g} s")
         self._close_read_end_if_read()
 
     def _look_for_reader(self, seconds: float) -> None:
@@ -173,7 +173,7 @@ class PipeBody:
         looked = False
         while _unread(self._read_end) >= self._written > 0 and not self._gone.done():
             waited = self._loop.time() - begun
-            if waited >= self._patience or (not looked and waited >= OPENED_WITHIN and self._is_unread()):
+            if waited >= self._time_limit or (not looked and waited >= OPENED_WITHIN and self._is_unread()):
                 break
             looked = waited >= OPENED_WITHIN
             # There is no event for it: nobody says when a file has been opened.
@@ -321,7 +321,7 @@ async def stream_result(
     execution: Execution,
     status: int,
     headers: list[tuple[str, str]],
-    patience: float,
+    time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
     """Sends the result of a STREAMING request. False when the client has not taken everything."""
@@ -330,7 +330,7 @@ async def stream_result(
     coder = coder_of(protocol, headers)
     if coder is not None:
         encoder = _Coded(encoder, coder)
-    body = PipeBody(protocol, status, headers, patience, client)
+    body = PipeBody(protocol, status, headers, time_limit, client)
     complete = False
     try:
         await _pump(connection, execution, encoder, body)

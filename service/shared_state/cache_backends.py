@@ -194,10 +194,10 @@ class CacheBackends:
 class _Absent:
     """For as long as Redis is not there: every request computes, and nobody may believe that anything is forgotten."""
 
-    def begin(self, _key: bytes, _patience: float) -> Found:
+    def begin(self, _key: bytes, _time_limit: float) -> Found:
         return NOT_SHARED
 
-    def begin_stale(self, _key: bytes, _patience: float, _stale: Stale) -> FoundStale:
+    def begin_stale(self, _key: bytes, _time_limit: float, _stale: Stale) -> FoundStale:
         return NOT_SHARED
 
     def last(self, _key: bytes, _stale: Stale) -> Entry | None:
@@ -232,13 +232,13 @@ class _Later:
         result = ask(self._coming.result() if self._coming.done() else self._nothing)
         return await result if isinstance(result, Awaitable) else result
 
-    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
         if self._coming.done():
-            return self._coming.result().begin(key, patience)
-        return self._ask(lambda store: store.begin(key, patience))
+            return self._coming.result().begin(key, time_limit)
+        return self._ask(lambda store: store.begin(key, time_limit))
 
-    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
-        return self._ask(lambda store: store.begin_stale(key, patience, stale))
+    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+        return self._ask(lambda store: store.begin_stale(key, time_limit, stale))
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
         return self._ask(lambda store: store.last(key, stale))

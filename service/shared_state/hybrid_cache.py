@@ -75,12 +75,12 @@ class HybridCache:
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
-    def begin(self, key: bytes, patience: float) -> Any:
-        return self._copied(key) or self._begin(key, patience)
+    def begin(self, key: bytes, time_limit: float) -> Any:
+        return self._copied(key) or self._begin(key, time_limit)
 
-    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> Any:
+    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> Any:
         """Copies are fresh; what is not stands in Redis."""
-        return self._copied(key) or self._begin_stale(key, patience, stale)
+        return self._copied(key) or self._begin_stale(key, time_limit, stale)
 
     def _copied(self, key: bytes) -> Entry | None:
         return self._memory.get(_copy_name(key)) if self._hears() else None
@@ -88,17 +88,17 @@ class HybridCache:
     def _hears(self) -> bool:
         return time.monotonic() - self._heard < SILENT
 
-    async def _begin(self, key: bytes, patience: float) -> Found:
+    async def _begin(self, key: bytes, time_limit: float) -> Found:
         began, seen = time.monotonic(), self._forgotten
-        result = await self._redis.begin(key, patience)
+        result = await self._redis.begin(key, time_limit)
         # What is computed now is copied when it is asked for again: only an answer that Redis has taken is one.
         if type(result) is Entry:
             await self._copy(key, result, began, seen, 0.0)
         return result
 
-    async def _begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+    async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
         began, seen = time.monotonic(), self._forgotten
-        result = await self._redis.begin_stale(key, patience, stale)
+        result = await self._redis.begin_stale(key, time_limit, stale)
         if type(result) is Entry:
             await self._copy(key, result, began, seen, stale.longest)
         return result

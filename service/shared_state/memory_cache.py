@@ -106,14 +106,14 @@ class MemoryCache:
     def get(self, key: bytes) -> Entry | None:
         return self._table.find(stored_name(key), now())
 
-    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
         name = key if len(key) <= LONGEST_NAME else stored_name(key)
         if self._unshared and self._is_unshared(name):
             return self._table.find(name, now()) or NOT_SHARED
-        result = self._acquire(name, patience, fresh=False)
-        return self._wait(name, patience, fresh=False) if result is None else result
+        result = self._acquire(name, time_limit, fresh=False)
+        return self._wait(name, time_limit, fresh=False) if result is None else result
 
-    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
         name = stored_name(key)
         at = now()
         entry = self._table.find(name, at)
@@ -121,12 +121,12 @@ class MemoryCache:
             return entry
         if self._unshared and self._is_unshared(name):
             return NOT_SHARED
-        result = self._acquire(name, patience, fresh=True)
+        result = self._acquire(name, time_limit, fresh=True)
         if entry is not None and now() < entry.fresh + stale.revalidate:
             if result is None or isinstance(result, NotShared):
                 return StaleEntry(entry, None)
             return result if isinstance(result, Entry) else StaleEntry(entry, result)
-        return self._wait(name, patience, fresh=True) if result is None else result
+        return self._wait(name, time_limit, fresh=True) if result is None else result
 
     def last(self, key: bytes, stale: Stale) -> Entry | None:
         return self.last_named(stored_name(key), stale)
@@ -135,27 +135,27 @@ class MemoryCache:
         entry = self._table.find(name, now())
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
 
-    def _acquire(self, name: bytes, patience: float, *, fresh: bool) -> Found | None:
+    def _acquire(self, name: bytes, time_limit: float, *, fresh: bool) -> Found | None:
         """None: somebody else is at it, and will tell. fresh: no other answer is good enough."""
         at = now()
-        result = self._table.begin(name, at + patience + GRACE if patience > 0 else 0.0, at, fresh)
+        result = self._table.begin(name, at + time_limit + GRACE if time_limit > 0 else 0.0, at, fresh)
         if type(result) is Entry:
             return result
         if result == HELD:
             return None
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
-    def _wait(self, name: bytes, patience: float, *, fresh: bool) -> Awaitable[Found]:
+    def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[Found]:
         # It listens from now on, whenever it is awaited.
-        return self._waited(name, self._waiters.join(name), patience, fresh=fresh)
+        return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
 
-    async def _waited(self, name: bytes, future: asyncio.Future[Outcome], patience: float, *, fresh: bool) -> Found:
-        until = now() + patience
+    async def _waited(self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool) -> Found:
+        until = now() + time_limit
         while True:
-            outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if patience > 0 else 0)
+            outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if time_limit > 0 else 0)
             if not isinstance(outcome, RetryLookup):
                 return outcome
-            result = self._acquire(name, patience, fresh=fresh)
+            result = self._acquire(name, time_limit, fresh=fresh)
             if result is not None:
                 return result
             # In the same turn of the loop, or the word could come before somebody listens.
@@ -176,7 +176,7 @@ class MemoryCache:
         self,
         prefix: bytes,
         wanted: int,
-        patience: float,
+        time_limit: float,
         steps_to_skip: int,
         on_hit: Step | None,
         tell: Callable[[RequestContext, str], None] | None,
@@ -185,7 +185,7 @@ class MemoryCache:
         """`begin` as the step in front of a run, with as little as there is to do for a hit or a miss that nobody else
         computes. prefix, wanted: of the keys. needless: how many steps a hit leaves out. on_hit, tell: called for the
         log and for the answer's header. otherwise: the same step for all cases."""
-        seconds = patience + GRACE if patience > 0 else 0.0
+        seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, wanted, self._table, seconds, LONGEST_NAME, self._unshared)
         return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, tell, otherwise)
 
@@ -201,7 +201,7 @@ class MemoryCache:
         )
 
     def _completed(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
-        self._tell_kept(lease, Entry._make(values), flags)
+        self._report_cached(lease, Entry._make(values), flags)
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
@@ -211,9 +211,9 @@ class MemoryCache:
             self.pass_on(lease)
             return
         flags = self._table.keep(lease.name, lease.number, lease.began, entry, at)
-        self._tell_kept(lease, entry, flags)
+        self._report_cached(lease, entry, flags)
 
-    def _tell_kept(self, lease: Lease, entry: Entry, flags: int) -> None:
+    def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
         self._tell(lease.name, RETRY_LOOKUP if flags != GONE and flags & FORGOTTEN else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:

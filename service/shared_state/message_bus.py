@@ -45,11 +45,11 @@ def _key(number: int) -> bytes:
 class MessageBus:
     def __init__(self, folder: Path) -> None:
         self._environment = Environment(folder / "bus", SIZE)
-        self._bells = folder / "bells"
-        self._bells.mkdir(mode=0o700, exist_ok=True)
-        self._ringer = Notifier(self._bells)
+        self._pipe_folder = folder / "bells"
+        self._pipe_folder.mkdir(mode=0o700, exist_ok=True)
+        self._notifier = Notifier(self._pipe_folder)
         self._takers: dict[bytes, list[tuple[Take, Missed | None]]] = {}
-        self._bell: WakeupPipe | None = None
+        self._wakeup_pipe: WakeupPipe | None = None
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._next = 0
 
@@ -82,27 +82,27 @@ class MessageBus:
             transaction.put(_key(number), len(name).to_bytes(1, "big") + name + payload)
             _trim(transaction, number)
             bells = [key[1:].decode() for key, _ in between(transaction, _BELL, _AFTER_BELL)]
-        gone = self._ringer.ring(bells)
+        gone = self._notifier.ring(bells)
         if gone:
             with self._environment.write() as transaction:
                 for item in gone:
                     transaction.delete(_BELL + item.encode())
 
     def close(self) -> None:
-        if self._bell is not None:
+        if self._wakeup_pipe is not None:
             with self._environment.write() as transaction:
                 transaction.delete(_BELL + self._name.encode())
-            self._bell.close()
-            self._bell = None
-        self._ringer.close()
+            self._wakeup_pipe.close()
+            self._wakeup_pipe = None
+        self._notifier.close()
         self._environment.close()
 
     # --- listening -------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        if self._bell is not None:
+        if self._wakeup_pipe is not None:
             return
-        self._bell = WakeupPipe(self._bells / self._name, self._read)
+        self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)
         with self._environment.write() as transaction:
             transaction.put(_BELL + self._name.encode(), b"")
             last = last_before(transaction, _AFTER, _MESSAGE)

@@ -221,18 +221,18 @@ class RedisCache:
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
-    async def begin(self, key: bytes, patience: float) -> Found:
+    async def begin(self, key: bytes, time_limit: float) -> Found:
         name = stored_name(key)
         try:
             data = await self.link.get(b"rowcall:{%b}:a" % name)
             entry = None if data is None else self._opened(name, data)
-            return entry or await self._acquire(name, patience)
+            return entry or await self._acquire(name, time_limit)
         except GoneError:
             return NOT_SHARED
 
-    async def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+    async def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
         try:
-            return await self._acquire_stale(stored_name(key), patience, stale)
+            return await self._acquire_stale(stored_name(key), time_limit, stale)
         except GoneError:
             return NOT_SHARED
 
@@ -254,16 +254,16 @@ class RedisCache:
             raise GoneError
         return None if left == -1 else max(0.0, left / 1000)
 
-    async def _acquire(self, name: bytes, patience: float) -> Found:
-        result = await self._wait_or_begin(name, patience, _BEGIN, [])
+    async def _acquire(self, name: bytes, time_limit: float) -> Found:
+        result = await self._wait_or_begin(name, time_limit, _BEGIN, [])
         return result.entry if isinstance(result, StaleEntry) else result
 
-    async def _acquire_stale(self, name: bytes, patience: float, stale: Stale) -> FoundStale:
+    async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> FoundStale:
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
-        return await self._wait_or_begin(name, patience, _BEGIN_STALE, times)
+        return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
-    async def _wait_or_begin(self, name: bytes, patience: float, script: str, times: list[int]) -> FoundStale:
-        until = time.monotonic() + patience
+    async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> FoundStale:
+        until = time.monotonic() + time_limit
         refusals = 0
         while True:
             # Listening begins before the question: the word may come before its answer has been read.
@@ -292,7 +292,7 @@ class RedisCache:
                 return self._acquired(kind, value, name, number)
             self.awaited[name] = value
             self._waiters.awaits(name, future, value)
-            outcome = await self._await(name, future, until - time.monotonic() if patience > 0 else 0.0)
+            outcome = await self._await(name, future, until - time.monotonic() if time_limit > 0 else 0.0)
             if not isinstance(outcome, RetryLookup):
                 self.awaited.pop(name, None)
                 return outcome

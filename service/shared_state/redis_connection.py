@@ -40,9 +40,9 @@ Client = Any
 """redis-py's classes for the three kinds have no common base with these commands."""
 
 
-async def open_client(address: RedisAddress, purpose: str, patience: float | None = None) -> Client:
+async def open_client(address: RedisAddress, purpose: str, time_limit: float | None = None) -> Client:
     """Return a client of the first host that answers and is no replica. purpose: what the server calls the connection
-    unless `name` says it. patience: seconds for which an answer is waited for; None: as long as it takes.
+    unless `name` says it. time_limit: seconds for which an answer is waited for; None: as long as it takes.
 
     Raises:
         ReplicaError: hosts that answer are replicas.
@@ -53,7 +53,7 @@ async def open_client(address: RedisAddress, purpose: str, patience: float | Non
     for host in address.hosts[:1] if address.service is not None else address.hosts:
         try:
             async with asyncio.timeout(address.connect_timeout + 1):
-                return await _opened(address, host, _options(address, purpose, patience))
+                return await _opened(address, host, _options(address, purpose, time_limit))
         except FAILURES as error:
             # That a host is a replica says more than that another one cannot be reached.
             failure = failure if isinstance(failure, ReplicaError) else error
@@ -89,13 +89,13 @@ def is_cluster(client: Client) -> bool:
     return isinstance(client, RedisCluster)
 
 
-def _options(address: RedisAddress, purpose: str, patience: float | None) -> dict[str, Any]:
+def _options(address: RedisAddress, purpose: str, time_limit: float | None) -> dict[str, Any]:
     options: dict[str, Any] = {
         "username": address.user,
         "password": address.password,
         "client_name": address.name or purpose,
         "socket_connect_timeout": address.connect_timeout,
-        "socket_timeout": patience,
+        "socket_timeout": time_limit,
         "socket_keepalive": address.keep_alive > 0,
         **_tls(address),
     }

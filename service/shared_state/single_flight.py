@@ -73,16 +73,16 @@ FoundStale = Found | StaleEntry
 class CacheBackend(Protocol):
     """Where answers are kept. `begin` may say at once what it knows, or has to be awaited."""
 
-    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
         """An answer; the ticket to compute it; or nothing that others would share.
 
-        patience: seconds that this request may wait for another one's answer; 0: as long as it takes.
+        time_limit: seconds that this request may wait for another one's answer; 0: as long as it takes.
 
         Raises:
             Problem: the one who computed failed, or took longer than that.
         """
 
-    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
         """`begin` for answers that are of use for longer than they are fresh."""
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
@@ -145,15 +145,15 @@ class SingleFlightWaiters:
                 del self.futures[key]
 
     async def wait(
-        self, key: bytes, future: asyncio.Future[Outcome], patience: float, late: RetryLookup | None = None
+        self, key: bytes, future: asyncio.Future[Outcome], time_limit: float, late: RetryLookup | None = None
     ) -> Entry | RetryLookup | NotShared:
-        """patience: seconds; 0: as long as it takes. late: what it is then; None: a `Problem`.
+        """time_limit: seconds; 0: as long as it takes. late: what it is then; None: a `Problem`.
 
         Raises:
             Problem: of the one who computed, or because this one has waited long enough.
         """
         try:
-            outcome = await (asyncio.wait_for(future, patience) if patience > 0 else future)
+            outcome = await (asyncio.wait_for(future, time_limit) if time_limit > 0 else future)
         except TimeoutError:
             if late is not None:
                 return late

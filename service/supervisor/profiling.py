@@ -72,7 +72,7 @@ class Profiler:
             log.info("the profile of worker %d (pid %d, %s) is %s", item.worker, item.pid, item.by, item.file)
         return values
 
-    async def asked_by_signal(self, only: int | None = None) -> None:
+    async def profile_on_signal(self, only: int | None = None) -> None:
         try:
             await self.profile(only=only)
         except Problem as problem:

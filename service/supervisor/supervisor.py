@@ -123,8 +123,8 @@ class Supervisor:
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)
         handover = self._shutdown.handover
-        self._predecessor = PreviousProcess.at(handover) if handover else None
-        inherited = self._predecessor.inherited if self._predecessor else from_systemd(os.environ)
+        self._previous_process = PreviousProcess.at(handover) if handover else None
+        inherited = self._previous_process.inherited if self._previous_process else from_systemd(os.environ)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings), inherited)
         self._handover = SuccessorListener(handover, self._listeners, self._yield_to_successor) if handover else None
         listeners = len(self._listeners.of(0))
@@ -167,8 +167,8 @@ class Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._asked_to_end)
-        loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.asked_by_signal()))
+            loop.add_signal_handler(number, self._stop_requested)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.profile_on_signal()))
         loop.add_signal_handler(signal.SIGHUP, self._read_everything)
         loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
         try:
@@ -189,7 +189,7 @@ class Supervisor:
         self._code = code
         self._stop.set()
 
-    def _asked_to_end(self) -> None:
+    def _stop_requested(self) -> None:
         """The first time in order; once more, at once."""
         if self._departure.begun or self._stop.is_set():
             self._code = 0
@@ -237,7 +237,7 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
-        if self._predecessor is None:
+        if self._previous_process is None:
             self._open_admin()
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())
@@ -261,7 +261,7 @@ class Supervisor:
             raise StartupError(error)
         await self._take_place()
         self._announce()
-        self._background.keep("the reloading", self._reload_when_asked)
+        self._background.keep("the reloading", self._reload_on_request)
         self._background.keep("looking at the catalogue", self._looks.run)
 
     def _open_admin(self) -> None:
@@ -305,8 +305,8 @@ class Supervisor:
 
     async def _take_place(self) -> None:
         """From here on this process is the one that serves, and the next one asks it."""
-        if self._predecessor is not None:
-            await self._predecessor.leave()
+        if self._previous_process is not None:
+            await self._previous_process.leave()
             self._background.start(self._take_admin_over())
         if self._handover is not None:
             self._handover.open()
@@ -373,7 +373,7 @@ class Supervisor:
         elif isinstance(message, TokenUsed):
             self._background.start(self._judge(worker, message))
         elif isinstance(message, ProfileWanted):
-            self._background.start(self._profiler.asked_by_signal(worker.number))
+            self._background.start(self._profiler.profile_on_signal(worker.number))
         else:
             self._hear_of_events(worker, message)
 
@@ -444,7 +444,7 @@ class Supervisor:
             await self._channels.watch(self._channels.wanted & channels)
         return error
 
-    async def _reload_when_asked(self) -> None:
+    async def _reload_on_request(self) -> None:
         while True:
             await self._reload.wait()
             self._reload.clear()

@@ -35,7 +35,7 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
     tracing = services.host.once("tracing", lambda: Tracing(options))
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
     fixed_attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
-    redacted = endpoint.discreet
+    redacted = endpoint.redacted
 
     def trace(context: RequestContext) -> None:
         if is_sampled(context.scope.headers.get("traceparent"), options):

@@ -5,7 +5,7 @@ gets its name in the target folder as a second link; what had this name before i
 succeeded the hidden folder goes. When something fails the names go with it, and what they have replaced comes back.
 
 The lock ends with the process. Whoever finds a hidden folder that nobody holds, at the start or before the first file
-of a worker for that folder, undoes what it was about (`remove_leftovers`).
+of a worker for that folder, undoes what it was about (`remove_orphaned_files`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Folders:
             elif not Path(folder).is_dir():
                 raise MissingFolderError(folder)
             if folder not in self._looked_after:
-                remove_leftovers(folder)
+                remove_orphaned_files(folder)
                 self._looked_after.add(folder)
             hidden = self._open[folder] = self._hidden(Path(folder), create=create)
         return hidden.begin()
@@ -204,7 +204,7 @@ class _Hidden:
             self._lock = None
 
 
-def remove_leftovers(folder: str) -> bool:
+def remove_orphaned_files(folder: str) -> bool:
     """Undoes the requests of processes that were killed. False: there are some that somebody still holds."""
     count = held = 0
     for path in _hidden_folders(Path(folder)):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.uploads.options import Folder, UploadOptions
-from rowcall.service.uploads.folders import remove_leftovers
+from rowcall.service.uploads.folders import remove_orphaned_files
 
 LOOKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """Seconds before another look at what somebody holds: a request, or a process that was killed and is not gone yet, as
@@ -20,7 +20,7 @@ async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
     loop = asyncio.get_running_loop()
     folders = frozenset(_folders(endpoints, options))
     for seconds in (*LOOKS, 0.0):
-        values = [await loop.run_in_executor(None, remove_leftovers, folder) for folder in folders]
+        values = [await loop.run_in_executor(None, remove_orphaned_files, folder) for folder in folders]
         if all(values):
             return
         await asyncio.sleep(seconds)

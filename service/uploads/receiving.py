@@ -59,7 +59,7 @@ class Receiving:
         self._database: Database = services.database
         self._options = options
         self._limit = services.options.http.body_limit
-        self._patience = services.options.http.slow_client
+        self._time_limit = services.options.http.slow_client
         self._factories = handler_factories(endpoint, services)
         self._by_name = {key.lower(): factory for key, factory in self._factories.items()}
         self._keys = upload.handlers or (options.default_handler,)
@@ -132,7 +132,7 @@ class Receiving:
             yield file
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
-        pieces = body_pieces(context.scope, context.protocol, self._limit, self._patience)
+        pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
         if self._tells_progress and self._call.hear is not None:
             pieces = told(context.scope, pieces, self._call.hear(context))

@@ -94,7 +94,7 @@ class Application:
         self._publish = counting(self.events.publish, options, self._host)
         self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
-        self.unheard = UnpublishedNotices(options.events.level.value, log_notices)
+        self.unpublished_notices = UnpublishedNotices(options.events.level.value, log_notices)
         self._client = client_of(options, self._host)
         types = options.outbound.types
         self._type_answers = (
@@ -150,7 +150,9 @@ class Application:
         self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
-            self._databases.set_notice_handler(self.unheard, whose=carried and self._options.notices is not None)
+            self._databases.set_notice_handler(
+                self.unpublished_notices, whose=carried and self._options.notices is not None
+            )
         await self._databases.main.start()
         if self._replicas is not None:
             self._replicas.start()
@@ -221,7 +223,7 @@ class Application:
             self._table = self._prepared
             self._prepared = None
             if self._options.events.warn_unbound:
-                self.unheard.watch(self._table.snapshot.endpoints)
+                self.unpublished_notices.watch(self._table.snapshot.endpoints)
             self._end_streams_of_before()
             for database in self._databases:
                 database.forget_names()

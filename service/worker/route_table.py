@@ -113,7 +113,7 @@ class RouteTable:
         readable = path.replace(REPLACED, "_").replace("\0", "_")
         for method in (scope.method, *self.router.allowed(readable)):
             match = self.router.find(method, readable)
-            if match is not None and any(item.discreet for item in match.route.candidates):
+            if match is not None and any(item.redacted for item in match.route.candidates):
                 return match.route.path
         return path
 

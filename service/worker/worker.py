@@ -96,7 +96,9 @@ class Worker:
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
         self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
-        self._application.unheard.tell = lambda path, severity: channel.send(NoticeNotPublished(path, severity))
+        self._application.unpublished_notices.tell = lambda path, severity: channel.send(
+            NoticeNotPublished(path, severity)
+        )
         self._feed = self._application.events.feed
         self._feed.send = lambda packed: channel.send(EventsPublished(packed))
         self._feed.want = lambda expected: channel.send(EventsWanted(expected))

@@ -64,7 +64,7 @@ def _absent_status(draft: Draft, line: Line) -> None:
     draft.set(absent_status=int(word))
 
 
-def _strangers(draft: Draft, line: Line) -> None:
+def _ignore_unknown_parameters(draft: Draft, line: Line) -> None:
     draft.set(ignores_unknown_parameters=choose(line.arguments[0], _STRANGERS))
 
 
@@ -99,7 +99,7 @@ ANNOTATIONS = (
         syntax="unknown_query_parameters refuse|ignore",
         description="Whether names in the query that are not parameters are refused or ignored (`utm_source`), "
         "instead of the default in `Service:UnknownQueryParameters`.",
-        apply=_strangers,
+        apply=_ignore_unknown_parameters,
         minimum_words=2,
     ),
     Annotation(

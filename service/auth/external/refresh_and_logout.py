@@ -81,7 +81,7 @@ class RefreshAndLogout:
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         stored = await self._kept.read(scope)
-        location = await self._told_goodbye(stored, self._outcome.origin(scope) + self._options.return_to)
+        location = await self._sign_out_at_provider(stored, self._outcome.origin(scope) + self._options.return_to)
         cookies = self._kept.forget(scope) if stored is not None else []
         scheme = self._sessions.scheme_of(scope)
         if isinstance(scheme, CookieScheme):
@@ -94,7 +94,7 @@ class RefreshAndLogout:
         else:
             context.protocol.response_empty(303, [("location", location), *headers])
 
-    async def _told_goodbye(self, stored: StoredToken | None, home: str) -> str:
+    async def _sign_out_at_provider(self, stored: StoredToken | None, home: str) -> str:
         """Revoke the refresh token and return the URL to which the browser goes next.
 
         If the provider does not respond, this is the page of this service, and the user is signed out here

@@ -93,7 +93,9 @@ class _SignIn:
         self._attempts = login_states
         stored_tokens = StoredTokens(provider, keys, services.auth.sessions)
         self._outcome = SignInResult(options, provider, services, stored_tokens)
-        self._afterwards = RefreshAndLogout(options, provider, services, profiles, self._outcome, stored_tokens, keys)
+        self._refresh_and_logout = RefreshAndLogout(
+            options, provider, services, profiles, self._outcome, stored_tokens, keys
+        )
         self._back_channel = (
             BackChannel(options, provider, services, profiles, single_use) if provider.back_channel else None
         )
@@ -108,9 +110,9 @@ class _SignIn:
         if self._script_path is not None:
             yield "GET", self._script_path, self.script
         if self._provider.keeps_tokens:
-            yield "POST", f"{path}/refresh", self._afterwards.refresh
+            yield "POST", f"{path}/refresh", self._refresh_and_logout.refresh
         if self._provider.signs_out:
-            yield "POST", f"{path}/logout", self._afterwards.leave
+            yield "POST", f"{path}/logout", self._refresh_and_logout.leave
         if self._back_channel is not None:
             yield "POST", f"{path}/backchannel-logout", self._back_channel.end_sessions
 

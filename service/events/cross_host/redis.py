@@ -32,11 +32,11 @@ _FIELD = b"batches"
 class RedisTransport:
     """kept_bytes: of the stream, about."""
 
-    def __init__(self, address: RedisAddress, key: str, kept: int, kept_bytes: int) -> None:
+    def __init__(self, address: RedisAddress, key: str, kept: int, stored_bytes: int) -> None:
         self._address = address
         self._key = key.encode()
         self._kept = kept
-        self._kept_bytes = kept_bytes
+        self._stored_bytes = stored_bytes
         self._outbox = Outbox()
         self._sizes: deque[tuple[bytes, int, float]] = deque()
         """Of the entries of the stream: id, size, and when it was read."""
@@ -122,14 +122,14 @@ class RedisTransport:
         """The number of entries is bounded by whoever adds one; their size is known to those who have read them."""
         oldest = None
         read_by_all = time.monotonic() - LAG
-        while self._size > self._kept_bytes and len(self._sizes) > 1 and self._sizes[0][2] < read_by_all:
+        while self._size > self._stored_bytes and len(self._sizes) > 1 and self._sizes[0][2] < read_by_all:
             self._size -= self._sizes.popleft()[1]
             oldest = self._sizes[0][0]
         if oldest is not None:
             await client.xtrim(self._key, minid=oldest)
 
-    async def _client(self, patience: float | None = None) -> Client:
-        return await open_client(self._address, "rowcall-events", patience or self._address.timeout)
+    async def _client(self, time_limit: float | None = None) -> Client:
+        return await open_client(self._address, "rowcall-events", time_limit or self._address.timeout)
 
     def _tell(self, error: BaseException) -> None:
         if not self._gone:

@@ -49,7 +49,7 @@ class EventOptions:
     """Events have ids; a client that reconnects with `Last-Event-ID` receives the events after it."""
     kept: int = 1000
     """Maximum number of events in the replay buffer."""
-    kept_bytes: int = 16_777_216
+    stored_bytes: int = 16_777_216
     heartbeat: float | None = 30.0
     retry: float | None = None
     """Delay after which clients reconnect; None: the client decides."""
@@ -57,7 +57,7 @@ class EventOptions:
     """End a stream whose queue is full; False: drop the oldest events and continue."""
     queue: int = 1000
     """Maximum number of queued events for a slow reader."""
-    patience: float = 60.0
+    time_limit: float = 60.0
     """Time after which a stream ends if its reader takes nothing while events are queued."""
     way: Way = Way.NONE
     channel: str = "rowcall_events"
@@ -93,12 +93,12 @@ def event_options(settings: Settings) -> EventOptions:
         authorize=settings.flag(_SECTION + "AuthorizeOnConnect"),
         replay=settings.flag(_SECTION + "Replay"),
         kept=settings.integer(_SECTION + "ReplayEvents", minimum=1),
-        kept_bytes=settings.integer(_SECTION + "ReplayMegabytes", minimum=1) * 1_048_576,
+        stored_bytes=settings.integer(_SECTION + "ReplayMegabytes", minimum=1) * 1_048_576,
         heartbeat=settings.seconds_or_none(_SECTION + "Heartbeat") or None,
         retry=settings.seconds_or_none(_SECTION + "Retry"),
         ends_slow=settings.choice(_SECTION + "SlowReaders") == "End",
         queue=settings.integer(_SECTION + "SlowReaderEvents", minimum=1),
-        patience=settings.seconds(_SECTION + "SlowReaderPatience"),
+        time_limit=settings.seconds(_SECTION + "SlowReaderPatience"),
         way=Way(settings.choice(_SECTION + "BetweenHosts")),
         channel=settings.text(_SECTION + "Channel"),
         redis=settings.text_or_none(_SECTION + "RedisConfiguration")

@@ -25,9 +25,9 @@ def configuration_warnings(settings: Settings, auth: AuthOptions, static: Static
         if auth.schemes.default is None and settings.flag(f"Auth:Schemes:{name}:Enabled"):
             yield f"Auth:Schemes:{name} is not offered: named schemes require {MAIN_SCHEMES}"
     yield from _endless_tokens(settings, auth)
-    yield from _basic_doubts(auth.basic)
-    yield from _variable_doubts(auth)
-    yield from _mapping_doubts(settings, auth)
+    yield from _basic_warnings(auth.basic)
+    yield from _variable_warnings(auth)
+    yield from _mapping_warnings(settings, auth)
     if not auth.schemes:
         for key in _closed(settings, static):
             yield f"{key}: no user has access, since no authentication scheme is enabled ({MAIN_SCHEMES})"
@@ -42,7 +42,7 @@ def _endless_tokens(settings: Settings, auth: AuthOptions) -> Iterator[str]:
             yield f"{key} is false: tokens of the scheme {scheme.name} are accepted long after they have expired"
 
 
-def _basic_doubts(basic: BasicOptions) -> Iterator[str]:
+def _basic_warnings(basic: BasicOptions) -> Iterator[str]:
     if basic.enabled and basic.tls == "Warning":
         yield f"{_BASIC}Enabled is true and {_BASIC}SslRequirement Warning: passwords may come without TLS"
     if basic.enabled and not basic.users and basic.command is None:
@@ -58,7 +58,7 @@ def _basic_doubts(basic: BasicOptions) -> Iterator[str]:
             )
 
 
-def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
+def _variable_warnings(auth: AuthOptions) -> Iterator[str]:
     mapping = auth.mapping
     variables = [(f"{_OPTIONS}ContextKeyClaimsMapping", name) for name, _ in mapping.context]
     variables += [(f"{_OPTIONS}ClaimsJsonContextKey", mapping.json_key or "")]
@@ -71,7 +71,7 @@ def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
             )
 
 
-def _mapping_doubts(settings: Settings, auth: AuthOptions) -> Iterator[str]:
+def _mapping_warnings(settings: Settings, auth: AuthOptions) -> Iterator[str]:
     """Yield warnings about claim types that are renamed while the default mappings still use their default names.
 
     The mappings name claims independently of the claim types of the identity (sign-in-7).

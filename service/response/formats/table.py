@@ -33,7 +33,7 @@ class Table:
     """With the shape of the table."""
     lines: HeaderLines
     database: Database
-    patience: float
+    time_limit: float
     camel_case: bool
 
     @property
@@ -56,5 +56,5 @@ class Table:
 
     def stream(self, context: RequestContext, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
         return responses.stream_response(
-            context, self.database, self.endpoint.success_status, headers, self.patience, encoder
+            context, self.database, self.endpoint.success_status, headers, self.time_limit, encoder
         )

@@ -93,7 +93,7 @@ class _Resuming:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"
         self._parts = parts_of(services)
         self._options = services.options.uploads.resumable
-        self._patience = services.options.http.slow_client
+        self._time_limit = services.options.http.slow_client
         self._address = address_reader(services.options.forwarding)
         assert endpoint.options.upload is not None  # noqa: S101 (asked only for endpoints that take files)
         self._hear = services.hear(endpoint) if endpoint.options.upload.progress else None
@@ -245,7 +245,7 @@ class _Resuming:
         if part.about.settled != settled:
             await aside(partial(part.save, settled=settled))
         room = (self._options.max_size if length is None else length) - begins
-        pieces = digested(scope, body_pieces(scope, context.protocol, room, self._patience))
+        pieces = digested(scope, body_pieces(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
             pieces = told_of_part(pieces, self._hear(context), begins, length)
         try:

@@ -266,9 +266,9 @@ class TestFaults:
     def test_a_fault_can_be_told_without_its_value(self) -> None:
         with pytest.raises(BindingError) as caught:
             binder(parameter("pin"), parameter("name", "text")).bind_query("pin=1234x")
-        discreet = caught.value.discreetly()
-        assert discreet.detail == "parameter 'name' (text) is required (and 1 more, see errors)"
-        assert [fault.message for fault in discreet.faults] == [
+        redacted = caught.value.redacted()
+        assert redacted.detail == "parameter 'name' (text) is required (and 1 more, see errors)"
+        assert [fault.message for fault in redacted.faults] == [
             "parameter 'name' (text) is required",
             "parameter 'pin': the value cannot be used",
         ]

@@ -40,17 +40,17 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "OPENED_WITHIN", 0.1)
 
 
-def body_for(protocol: Any, patience: float) -> PipeBody:
-    return PipeBody(protocol, 200, [], patience, "")
+def body_for(protocol: Any, time_limit: float) -> PipeBody:
+    return PipeBody(protocol, 200, [], time_limit, "")
 
 
 def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
     async def send() -> None:
-        body = body_for(Left(), patience=3600)
+        body = body_for(Left(), time_limit=3600)
         with pytest.raises(ClientDisconnectedError, match="has closed the connection"):
             await body.write(MORE_THAN_A_PIPE)
         await body.close()
-        short = body_for(Left(), patience=3600)
+        short = body_for(Left(), time_limit=3600)
         await short.write(b"short")
         await short.close()
 
@@ -60,7 +60,7 @@ def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
 def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
     async def send() -> None:
         reader = Idle()
-        body = body_for(reader, patience=0.5)
+        body = body_for(reader, time_limit=0.5)
         with pytest.raises(ClientDisconnectedError, match=r"has not read for 0\.5 s"):
             await body.write(MORE_THAN_A_PIPE)
         os.close(reader.reading)
@@ -76,7 +76,7 @@ def test_a_body_ends_although_its_reader_is_looked_for_at_that_moment(monkeypatc
     async def send() -> None:
         reader = Idle()
         before = set(os.listdir("/dev/fd"))
-        body = body_for(reader, patience=3600)
+        body = body_for(reader, time_limit=3600)
         await body.write(b"short")
         ending = asyncio.get_running_loop().create_task(body.close())
         await asyncio.sleep(0.01)
