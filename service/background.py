@@ -72,7 +72,7 @@ async def _for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
         error = await _outcome(work)
         attempt = 0 if time.monotonic() - start > STEADY else attempt + 1
         seconds = pause(attempt + 2)
-        log.error("%s has ended and begins again in %.1f s", name, seconds, exc_info=error)
+        log.error("%s has ended and is restarted in %.1f s", name, seconds, exc_info=error)
         await asyncio.sleep(seconds)
 
 

@@ -63,7 +63,7 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
         if cell.name.lower() in names:
             special[cell.name.lower()] = cell
         elif cell.name in ACTOR:
-            raise LoginRowError(f"the column {cell.name} would say who acts, which only `impersonate` does")
+            raise LoginRowError(f"the column {cell.name} has the name of a claim that only `impersonate` sets")
         else:
             claims += claims_of(cell)
     status = _status(special.get(options.status.lower()))

@@ -183,7 +183,7 @@ def read_element(text: str) -> StoredKey:
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         raise KeyElementError("a member is missing or wrong") from None
     if not all(map(math.isfinite, (key.created, key.activated, key.expires))):
-        raise KeyElementError("one of its times is none")
+        raise KeyElementError("one of its times is not a number")
     if key.algorithm not in ALGORITHMS or key.validation not in ("HMACSHA256", "HMACSHA512"):
         raise KeyElementError("its algorithm is not known")
     return StoredKey(key, secret)

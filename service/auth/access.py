@@ -90,7 +90,7 @@ def _refuse_impersonation(context: RequestContext) -> None:
 
 def impersonation_refusal() -> Problem:
     """Return the 403 for an action that a user must not do while impersonating another user."""
-    return Problem(403, "this is not for somebody who acts as another user", code="impersonation")
+    return Problem(403, "this is not allowed while acting as another user", code="impersonation")
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
@@ -100,13 +100,13 @@ def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoi
     def begin(context: RequestContext) -> None:
         step(context)
         if not endpoint.options.roles:
-            raise Problem(403, f"{endpoint.name} lists nobody who may act as others")
+            raise Problem(403, f"{endpoint.name} has no roles whose users may act as others; list them in authorize")
         _refuse_impersonation(context)
 
     def end(context: RequestContext) -> None:
         step(context)
         if not context.user.impersonates:
-            raise Problem(403, "this session acts as nobody else")
+            raise Problem(403, "this session does not act as another user")
 
     def refuse(context: RequestContext) -> None:
         step(context)

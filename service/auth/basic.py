@@ -91,12 +91,12 @@ class _Basic:
         if self._options.tls == "Ignore" or self._identity.sessions.is_secure(context.scope):
             return
         if self._options.tls == "Warning":
-            log.warning("%s: passwords come over a connection without TLS", self._endpoint.name)
+            log.warning("%s: passwords are sent over a connection without TLS", self._endpoint.name)
             return
         log.error(
             "%s: HTTP Basic needs https (Service:AuthenticationOptions:BasicAuth:SslRequirement)", self._endpoint.name
         )
-        raise self._challenge("HTTP Basic is taken over https only")
+        raise self._challenge("HTTP Basic is accepted over https only")
 
     async def _check(self, context: RequestContext, credentials: Credentials, fingerprint: bytes) -> None:
         if not await self._is_valid(credentials):

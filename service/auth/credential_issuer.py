@@ -111,7 +111,7 @@ class CredentialIssuer:
         if size > self._longest:
             raise Problem(
                 500,
-                f"the claims of this sign-in make a session of {size} characters, and a request may bring "
+                f"the claims of this sign-in form a session of {size} characters, and a request may contain "
                 f"{self._longest}: every column of the login row is a claim",
             )
 

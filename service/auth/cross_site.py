@@ -98,7 +98,9 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
         logged_origin = one_line((origin or "cross-site")[:200])
         if logged_origin not in logged and len(logged) < _MOST_TOLD:
             logged.add(logged_origin)
-            log.warning("refused a request from a page of %s; Auth:TrustedOrigins lists whose pages may", logged_origin)
+            log.warning(
+                "refused a request from a page of %s; to allow it, add the origin to Auth:TrustedOrigins", logged_origin
+            )
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def own(scope: Any) -> str:
@@ -120,4 +122,6 @@ def refuse_plain_text(scope: Any) -> None:
         return
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
-        raise Problem(415, "with a session by cookie a body is application/json or a form, unless Origin says whose")
+        raise Problem(
+            415, "with a session by cookie, a body without the header Origin must be application/json or a form"
+        )

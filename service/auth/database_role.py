@@ -35,7 +35,7 @@ def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
             return
         if context.user is None:
             raise anonymous_refusal(options, context, f"{endpoint.name} is for signed-in users with a database role")
-        raise Problem(403, f"{endpoint.name} is for users with a role of the database, by the claim {roles.claim}")
+        raise Problem(403, f"{endpoint.name} is for users with a database role in the claim {roles.claim}")
 
     return refuse
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
-ANONYMOUS = "nobody is known by these credentials"
+ANONYMOUS = "no user has these credentials"
 """The same title for every failure: a response of its own for a wrong password would reveal which names exist."""
 
 
@@ -158,17 +158,19 @@ class _Login:
                 claims = acting(row.claims, user, self._identity, None if valid is None else time.time() + valid)
             except NoImpersonatorError:
                 log.error(
-                    "%s: its caller has neither an id nor a name, so that nobody could tell who acts",
+                    "%s: the caller has neither an id nor a name, so the impersonating user would be unknown",
                     self._endpoint.name,
                 )
-                raise Problem(500, "it could not be told who acts; the log of the service says more") from None
+                raise Problem(
+                    500, "the impersonating user cannot be identified; the log of the service says why"
+                ) from None
             log.info(
                 "%s: %s acts as %s from now on", self._endpoint.name, self._shown(user.claims), self._shown(claims)
             )
             return replace(row, claims=claims)
         restored_claims = own_claims(row.claims, user, self._identity)
         if restored_claims is None:
-            log.error("%s: the row is not that of who has acted as another, but of somebody else", self._endpoint.name)
+            log.error("%s: the row is not that of the impersonating user, but of another user", self._endpoint.name)
             raise Problem(500, "the login row cannot be used; the log of the service says why")
         log.info(
             "%s: %s no longer acts as %s", self._endpoint.name, self._shown(restored_claims), self._shown(user.claims)
@@ -185,6 +187,6 @@ class _Login:
             headers = [("content-type", self._options.content_type), *headers]
             context.protocol.response_bytes(row.status, headers, row.body.encode())
         elif row.status >= 400:
-            raise Problem(row.status, "the routine has refused to sign anybody in")
+            raise Problem(row.status, "the routine has refused the sign-in")
         else:
             context.protocol.response_empty(row.status, headers)

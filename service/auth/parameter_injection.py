@@ -109,7 +109,7 @@ def _put_default(context: RequestContext, injected: InjectedParameter) -> None:
 
 def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:
     log.warning(
-        "%s: the %s has a value for %s, which is filled from the claim %s; it is not used",
+        "%s: the %s has a value for %s, which is set from the claim %s; the value is ignored",
         endpoint.name,
         place,
         injected.parameter.api_name,

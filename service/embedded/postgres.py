@@ -127,7 +127,7 @@ class EmbeddedServer:
             self._socket.mkdir(mode=0o700)
         owners = {os.geteuid(), self._account.uid} if self._account else {os.geteuid()}
         if self._socket.is_symlink() or self._socket.stat().st_uid not in owners:
-            raise StartupError(f"the socket folder {self._socket} belongs to somebody else")
+            raise StartupError(f"the socket folder {self._socket} belongs to another user")
 
     def _create_cluster(self) -> None:
         """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster."""

@@ -83,7 +83,7 @@ class DecryptedColumns:
         except UnknownKeyError:
             self._ask_for_keys()
         except (SealError, UnicodeDecodeError) as error:
-            log.log(VERBOSE, "a value is left as it is: %s", error)
+            log.log(VERBOSE, "a value is not decrypted: %s", error)
         return sealed
 
     def _ask_for_keys(self) -> None:

@@ -59,7 +59,7 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
         for bit, name in comparisons.items():
             if context.mask & bit:
                 # Each encryption of a text gives another result, so no row could match.
-                raise Problem(400, f"{name} is kept encrypted, so no row can be found by it")
+                raise Problem(400, f"{name} is stored encrypted, so rows cannot be searched by it")
         try:
             for bit, array, delimiter, seal in targets:
                 if not context.mask & bit:

@@ -87,7 +87,7 @@ class KeySet:
                 self._fetched = time.monotonic()
             except Exception as error:
                 log.error(
-                    "the key set %s cannot be read, the known keys stay for %g s at most: %s",
+                    "the key set %s cannot be read, the known keys stay valid for %g s at most: %s",
                     *(self._url, self._longest, error or type(error).__name__),
                 )
 

@@ -122,5 +122,5 @@ async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool
     try:
         return await uses.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:
-        log.error("the use of a refresh token cannot be written down: %s", str(error).strip())
+        log.error("the use of a refresh token cannot be recorded: %s", str(error).strip())
         return None

@@ -50,7 +50,7 @@ class RefreshTokenUse:
         finally:
             del self._waiting[number]
         if first is None:
-            raise unavailable("it cannot be told whether this refresh token has been used before")
+            raise unavailable("it is unknown whether this refresh token has been used before")
         return first
 
     def answer(self, number: int, first: bool | None) -> None:

@@ -174,7 +174,7 @@ def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
         raise BadTokenError("its payload has claims that only the header may have")
     actor = jwt.get_unverified_header(token).get(_ACTOR) or {}
     if not isinstance(actor, dict) or not all(kind in ACTOR and isinstance(actor[kind], str) for kind in actor):
-        raise BadTokenError("its actor is none")
+        raise BadTokenError("its actor header is not valid")
     return (*_claims(payload), *((kind, _storable(value)) for kind, value in actor.items()))
 
 

@@ -158,7 +158,9 @@ class HostPermits:
         """Delete counters of some callers, because there are more callers than there is room for."""
         if not self._warned:
             self._warned = True
-            log.warning("more callers are counted than the store of the host has room for; some begin anew")
+            log.warning(
+                "more callers are counted than the shared state of the host has room for; some counters are reset"
+            )
         self._environment.forget_readers()
         self._sweep_some(force=True)
 

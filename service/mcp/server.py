@@ -111,7 +111,7 @@ class _Server:
         if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, context):
             raise Problem(403, f"the origin {origin[:200]} is not among those of Service:McpOptions:AllowedOrigins")
         if version is not None and version != PROTOCOL:
-            raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
+            raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not supported, only {PROTOCOL}")
 
     def refuse_other_types(self, context: RequestContext) -> None:
         """Raises `Problem` 415 unless the body is JSON.

@@ -195,10 +195,10 @@ class _Handler(BaseHTTPRequestHandler):
             matches = hmac.compare_digest(token.strip().encode(), options.token.encode())
             if not matches or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
-                raise Problem(401, "the admin listener wants Authorization: Bearer …", headers=(header,))
+                raise Problem(401, "the admin listener requires Authorization: Bearer …", headers=(header,))
         elif not options.address.unix and not is_address(self.headers.get("host", "")):
             # Pages in an operator's browser can reach this address by a name of their own (DNS rebinding).
-            raise Problem(403, "the admin listener answers to addresses and to localhost, and to no other name")
+            raise Problem(403, "the admin listener accepts only addresses and localhost as the host")
 
     def _check_origin(self) -> None:
         """Raise `Problem` 403 for a page of another origin (Fetch Metadata; Origin, RFC 6454), by whatever method."""

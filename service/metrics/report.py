@@ -23,12 +23,12 @@ _HISTOGRAMS = (
 )
 """Column, name and description of each histogram."""
 _COUNTERS = (
-    ("rows", "rows", "Rows that routines have given."),
-    ("bytes", "response_bytes", "Bytes of answers that were made in one piece, before they were compressed."),
-    ("rendering", "rendering_seconds", "Time of turning rows into bodies, where it is measured."),
-    ("cache_hits", "cache_hits", "Requests that a kept answer was good for."),
-    ("cache_misses", "cache_misses", "Requests whose answer was not there and may be kept."),
-    ("retries", "retries", "Runs that had to be repeated."),
+    ("rows", "rows", "Rows that routines have returned."),
+    ("bytes", "response_bytes", "Bytes of responses that were sent in one piece, before compression."),
+    ("rendering", "rendering_seconds", "Time of rendering rows, where it is measured."),
+    ("cache_hits", "cache_hits", "Requests that got a cached response."),
+    ("cache_misses", "cache_misses", "Requests whose response was not cached and may be cached."),
+    ("retries", "retries", "Calls that were repeated."),
     ("limited", "requests_limited", "Requests that were answered 429."),
     ("overloaded", "requests_overloaded", "Requests that were answered 503."),
 )
@@ -96,7 +96,7 @@ def _endpoint_counters(rows: Iterable[Row]) -> Iterable[Family]:
 
 
 def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
-    unrouted = Family("rowcall_unrouted_requests", "counter", "Requests that no endpoint was found for.")
+    unrouted = Family("rowcall_unrouted_requests", "counter", "Requests without an endpoint.")
     if row := rows.get("unrouted"):
         for status in STATUSES:
             if row.numbers[status]:
@@ -133,7 +133,9 @@ class Processes:
 
     def families(self, processes: Iterable[Process]) -> Iterable[Family]:
         cpu = Family("rowcall_process_cpu_seconds", "counter", "Processor time, of a worker and those before it.")
-        memory = Family("rowcall_process_resident_memory_bytes", "gauge", "Memory, what processes share included.")
+        memory = Family(
+            "rowcall_process_resident_memory_bytes", "gauge", "Resident memory, including memory that processes share."
+        )
         files = Family("rowcall_process_open_fds", "gauge", "Open file descriptors.")
         started = Family("rowcall_process_start_time_seconds", "gauge", "When it was started, since the epoch.")
         for process in processes:

@@ -109,7 +109,7 @@ class KeyRotation:
             await self._renew()
         except Exception as error:
             text = str(error).strip() or type(error).__name__
-            log.error("the key ring cannot be read, the known keys stay: %s", text)
+            log.error("the key ring cannot be read, the known keys stay in use: %s", text)
             # Requests that wait for this reading must not wait any longer.
             self._set(self.ring.joined((), start))
             return False
@@ -129,10 +129,10 @@ class KeyRotation:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
         too late."""
         for key in self.ring.keys:
-            text = f"{key.name} is gone from where keys are kept, or cannot be read there any more"
+            text = f"{key.name} is missing in the key storage, or cannot be read there any more"
             if key.id not in stored_ids and text not in self._reported:
                 self._reported.add(text)
-                log.error("%s: what it protects cannot be opened after a restart, nor by other hosts", text)
+                log.error("%s: values that it protects cannot be opened after a restart, nor by other hosts", text)
 
     def _opened(self, text: str) -> Key | None:
         try:
@@ -170,7 +170,7 @@ class KeyRotation:
             self._renewal.validation,
         )
         await self._storage.store(key.name, element_text(key, self._encryption.wrap(key.secret)))
-        log.info("%s is new in the key ring and protects from %s", key.name, _moment(start))
+        log.info("%s was added to the key ring and protects from %s", key.name, _moment(start))
         self._set(self.ring.joined([key]))
 
     def _set(self, ring: KeyRing) -> None:

@@ -158,7 +158,7 @@ def _bytes(text: str) -> bytes:
         standard = text.encode("ascii").translate(_STANDARD)
         remainder = len(standard) % 4
         if remainder and standard[-1] not in _LAST[remainder]:
-            raise SealError("not in its one spelling")
+            raise SealError("not in the canonical encoding")
         return binascii.a2b_base64(standard + b"=" * (-remainder % 4), strict_mode=True)
     except ValueError:
         raise SealError("not base64") from None

@@ -164,7 +164,7 @@ def test_a_changed_cookie_is_refused(service: Service) -> None:
     name, _, value = begun.cookie.partition("=")
     changed = value[:-1] + ("A" if value[-1] != "A" else "B")
     sent = dict(granted(begun.url))
-    assert "does not hold" in str(problem(finish(service, begun.path, sent, f"{name}={changed}"), 400)["detail"])
+    assert "is not valid" in str(problem(finish(service, begun.path, sent, f"{name}={changed}"), 400)["detail"])
 
 
 def test_a_cookie_of_another_attempt_under_the_name_of_this_one(service: Service) -> None:
@@ -220,7 +220,7 @@ def test_a_code_that_does_not_say_who_issued_it(service: Service, provider: Iden
 def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:
     response = service.get("/signin-liar")
     assert (response.status_code, response.text) == (500, "Error talking to Liar")
-    assert "Issuer has to be written as the document writes it" in service.wait_for_log("Error talking to Liar")
+    assert "Issuer must be equal to the one in this document" in service.wait_for_log("Error talking to Liar")
 
 
 # --- codes ---------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ BENT = {
     "about no text": (with_(sub=7), "Subject must be a string"),
     "another access token": (with_(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
     "unverified e-mail": (with_(email_verified=False), "has not verified the e-mail"),
-    "another user than the profile": (with_(sub="somebody else"), "about somebody else than the ID token"),
+    "another user than the profile": (with_(sub="somebody else"), "about another user than the ID token"),
 }
 
 
@@ -291,7 +291,7 @@ def test_an_id_token_that_is_not_for_this_sign_in(
 
 def test_a_profile_about_nobody_is_not_that_of_the_id_token(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(info={"name": "Alma", "email": "alma@example.com"}):
-        refused(service, "the profile does not say whom it is about")
+        refused(service, "the profile does not name its user (sub)")
 
 
 def refused(service: Service, said: str) -> None:

@@ -181,7 +181,9 @@ def test_who_may(service: Service) -> None:
     body = {"name": "mo"}
     assert problem(service.post("/api/act-as", json=body), 401)
     assert problem(service.post("/api/act-as", json=body, headers=signed_in(service, "ola")), 403)
-    assert problem(service.post("/api/act-freely", headers=signed_in(service)), 403)["detail"].endswith("act as others")
+    assert problem(service.post("/api/act-freely", headers=signed_in(service)), 403)["detail"].endswith(
+        "list them in authorize"
+    )
     assert service.post("/api/act-as", json={"name": "nobody"}, headers=signed_in(service)).status_code == 401
     # `mo` is no supporter, but the supporter `kiri` acting as himself is one.
     himself = service.post("/api/act-as", json={"name": "kiri"}, headers=signed_in(service))
@@ -218,12 +220,12 @@ def test_only_who_acts_ends_it_and_only_as_himself(service: Service) -> None:
     assert problem(service.post("/api/be-oneself"), 401)
     assert problem(service.post("/api/be-oneself", headers=signed_in(service)), 403)
     assert problem(service.post("/api/be-anybody", headers=acting(service)), 500)
-    service.wait_for_log("the row is not that of who has acted as another")
+    service.wait_for_log("the row is not that of the impersonating user")
 
 
 def test_nobody_else_sets_the_claim(service: Service) -> None:
     assert problem(service.post("/api/forge"), 500)
-    service.wait_for_log("the column impersonator_id would say who acts")
+    service.wait_for_log("the column impersonator_id has the name of a claim")
     own = signed_in(service)
     assert service.get("/api/who?impersonatorId=99", headers=own).json()["actor"] is None
     assert service.post("/api/who-posted", json={"impersonatorId": "99"}, headers=own).text == ""

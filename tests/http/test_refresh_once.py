@@ -217,6 +217,6 @@ def test_where_nobody_can_tell_no_token_is_taken(own_database: Database, serve_o
     response = signed(service, token)
     assert response.headers["retry-after"] == "1"
     assert json.loads(response.content)["status"] == 503
-    service.wait_for_log("the use of a refresh token cannot be written down")
+    service.wait_for_log("the use of a refresh token cannot be recorded")
     own_database.execute(KEPT_IN_DATABASE)
     refreshed(signed(service, token))

@@ -275,8 +275,8 @@ def test_a_session_that_no_request_could_bring_along_is_500(service: Service, sc
     session = {"Cookie": cookies} if cookies else bearer(fits.json()["accessToken"])
     assert service.get("/api/closed", headers=session).text == "in"
     members = problem(service.post("/api/heavy-login", json={"scheme": scheme, "size": 32_000}), 500)
-    assert "the claims of this sign-in make a session of" in members["detail"]
-    service.wait_for_log("POST /api/heavy-login: the claims of this sign-in make a session of")
+    assert "the claims of this sign-in form a session of" in members["detail"]
+    service.wait_for_log("POST /api/heavy-login: the claims of this sign-in form a session of")
 
 
 def test_no_row_is_401(service: Service) -> None:

@@ -34,7 +34,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
         raise LogoutTokenError("it is a token of another kind")
     events = claims.get("events")
     if not isinstance(events, dict) or not isinstance(events.get(EVENT), dict):
-        raise LogoutTokenError("it tells of no logout")
+        raise LogoutTokenError("it has no logout event")
     if "nonce" in claims:
         # A nonce marks an ID token that is used as a logout token.
         raise LogoutTokenError("it has a nonce")
@@ -42,7 +42,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
     if number is None:
         raise LogoutTokenError("it has no number (jti)")
     if subject is None and session is None:
-        raise LogoutTokenError("it says neither whose sessions end nor which one (sub, sid)")
+        raise LogoutTokenError("it names neither a user nor a session (sub, sid)")
     return LogoutToken(subject, session, number)
 
 

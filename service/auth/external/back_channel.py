@@ -62,12 +62,12 @@ class BackChannel:
         try:
             token = await self._token(context)
         except (ProviderError, LogoutTokenError) as error:
-            log.warning("%s: a logout token is not taken: %s", self._provider.key, one_line(str(error)))
+            log.warning("%s: a logout token is not accepted: %s", self._provider.key, one_line(str(error)))
             _refuse(context, str(error))
             return
         digest = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
         if not await self._single_use.is_first(Mark(digest, 0), LONGEST_LIFE + 2 * CLOCK_SKEW):
-            log.warning("%s: a logout token came twice", self._provider.key)
+            log.warning("%s: a logout token was used twice", self._provider.key)
             _refuse(context, "it has been used before")
             return
         try:
@@ -93,12 +93,14 @@ class BackChannel:
         assert addresses.keys is not None  # noqa: S101 (an issuer has them)
         claims = await signed_claims(self._provider, addresses.keys, tokens[0], REQUIRED)
         if claims["exp"] - claims["iat"] > LONGEST_LIFE:
-            raise LogoutTokenError("it holds for too long")
+            raise LogoutTokenError("its lifetime is too long")
         return read_logout_token(jwt.get_unverified_header(tokens[0]), claims)
 
 
 def _refuse(context: RequestContext, reason: str) -> None:
-    body = orjson.dumps({"error": "invalid_request", "error_description": f"the logout token is not taken: {reason}"})
+    body = orjson.dumps(
+        {"error": "invalid_request", "error_description": f"the logout token is not accepted: {reason}"}
+    )
     context.protocol.response_bytes(400, [("content-type", "application/json"), *UNCACHED], body)
 
 

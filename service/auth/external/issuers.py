@@ -95,10 +95,10 @@ class Issuers:
         except orjson.JSONDecodeError:
             document = None
         if not isinstance(document, dict):
-            raise ProviderError(f"{url} is no JSON object")
+            raise ProviderError(f"{url} is not a JSON object")
         if document.get("issuer") != issuer:
             # A document for another issuer could direct codes and tokens to an attacker (RFC 9700, 4.4).
-            raise ProviderError(f"{url} is that of another issuer; Issuer has to be written as the document writes it")
+            raise ProviderError(f"{url} names another issuer; Issuer must be equal to the one in this document")
         provider = self._provider
         configured = {
             "authorization_endpoint": provider.auth_url,
@@ -161,7 +161,7 @@ async def verified(
         ProviderError: the token is not valid.
     """
     if not isinstance(token, str):
-        raise ProviderError("there is no ID token in the answer; does Scope hold openid?")
+        raise ProviderError("the response has no ID token; does Scope contain openid?")
 
     def fault(claims: Mapping[str, Any], algorithm: str) -> str | None:
         return fault_of(provider, claims, nonce, algorithm, access_token)
@@ -169,7 +169,7 @@ async def verified(
     try:
         return await signed_claims(provider, keys, token, ["exp", "iat", "iss", "aud", "sub"], fault)
     except ProviderError as error:
-        raise ProviderError(f"the ID token is not taken: {error}") from None
+        raise ProviderError(f"the ID token is not accepted: {error}") from None
 
 
 async def signed_claims(

@@ -99,7 +99,7 @@ class LoginStates:
         try:
             content = await self._opened(sealed)
         except SealError:
-            raise _refusal("the cookie of this sign-in does not hold") from None
+            raise _refusal("the cookie of this sign-in is not valid") from None
         *members, expires = content
         login_state = LoginState(*members)
         if not hmac.compare_digest(login_state.state, state) or login_state.provider != provider.key:

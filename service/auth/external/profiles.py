@@ -76,7 +76,7 @@ class Profiles:
         tokens = await self._tokens(addresses, fields)
         profile = await self._profile(addresses, tokens, None, again=True)
         if self._provider.issuer is not None and profile.subject not in (None, subject):
-            raise ProviderError("the refreshed tokens are somebody else's")
+            raise ProviderError("the refreshed tokens belong to another user")
         return profile._replace(
             refresh=profile.refresh or token,
             identity=profile.identity or identity,
@@ -108,7 +108,7 @@ class Profiles:
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
         tokens = await self._talker.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
-            raise ProviderError(f"{addresses.token} gave no access_token")
+            raise ProviderError(f"{addresses.token} returned no access_token")
         return tokens
 
     async def _profile(
@@ -127,11 +127,11 @@ class Profiles:
         subject = claims.get("sub") or user_info.get("sub")
         if provider.issuer is not None:
             if "sub" in user_info and user_info["sub"] != subject:
-                raise ProviderError("the profile is about somebody else than the ID token")
+                raise ProviderError("the profile is about another user than the ID token")
             if "sub" not in user_info and addresses.info is not None and provider.info_url is None:
                 # The profile could be of any user (OpenID Connect Core, 5.3.2). An InfoUrl set by the operator may be
                 # of any kind.
-                raise ProviderError("the profile does not say whom it is about")
+                raise ProviderError("the profile does not name its user (sub)")
             user_info = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **user_info}
             text = orjson.dumps(user_info).decode()
         email = email_of(user_info)
@@ -139,7 +139,7 @@ class Profiles:
             raise ProviderError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
         email = email or await self._email(access)
         if email is None:
-            raise ProviderError("the provider tells no e-mail address")
+            raise ProviderError("the provider returned no e-mail address")
         refresh, identity = tokens.get("refresh_token"), tokens.get("id_token")
         return Profile(
             email,
@@ -160,7 +160,7 @@ class Profiles:
         except orjson.JSONDecodeError:
             user_info = None
         if not isinstance(user_info, dict):
-            raise ProviderError(f"{url} answered no JSON object")
+            raise ProviderError(f"{url} returned no JSON object")
         return user_info, body.decode()
 
     async def _email(self, access: str) -> str | None:
@@ -170,7 +170,7 @@ class Profiles:
         try:
             return email_of(orjson.loads(await self._talker.question(url, access)))
         except orjson.JSONDecodeError:
-            raise ProviderError(f"{url} answered no JSON") from None
+            raise ProviderError(f"{url} returned no JSON") from None
 
 
 def _with_session(info: str, identity: str) -> str:

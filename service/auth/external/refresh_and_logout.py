@@ -105,7 +105,7 @@ class RefreshAndLogout:
             if stored is not None and stored.refresh is not None:
                 await self._profiles.revoke(stored.refresh)
         except ProviderError as error:
-            log.warning("%s has not been told of a sign-out: %s", self._provider.key, one_line(str(error)))
+            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, one_line(str(error)))
             return home
         if addresses.logout is None:
             return home

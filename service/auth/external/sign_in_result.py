@@ -115,7 +115,7 @@ class SignInResult:
             content_type = ("content-type", self._login.content_type)
             context.protocol.response_bytes(row.status, [content_type, *headers], row.body.encode())
         elif row.status >= 400:
-            raise Problem(row.status, "the routine has refused to sign anybody in")
+            raise Problem(row.status, "the routine has refused the sign-in")
         else:
             context.protocol.response_empty(row.status, headers)
 

@@ -275,7 +275,7 @@ class CompletionEndpoints:
             if self._options.issued_only:
                 raise _no_challenge()
         elif issue.flow != flow or (user is not None and issue.subject != subject_digest(user.subject)):
-            log.warning("Auth:PasskeyAuth: refused a challenge that was issued to somebody else")
+            log.warning("Auth:PasskeyAuth: refused a challenge that was issued to another user or for another flow")
             raise _no_challenge()
         return issue
 
@@ -297,7 +297,7 @@ class CompletionEndpoints:
         except ValueError:
             challenge = None
         if not challenge:
-            log.error("%s: its first column is no bytea", command.key)
+            log.error("%s: its first column is not a bytea", command.key)
             raise broken("Invalid challenge")
         return challenge
 

@@ -127,7 +127,7 @@ class OptionsEndpoints:
             return None
         content = _json(text.encode())
         if content is _NONE:
-            log.error("%s: a column that has to hold JSON does not", command.key)
+            log.error("%s: a column that must contain JSON does not", command.key)
             raise broken("Command returned invalid JSON")
         return content
 
@@ -174,7 +174,7 @@ class OptionsEndpoints:
         """Store the challenge; return whether there was room, and log a warning if not."""
         stored = await self._issued.remember(number, issue)
         if not stored:
-            log.warning("Auth:PasskeyAuth: no room is left to write down what a challenge was issued for")
+            log.warning("Auth:PasskeyAuth: there is no room to store what a challenge was issued for")
         return stored
 
 

@@ -28,7 +28,7 @@ class RedisChallengeStore:
         self._host = host
         self._application = hashlib.sha256(application.encode()).hexdigest()[:16].encode()
         self._redis = LateLink(
-            address, "Auth:PasskeyAuth:RedisConfiguration", "each host takes only the challenges it has issued"
+            address, "Auth:PasskeyAuth:RedisConfiguration", "each host accepts only the challenges it has issued"
         )
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
@@ -53,7 +53,7 @@ class RedisChallengeStore:
         except GoneError:
             local_issue = await self._host.find(challenge_id, flow)
             if local_issue is None:
-                raise unavailable("it cannot be told what this challenge was issued for") from None
+                raise unavailable("it is unknown what this challenge was issued for") from None
             return local_issue
         if stored is not None:
             issue = _issue_of(stored)

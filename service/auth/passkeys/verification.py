@@ -140,7 +140,7 @@ def _check_data(data: AuthenticatorData, expected: Expected) -> None:
     if expected.user_verification == REQUIRED and not data.flags.uv:
         raise RefusedError("User verification required but not performed")
     if data.flags.bs and not data.flags.be:
-        raise RefusedError("Backed up without being eligible for it")
+        raise RefusedError("Backed up without backup eligibility")
 
 
 # --- keys ----------------------------------------------------------------------------------------------------------
@@ -166,9 +166,9 @@ def _usable(cose: bytes) -> int:
     key = _loaded(cose)
     curve = _CURVES.get(algorithm)
     if curve is not None and not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curve)):
-        raise RefusedError(f"The key is none of the algorithm {algorithm}")
+        raise RefusedError(f"The key does not fit the algorithm {algorithm}")
     if curve is None and not (isinstance(key, rsa.RSAPublicKey) and key.key_size in RSA_BITS):
-        raise RefusedError(f"The key is none of the algorithm {algorithm}")
+        raise RefusedError(f"The key does not fit the algorithm {algorithm}")
     return algorithm
 
 

@@ -75,8 +75,8 @@ def test_what_an_issuer_publishes(server: Upstream) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"issuer": "https://elsewhere.example"}, "that of another issuer"),
-        ({"issuer": None}, "that of another issuer"),
+        ({"issuer": "https://elsewhere.example"}, "names another issuer"),
+        ({"issuer": None}, "names another issuer"),
         ({"token_endpoint": None}, "names no token_endpoint"),
         ({"jwks_uri": None}, "names no jwks_uri"),
         ({"authorization_endpoint": ["https://x"]}, "names no authorization_endpoint"),
@@ -94,8 +94,8 @@ def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, ob
 @pytest.mark.parametrize(
     ("response", "said"),
     [
-        (answer("<html>"), "is no JSON object"),
-        (answer([1]), "is no JSON object"),
+        (answer("<html>"), "is not a JSON object"),
+        (answer([1]), "is not a JSON object"),
         (answer({}, 503), "answered 503"),
         (answer(b" " * 1_100_000), "larger than"),
         (answer(b"", 302, [("Location", "http://127.0.0.1:9/")]), "answered 302"),
@@ -135,9 +135,9 @@ def test_a_profile(server: Upstream) -> None:
     ("response", "said"),
     [
         (answer({"error": "bad_verification_code", "error_description": "<b>"}), "answered 200: bad_verification_code"),
-        (answer({"access_token": 7}), "gave no access_token"),
-        (answer(["access_token"]), "gave no access_token"),
-        (answer("access_token=abc"), "gave no access_token"),
+        (answer({"access_token": 7}), "returned no access_token"),
+        (answer(["access_token"]), "returned no access_token"),
+        (answer("access_token=abc"), "returned no access_token"),
         (answer({"error": "invalid_grant\r\nforged"}, 400), "answered 400: invalid_grant"),
         (answer({"error": {"of": "another kind"}}, 400), "answered 400$"),
         (answer({"access_token": "abc"}, 500), "answered 500"),

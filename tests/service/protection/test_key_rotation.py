@@ -112,5 +112,5 @@ def test_a_key_that_is_gone_is_told_once_and_used_on(tmp_path: Path, caplog: pyt
     with caplog.at_level(logging.ERROR, "rowcall"):
         asyncio.run(run())
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        f"key-{caplog.records[0].getMessage()[4:40]} is gone from where keys are kept, or cannot be read there any more"
+        f"key-{caplog.records[0].getMessage()[4:40]} is missing in the key storage, or cannot be read there any more"
     ]
