@@ -254,16 +254,16 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, _sql(), SETTINGS | other)
 
 
-@pytest.mark.parametrize("exchange", cases(ERROR_CASES))
+@pytest.mark.parametrize("context", cases(ERROR_CASES))
 def test_errors_of_the_database_become_problems(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-@pytest.mark.parametrize("exchange", cases(VALIDATION_CASES))
+@pytest.mark.parametrize("context", cases(VALIDATION_CASES))
 def test_values_are_validated(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-@pytest.mark.parametrize("exchange", cases(COMMENT_CASES))
+@pytest.mark.parametrize("context", cases(COMMENT_CASES))
 def test_lines_of_the_comment_have_their_effect(service: Service, context: RequestContext) -> None:
     check(service, context)

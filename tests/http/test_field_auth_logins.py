@@ -163,7 +163,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, _sql(KIRI_STORED), settings)
 
 
-@pytest.mark.parametrize("exchange", cases(ANSWERS))
+@pytest.mark.parametrize("context", cases(ANSWERS))
 def test_a_login_answers_as_its_row_says(service: Service, context: RequestContext) -> None:
     service.client.cookies.clear()
     check(service, context)

@@ -270,7 +270,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, "create schema v1; create schema v2;" + routines(ROUTINES))
 
 
-@pytest.mark.parametrize("exchange", cases(CASES))
+@pytest.mark.parametrize("context", cases(CASES))
 def test_answer(service: Service, context: RequestContext) -> None:
     check(service, context)
 

@@ -322,7 +322,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, SCHEMA, file_settings(folder) | {"ValidationOptions:Enabled": "true"})
 
 
-@pytest.mark.parametrize("exchange", cases(PATH_CASES))
+@pytest.mark.parametrize("context", cases(PATH_CASES))
 def test_a_file_is_found_by_its_path_and_method(service: Service, context: RequestContext) -> None:
     check(service, context)
 
@@ -331,6 +331,6 @@ def test_what_a_file_does_decides_its_method(service: Service) -> None:
     check_in_order(service, METHOD_CASES)
 
 
-@pytest.mark.parametrize("exchange", cases(PARAMETER_CASES))
+@pytest.mark.parametrize("context", cases(PARAMETER_CASES))
 def test_parameters_reach_the_statement(service: Service, context: RequestContext) -> None:
     check(service, context)

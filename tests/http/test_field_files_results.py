@@ -315,12 +315,12 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, SCHEMA, file_settings(write_files(tmp_path_factory.mktemp("files"), files)))
 
 
-@pytest.mark.parametrize("exchange", cases(_exchanges(RESULTS)))
+@pytest.mark.parametrize("context", cases(_exchanges(RESULTS)))
 def test_a_file_gives_what_its_statement_gives(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-@pytest.mark.parametrize("exchange", cases(_exchanges(TEXTS)))
+@pytest.mark.parametrize("context", cases(_exchanges(TEXTS)))
 def test_a_file_is_read_as_the_server_reads_it(service: Service, context: RequestContext) -> None:
     check(service, context)
 

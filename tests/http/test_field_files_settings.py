@@ -99,12 +99,12 @@ def parsing(database: Database, ignoring: Service, serve: Serve, tmp_path_factor
     return serve(database, "", file_settings(folder, **changes))
 
 
-@pytest.mark.parametrize("exchange", cases(IGNORED_CASES))
+@pytest.mark.parametrize("context", cases(IGNORED_CASES))
 def test_without_annotations_files_keep_what_their_statements_need(ignoring: Service, context: RequestContext) -> None:
     check(ignoring, context)
 
 
-@pytest.mark.parametrize("exchange", cases(PARSED_CASES))
+@pytest.mark.parametrize("context", cases(PARSED_CASES))
 def test_settings_of_the_source_hold_for_all_files(parsing: Service, context: RequestContext) -> None:
     check(parsing, context)
 

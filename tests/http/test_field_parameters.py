@@ -285,6 +285,6 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, TYPES + routines(ROUTINES))
 
 
-@pytest.mark.parametrize("exchange", cases(CASES))
+@pytest.mark.parametrize("context", cases(CASES))
 def test_answer(service: Service, context: RequestContext) -> None:
     check(service, context)

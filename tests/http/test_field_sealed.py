@@ -258,7 +258,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, SEEN + routines(ROUTINES), settings)
 
 
-@pytest.mark.parametrize("exchange", cases(CASES))
+@pytest.mark.parametrize("context", cases(CASES))
 def test_what_is_sealed(service: Service, context: RequestContext) -> None:
     check(service, context)
 

@@ -168,17 +168,17 @@ def others(loaded: Database, serve: Serve) -> Service:
     return serve(loaded, settings=OTHERS)
 
 
-@pytest.mark.parametrize("exchange", cases(PARSE_ALL_CASES))
+@pytest.mark.parametrize("context", cases(PARSE_ALL_CASES))
 def test_everything_is_served_as_its_comment_says(parse_all: Service, context: RequestContext) -> None:
     check(parse_all, context)
 
 
-@pytest.mark.parametrize("exchange", cases(IGNORE_CASES))
+@pytest.mark.parametrize("context", cases(IGNORE_CASES))
 def test_everything_is_served_whatever_its_comment_says(ignore: Service, context: RequestContext) -> None:
     check(ignore, context)
 
 
-@pytest.mark.parametrize("exchange", cases(OTHERS_CASES))
+@pytest.mark.parametrize("context", cases(OTHERS_CASES))
 def test_policies_rules_and_filters(others: Service, context: RequestContext) -> None:
     check(others, context)
 

@@ -83,7 +83,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, {"Service:CrudSource:Enabled": "true"})
 
 
-@pytest.mark.parametrize("exchange", cases(row for row in EXCHANGES if not row[0].startswith("HEAD")))
+@pytest.mark.parametrize("context", cases(row for row in EXCHANGES if not row[0].startswith("HEAD")))
 def test_exchange(service: Service, context: RequestContext) -> None:
     check(service, context)
 
