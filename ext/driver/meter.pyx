@@ -194,7 +194,7 @@ cdef class Measured:
     def end(self, context, error):
         """The last step is done, or one has failed; its answer then follows at once, unless nobody waits for one."""
         cdef Meter meter = self.meter
-        cdef Execution request = (<RequestContext?>context).request
+        cdef Execution request = (<RequestContext?>context).execution
         self.context = None
         meter.numbers[<int>IN_FLIGHT] -= 1
         if request is not None and request.began > 0:

@@ -66,7 +66,7 @@ def test_what_commands_set_holds_to_the_end(
         assert seen(every_database) == whole
     else:
         problem(response, 404)
-        assert "public.twice(text): POST /api/twice is left out, as it may commit" in service.log
+        assert "public.twice(text): POST /api/twice is left out, because it may commit" in service.log
         assert seen(every_database) == []
     assert service.post("/api/after").status_code == 204
     assert seen(every_database)[-1:] == [(ROLE, "north")]
