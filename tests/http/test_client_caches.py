@@ -147,8 +147,8 @@ def test_what_is_not_for_everybody_is_private(service: Service) -> None:
     assert headers == ["private, max-age=60", "private, max-age=60", "no-store", "private, max-age=60"]
     assert ask(service, "shut", {"if-none-match": "*"}).status_code == 401, "who may not have it is not told anything"
     for name in ("shut", "shut_line", "told"):
-        assert f"{name} is not for everybody" in service.log.replace("-", "_")
-    assert "shut_well is not" not in service.log.replace("-", "_")
+        assert f"{name} is personal" in service.log.replace("-", "_")
+    assert "shut_well is personal" not in service.log.replace("-", "_")
 
 
 def test_mistakes_are_told(service: Service) -> None:
