@@ -44,6 +44,12 @@ class Line:
         """Split at blanks and commas; tabs belong to words."""
         self.keyword = self.words[0].lower() if self.words else ""
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Line) and (self.text, self.shown) == (other.text, other.shown)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     def hide(self, word: str) -> None:
         """Show `word` alone: what follows is secret."""
         self.shown = f"{word} {HIDDEN}"

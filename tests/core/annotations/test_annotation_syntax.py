@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rowcall.core.annotations import BY_WORD, CATALOGUE
@@ -113,6 +113,7 @@ def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
 
 
 @given(st.text(), st.sampled_from(OF_COMMENTS).flatmap(spellings))
+@example("", "validate _id using required")
 def test_reading_is_the_same_each_time(comment: str, line: str) -> None:
     first, second = read(f"{comment}\n{line}"), read(f"{comment}\n{line}")
     assert first == second
