@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import schemathesis
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 _EMPTY_DATE = "'' is not a date"
@@ -26,3 +26,12 @@ def accepted_unless_the_database_refuses(context: Any, response: Any, case: Any)
             return None
     accepted: bool | None = positive_data_acceptance(context, response, case)
     return accepted
+
+
+@schemathesis.check
+def refused_unless_the_body_is_blank(context: Any, response: Any, case: Any) -> bool | None:
+    body = response.request.body
+    if isinstance(body, str | bytes) and not body.strip():
+        return None
+    refused: bool | None = negative_data_rejection(context, response, case)
+    return refused
