@@ -330,7 +330,7 @@ def test_several_statements_answer_with_one_object(service: Service) -> None:
 
 
 def test_members_of_one_name_are_told_at_the_start(service: Service) -> None:
-    assert "GET /api/r-spread-twice: two columns are called 'w' in one row of the answer" in service.log
+    assert "GET /api/r-spread-twice: two columns are called 'w' in one row, of which" in service.log
     assert "GET /api/r-flat: two columns" not in service.log
 
 

@@ -258,8 +258,8 @@ def test_keys_without_an_equivalent_are_named_once(own_database: Database, serve
         "ThreadPool:MaxWorkerThreads": "8",
     }
     service = serve_once(own_database, SQL, settings, 2)
-    [line] = [line for line in service.log.splitlines() if "nothing for" in line]
-    assert line.partition("nothing for: ")[2].removesuffix(" [rowcall]").split(", ") == [
+    [line] = [line for line in service.log.splitlines() if "have no effect in this HTTP server" in line]
+    assert line.partition("in this HTTP server: ")[2].removesuffix(" [rowcall]").split(", ") == [
         "HttpServer:Limits:Http3:MaxRequestHeaderFieldSize",
         "HttpServer:AllowSynchronousIO",
         "ThreadPool:MinWorkerThreads",
