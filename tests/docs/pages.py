@@ -18,6 +18,8 @@ from http import HTTPStatus
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / "docs"
+PATHS = sorted((*FOLDER.glob("*.md"), *FOLDER.glob("how-to/*.md")))
+"""The files of the manual, without the fragments of generated pages and without the internals."""
 
 _BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _REQUEST = re.compile(r"^(?=(?:GET|HEAD|OPTIONS|POST|PUT|DELETE|PATCH|QUERY) /)", re.MULTILINE)
@@ -64,6 +66,7 @@ class Stream:
 @dataclass(frozen=True)
 class Page:
     name: str
+    """Path below docs/."""
     settings: dict[str, str]
     """Configuration keys as on the command line."""
     sql: str
@@ -75,7 +78,7 @@ class Page:
 
 def pages() -> list[Page]:
     """Every page of the manual, those without examples too."""
-    return [read_page(path) for path in sorted(FOLDER.glob("*.md"))]
+    return [read_page(path) for path in PATHS]
 
 
 def read_page(path: Path) -> Page:
@@ -97,7 +100,8 @@ def read_page(path: Path) -> Page:
             contexts += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
         elif block["kind"] == "events":
             contexts.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
-    return Page(path.name, settings, "\n".join(sql), tuple(files), tuple(contexts))
+    name = path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else path.name
+    return Page(name, settings, "\n".join(sql), tuple(files), tuple(contexts))
 
 
 def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:

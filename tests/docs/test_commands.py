@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import FOLDER, fits
+from tests.docs.pages import FOLDER, PATHS, fits
 from tests.harness.command import rowcall
 
 _BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!^\$ ).*\n)*)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"(?P<name>\w+)=(?P<value>.*)")
-PAGES = [path.name for path in sorted(FOLDER.glob("*.md")) if "```console" in path.read_text(encoding="utf-8")]
+PAGES = [path.relative_to(FOLDER).as_posix() for path in PATHS if "```console" in path.read_text(encoding="utf-8")]
 
 
 @dataclass

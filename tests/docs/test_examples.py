@@ -102,13 +102,12 @@ def test_links_of_a_page_lead_somewhere(page: Page) -> None:
     broken = [
         f"{target}#{anchor}" if anchor else target
         for target, anchor in _LINK.findall((FOLDER / page.name).read_text(encoding="utf-8"))
-        if not _leads_somewhere(target, anchor)
+        if not _leads_somewhere((FOLDER / page.name).parent / target, anchor)
     ]
     assert broken == []
 
 
-def _leads_somewhere(target: str, anchor: str) -> bool:
-    path = FOLDER / target
+def _leads_somewhere(path: Path, anchor: str) -> bool:
     if not path.exists():
         return False
     return not anchor or anchor in {_slug(heading) for heading in _HEADING.findall(path.read_text(encoding="utf-8"))}

@@ -1,7 +1,9 @@
-"""The site of the manual: it builds without a warning and needs no other host; `rowcall --docs` serves it."""
+"""The site of the manual: it builds without a warning, needs no other host, and its search finds
+the right page; `rowcall --docs` serves it."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,10 +16,29 @@ import httpx
 import pytest
 
 from ci.build_site import pack
-from tests.docs.pages import FOLDER
+from tests.docs.pages import FOLDER, PATHS
+from tests.harness import node
 
 ROOT = FOLDER.parent
 REPOSITORY = "https://example.org/rowcall"
+RIGHT_PAGE = {
+    "cache stampede": "caching.html",
+    "connection pool": "performance.html",
+    "backpressure": "performance.html",
+    "circuit breaker": "calling-out.html",
+    "graceful shutdown": "operations.html",
+    "zero-downtime restart": "operations.html",
+    "rate limiting": "limits.html",
+    "row level security": "sessions.html",
+    "OpenAPI": "openapi.html",
+    "JWT": "users-and-claims.html",
+    "OAuth 2": "signing-in-with-others.html",
+    "OIDC": "signing-in-with-others.html",
+    "SSO": "signing-in-with-others.html",
+    "webhooks": "how-to/webhooks.html",
+    "pagination": "how-to/paging.html",
+}
+"""What people search for, and the page that has to come first."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +109,20 @@ def test_links_to_files_outside_of_the_manual_lead_to_the_repository(site: Path)
 
 def test_names_of_files_are_titles_of_code_blocks(site: Path) -> None:
     assert '<span class="filename">shop.json</span>' in (site / "running.html").read_text(encoding="utf-8")
+
+
+def test_the_search_leads_to_the_right_page_first(site: Path) -> None:
+    found = json.loads(node.run(FOLDER.parent / "tests" / "docs" / "search.mjs", str(site), *RIGHT_PAGE))
+    wrong = {term: found[term] for term, page in RIGHT_PAGE.items() if found[term][:1] != [page]}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("page", PATHS, ids=lambda path: path.name)
+def test_a_page_says_first_what_its_reader_can_do_afterwards(page: Path) -> None:
+    if page.name in ("annotations.md", "configuration.md", "index.md"):
+        pytest.skip("a list, generated from the code")
+    _, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+    assert re.match(r"After reading this page, you can ", first), first
 
 
 def _command(archive: Path, *arguments: str) -> list[str]:
