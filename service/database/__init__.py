@@ -1,5 +1,6 @@
-"""Talking to PostgreSQL: opening connections, the three lanes, what to do when something goes wrong.
+"""Access to PostgreSQL: connections, the connection pools, pool selection, and the handling of failed executions.
 
-`Database.begin` is the way in; `lanes` places requests on connections, `pace` decides which lane a routine is fast
-enough for, `connector` opens connections. The rules are those at the end of docs/internals/behaviour/driver.md.
+`Database.begin` is the entry point. `pools` holds the connections, `pools.pool_assignment` decides which routines are
+fast enough for a pipelined pool, `connector` opens connections. The rules are at the end of
+docs/internals/behaviour/driver.md.
 """

@@ -1,4 +1,4 @@
-"""What one endpoint runs, and what has been learned about it."""
+"""The statement of one endpoint with its options, and what its executions have shown about it."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ from rowcall.service.request_context.redaction import Redacted
 from rowcall.service.request_context.request_context import RequestContext
 
 MOST_STATEMENTS = 256
-"""Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
-table are all optional: whoever tries them one after another must not fill the memory."""
+"""Most statements cached for one endpoint; there is one for each combination of supplied parameters. Ten optional
+parameters have a thousand combinations, and all columns of a table are optional: a client that tries them one after
+another must not fill the memory.
+"""
 
 
 Describe = Callable[[RequestContext], str]
-"""What a request runs, in words for the log."""
+"""Returns a description of a request for the log."""
 
 
 class NoticeListener(Protocol):
-    """Told of the notices of one run while it runs, and of its end."""
+    """Receives the notices of one execution while it runs, and its end."""
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
-        """severity: as the server has it in every language."""
+        """Receive one notice. severity: untranslated, whatever the language of the server."""
 
     def tell(self, message: str) -> None:
-        """What the service itself has to say meanwhile."""
+        """Receive a message of the service itself."""
 
     def end(self, committed: bool) -> None:
-        """committed: what the run did has taken effect. False also where that cannot be known."""
+        """Receive the end of the execution. committed: its effects are permanent. False also if this is unknown."""
 
 
 Hear = Callable[[RequestContext], NoticeListener]
@@ -45,9 +47,10 @@ Hear = Callable[[RequestContext], NoticeListener]
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """What one endpoint runs, and what has been learned about it.
+    """The statement of one endpoint with its options, and what its executions have shown about it.
 
-    build: SQL and number of values for a mask of present parameters. made: the whole statement, where that says more.
+    build: returns the SQL and the number of values for a mask of supplied parameters. made: builds the whole statement
+    instead of `build`, for statements that need more than SQL and a number of values.
     """
 
     label: str
@@ -57,73 +60,83 @@ class Call:
     volatile: bool
     procedure: bool = False
     commits: bool = False
-    """A procedure that may commit on its way: what a failed one has done is not known."""
+    """A procedure that may commit while it runs: if it fails, its effects are unknown."""
     rows: bool = False
-    """Gives a set, which may be large."""
+    """Returns a set of rows, which may be large."""
     stream_after: int | None = None
-    """Bytes after which a result leaves as a stream; None: as for all others."""
+    """Bytes of a result from which it is streamed. None: the default of the database."""
     flush_rows: int = 0
-    """Rows that are sent together on the way to the client; 0: as many as fill a part."""
+    """Number of rows sent to the client together. 0: as many as fill a part."""
     single: bool = False
     timeout: float | None = None
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
-    """What its errors become."""
+    """Maps its errors to problem documents."""
     refusals: ServerRefusals | None = None
-    """Tells whose value the server could not read. None: that is an error like others."""
+    """Finds the parameter whose value the server rejected as invalid. None: such an error is handled like any other."""
     retry: RetryStrategy | None = None
     describe: Describe | None = None
-    """For the log. None: commands are not logged."""
+    """Describes a request for the log. None: commands are not logged."""
     sensitive: bool = False
-    """Messages must not hold the values of requests."""
+    """Messages must not contain values of requests."""
     wrapped: bool = False
-    """A procedure shares its transaction with its settings. It cannot commit then, where the server minds it."""
+    """The procedure shares a transaction with its settings. It cannot commit then, if the server enforces that."""
     preamble: Preamble | None = None
-    """What requests bring along; only `Database.begin_with_context` may begin such a call."""
+    """Settings and commands of each request. Such a call is started with `Database.begin_with_preamble` or
+    `begin_by_deadline`.
+    """
     session: SessionEffects = UNKNOWN
-    """What it may leave in its session."""
+    """Session effects of the routine."""
     existed: bool = True
-    """What it names has been there: when the catalogue was read, or when it last ran."""
+    """The objects that it names existed when the catalogue was read or when the call last ran."""
     harmless: bool = False
-    """It leaves nothing, and its statements can be prepared so that this stays true (see `session.wires`)."""
+    """The call has no session effects, and its statements can be guarded so that PostgreSQL enforces this (see
+    `session.guarded_statements`).
+    """
     may_share: bool = True
-    """The endpoint does not ask for connections of its own."""
+    """The endpoint does not require dedicated connections."""
     shared: bool = False
-    """Has shown that it is fast: shares connections with others."""
+    """The routine is promoted: it runs in a pipelined pool."""
     guarded: tuple[dict[int, Statement], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
-    """For each lane, by mask: statements that run only as long as the call is harmless."""
+    """For each pool, by mask: guarded prepared statements, which run only while the call has no session effects."""
     installing_guards: set[tuple[int, int]] = field(default_factory=set)
-    """Lanes and masks for which connections are being made ready."""
+    """Pools and masks for which guarded statements are being installed on connections."""
     runs_alone: int = 0
     statements: dict[int, Statement] = field(default_factory=dict)
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""
     checked: set[int] = field(default_factory=set)
     small: bool = False
-    """Has given a result that fitted one response."""
+    """Has returned a result that fitted into one response."""
     large: bool = False
-    """Has given one that did not."""
+    """Has returned a result that did not."""
     shared_settings: Values = field(default_factory=list)
-    """What it sets on a shared connection, besides what its context does."""
+    """Settings on a pipelined connection, in addition to those of the preamble."""
     shared_ahead: Ahead | None = None
-    """The same as the statement in front of it."""
+    """`shared_settings` as the statement in front of the call."""
     known: bool = False
-    """The two, and `seconds`, have been worked out."""
+    """`shared_settings`, `shared_ahead` and `seconds` have been computed."""
     seconds: float = 0.0
-    """Its time limit on a shared connection."""
+    """Time limit on a pipelined connection, in seconds; 0: none."""
     wide: bool = True
-    """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
+    """Its rows are large, or their size is not known yet: one chunk of rows could exceed the memory that a worker
+    should use.
+    """
     made: Callable[[int], Statement] | None = None
     on_repeat: Callable[[], None] | None = None
-    """Told of each further run of one request."""
+    """Called for each repeated run of a request."""
     hear: Hear | None = None
-    """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
+    """Makes the notice listener of a request, for routines whose notices are data. Such a call runs in the dedicated
+    pool, so that no notice is attributed to another request.
+    """
 
     def __post_init__(self) -> None:
         if self.sensitive:
             self.label = Redacted(self.label)
 
     def statement(self, mask: int) -> Statement:
-        """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
+        """Return the statement for a mask; it is built at first use, as most endpoints are called with one or two
+        combinations of parameters.
+        """
         statement = self.statements.get(mask)
         if statement is None:
             statement = self.build_statement(mask) if self.made is None else self.made(mask)
@@ -133,14 +146,14 @@ class Call:
         return statement
 
     def trip(self, mask: int) -> None:
-        """A statement was refused because something that it rests on has changed: all are prepared anew."""
+        """Drop the guarded statements of a mask after PostgreSQL refused one because a definition had changed."""
         for statements in self.guarded:
             statements.pop(mask, None)
         self.checked.discard(mask)
         self.generic.discard(mask)
 
     def build_statement(self, mask: int) -> Statement:
-        """What `made` is there to replace."""
+        """Build the statement from `build`. `made` replaces this method."""
         text, values = self.build(mask)
         repeatable = not self.volatile and not self.procedure
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)

@@ -1,4 +1,4 @@
-"""Opens connections for a lane: the options each lane needs, and back-off while the server cannot be reached."""
+"""Opens connections with the session options of a pool, keepalives and time limits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from psycopg.conninfo import make_conninfo
 
 from rowcall.ext.driver.connection import Connection
 
-# Keepalives notice a peer that vanished while idle, the user timeout one that vanishes with a request on its way;
-# each is blind to what the other sees (driver-29).
+# Keepalives detect a peer that disappears while the connection is idle, the user timeout one that disappears while a
+# request is being sent; neither detects the other case (driver-29).
 KEEPALIVES = {
     "keepalives": "1",
     "keepalives_idle": "15",
@@ -26,7 +26,7 @@ KEEPALIVES = {
     "tcp_user_timeout": "20000",
 }
 
-# What the text of values depends on, and the same keepalives for the server's side.
+# Settings that the text form of values depends on, and the same keepalives for the server's side.
 SESSION = {
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
@@ -37,31 +37,33 @@ SESSION = {
     "tcp_keepalives_count": "3",
 }
 
-# As a parameter of its own it wins over `options`, the environment (PGCLIENTENCODING), the role and the database:
-# bodies are UTF-8, whatever else the operator prefers (rendering-2).
+# As a separate parameter it overrides `options`, the environment (PGCLIENTENCODING), the role and the database: bodies
+# are UTF-8, whatever the operator configures (rendering-2).
 ENCODING = {"client_encoding": "UTF8"}
 
 CANCELS = 4
-"""Cancel requests under way at the same time. Each is a connection of its own, and a server that hangs takes none."""
+"""Concurrent cancel requests. Each is a new connection, and a server that hangs accepts none."""
 MAINTENANCE_SECONDS = 30.0
-"""What the service asks the database on its own account may take so long; a server that hangs would never end it."""
+"""Longest time of a maintenance connection, in seconds; without a limit, a server that hangs would block it without
+end.
+"""
 
 
 _LONGEST_STATEMENT = 2**31 - 1
-"""Milliseconds that PostgreSQL takes: 24 days."""
+"""Largest timeout that PostgreSQL accepts, in milliseconds: 24 days."""
 
 
 def statement_timeout(seconds: float) -> str:
-    """As PostgreSQL reads it: milliseconds, of which 0 sets no limit. A limit that is shorter than one is one."""
+    """Return a `statement_timeout` in milliseconds; 0 sets no limit. A limit below one millisecond becomes one."""
     return str(min(max(1, round(seconds * 1000)), _LONGEST_STATEMENT)) if seconds else "0"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTarget:
-    """Where to connect.
+    """The server to connect to.
 
-    parameters: libpq keywords. pooler: a transaction pooler stands in between, so nothing may be said at session
-    level. timeout: default `statement_timeout` in seconds, 0 for none.
+    parameters: libpq keywords. pooler: a transaction pooler is between, so nothing may be set at session level.
+    timeout: default `statement_timeout` in seconds, 0 for none.
     """
 
     parameters: Mapping[str, str]
@@ -75,11 +77,11 @@ _attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=Non
 
 
 class Session(psycopg.AsyncConnection[tuple[object, ...]]):
-    """psycopg's connection, whose attempts to connect and to cancel can be ended.
+    """A psycopg connection whose attempts to connect and to cancel can be closed.
 
-    An attempt is a generator that holds the `PGconn`. One that times out is left suspended in the traceback of the
-    error, and that is a cycle: its socket, and what PostgreSQL makes of it later, would stay until the collector comes
-    by. So whoever starts attempts closes them (`closing_attempts`).
+    An attempt is a generator that holds the `PGconn`. If it times out, it stays suspended in the traceback of the
+    error, which is a reference cycle: its socket, and a session that PostgreSQL opens for it later, would remain until
+    the garbage collector runs. Code that starts attempts therefore closes them (`closing_attempts`).
     """
 
     @classmethod
@@ -91,7 +93,7 @@ class Session(psycopg.AsyncConnection[tuple[object, ...]]):
 
 
 class BlockingSession(psycopg.Connection[Any]):
-    """The same for whoever waits in a thread of their own."""
+    """`Session` for blocking use in a thread."""
 
     @classmethod
     def _connect_gen(cls, conninfo: str = "") -> Any:
@@ -107,7 +109,7 @@ def _noted(attempt: Attempt) -> Attempt:
 
 @contextlib.contextmanager
 def closing_attempts() -> Iterator[None]:
-    """Whatever was begun in the block and has not ended is closed at its end."""
+    """Close all connection and cancel attempts that were started in the block and have not ended."""
     begun: list[Attempt] = []
     token = _attempts.set(begun)
     try:
@@ -127,10 +129,10 @@ class Connector:
         self._cancels = asyncio.Semaphore(CANCELS)
         parameters = self._parameters(session)
         self._conninfo = make_conninfo(**for_libpq(parameters))
-        """Every server that will do."""
+        """Connection string that accepts every suitable server."""
         preferred = make_conninfo(**for_libpq(parameters, "primary"))
         self._preferred = preferred if preferred != self._conninfo else None
-        """The one to try before, if there is a choice."""
+        """Connection string to try first, if the target has a preference."""
 
     @property
     def target(self) -> ConnectionTarget:
@@ -143,12 +145,12 @@ class Connector:
         settings = {**SESSION, "statement_timeout": statement_timeout(self._target.timeout), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         response = parameters.get("options")
-        # The user's own options come last, so they win over ours.
+        # The user's own options come last, so they override the settings above.
         parameters["options"] = f"{options} {response}" if response else options
         return parameters
 
     async def open(self) -> Connection:
-        """One connection in pipeline mode. Raises `psycopg.OperationalError`."""
+        """Open a connection in pipeline mode. Raises `psycopg.OperationalError`."""
         opened = await self.open_plain()
         try:
             connection = Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
@@ -162,10 +164,10 @@ class Connector:
         return connection
 
     async def cancel(self, connection: Connection, seconds: float) -> None:
-        """Asks the server to cancel what the connection runs, and returns when the asking is over, heard or not.
+        """Send a cancel request for the running statement, and return when the request has ended, successful or not.
 
-        With libpq 17 and newer without blocking; psycopg's `PGcancel` holds the GIL until the server has answered.
-        Raises `psycopg.Error`, also when it takes more than `seconds`.
+        libpq 17 and newer do this without blocking; psycopg's `PGcancel` holds the GIL until the server has answered.
+        Raises `psycopg.Error`, also if it takes more than `seconds`.
         """
         owner = connection.owner
         if isinstance(owner, psycopg.AsyncConnection):
@@ -174,7 +176,7 @@ class Connector:
                     await owner.cancel_safe(timeout=seconds)
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        """A connection of psycopg's own kind, for everything that is not hot. Raises `psycopg.Error`."""
+        """Open a plain psycopg connection, for everything outside the hot path. Raises `psycopg.Error`."""
         with closing_attempts():
             try:
                 if self._preferred is not None:
@@ -186,15 +188,15 @@ class Connector:
                     error.pgconn.finish()
                 raise
             except OSError as error:
-                # No descriptor is left, or no port: to callers that is a database which cannot be reached.
+                # No file descriptor or port is free: callers treat this as a database that cannot be reached.
                 raise psycopg.OperationalError(f"cannot open a connection: {error}") from error
 
     @contextlib.asynccontextmanager
     async def maintenance_connection(
         self, seconds: float = MAINTENANCE_SECONDS
     ) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
-        """A session for what is no request. There is one at a time, however much is asked, and none for longer than
-        `seconds`: its socket is shut down then, which is the one thing that a server that hangs cannot hold up.
+        """Open a maintenance connection for the block. There is only one at a time, and none lasts longer than
+        `seconds`: its socket is shut down then, because a server that hangs cannot delay that.
 
         Raises `psycopg.Error`.
         """
@@ -207,12 +209,14 @@ class Connector:
 
 
 def shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
-    """Ends what runs there at once; a cancel would have to be answered by the server."""
+    """Shut down the socket, which ends all use of the connection at once; a cancel request would need an answer of the
+    server.
+    """
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
 
 
 def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str, str]:
-    """libpq knows no `prefer-primary`: whoever wants it tries for a primary, and then takes any."""
+    """Translate `prefer-primary`, which libpq does not know: the caller tries a primary first, and then any server."""
     changed = parameters.get("target_session_attrs") == "prefer-primary"
     return {**parameters, "target_session_attrs": preferred} if changed else dict(parameters)

@@ -1,7 +1,7 @@
-"""Runs calls: picks the lane, repeats what may be repeated, and turns what is left into a `Problem`.
+"""Runs calls: selects the pool, repeats what may be repeated, and converts final failures into a `Problem`.
 
-`Database.begin` and `settle` put a `Request` into the exchange that succeeded, or one that is STREAMING and whose
-connection the caller goes on with (`service.response.streaming`).
+`Database.begin` and `settle` put an `Execution` into the request context: one that succeeded, or one that is STREAMING,
+whose connection the caller goes on reading (`service.response.streaming`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CANCEL_WITHIN = 2.0
 
 
 class Database:
-    """The connections of one worker."""
+    """The connection pools of one worker for one database."""
 
     dedicated_pool: type[DedicatedPool] = DedicatedPool
     dedicated_runs: type[DedicatedRuns] = DedicatedRuns
@@ -92,13 +92,13 @@ class Database:
             pooler=target.pooler,
         )
         self.replicas: tuple[Database, ...] = ()
-        """Where some of its requests may run."""
+        """Read replicas on which some requests may run."""
         self.unreached: str | None = None
-        """Why the first connection could not be made."""
+        """Why the first connection could not be opened."""
 
     @property
     def on_stale(self) -> Callable[[], None] | None:
-        """Called when a statement no longer fits the schema even after it was prepared anew."""
+        """Called when a statement no longer fits the schema even after it was prepared again."""
         return self._failures.on_stale
 
     @on_stale.setter
@@ -117,18 +117,20 @@ class Database:
         try:
             await self._exclusive.warm()
         except psycopg.Error as error:
-            # While the service starts, the supervisor tells what is away, for all of its processes.
+            # While the service starts, the supervisor logs an unreachable database, for all of its processes.
             log.debug("cannot connect yet: %s", str(error).strip())
             self.unreached = " ".join(str(error).split())
 
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """whose: it is to be told the exchange, or the protocol, of the request too."""
+        """Set the receiver of notices. whose: it also gets the request context, or the protocol, of the request."""
         self._alone.tells_whose = handler if whose else None
         for pool in self._pools:
             pool.on_notice = handler
 
     async def close(self) -> None:
-        """Cancels what still runs, for closing alone would let it run on in the server, and closes everything."""
+        """Cancel running executions, as the server would continue them after their connections are closed, and close
+        everything.
+        """
         self._watchdog.stop()
         running = [(connection, connection.head) for connection in self._exclusive.connections]
         cancels = [
@@ -145,7 +147,9 @@ class Database:
                 connection.close(STOPPING)
 
     def go_away(self, why: str) -> None:
-        """The server is not there: whoever waits for it, or runs there, is told so at once, until it comes back."""
+        """Refuse waiting executions and close all connections because the server cannot be reached; refuse new ones
+        until `come_back`.
+        """
         for pool in self._pools:
             pool.go_away()
         for pool in self._pools:
@@ -157,9 +161,9 @@ class Database:
             pool.away = False
 
     def end_stream(self, execution: Execution, *, gone: bool) -> None:
-        """The caller is through with a streaming request. gone: its client has not taken everything."""
+        """Finish a streaming execution. gone: the client has disconnected before the end."""
         for replica in self.replicas:
-            # Nothing else tells where it has run.
+            # Nothing else records on which server it has run.
             if replica.streams(execution):
                 replica.end_stream(execution, gone=gone)
                 return
@@ -168,11 +172,11 @@ class Database:
         self._watchdog.forget(execution)
 
     def streams(self, execution: Execution) -> bool:
-        """It runs here, and its connection is still its own."""
+        """Whether the execution runs here and still has its connection."""
         return self._watchdog.watches(execution)
 
     def load(self) -> Iterator[PoolLoad]:
-        """How busy each lane is."""
+        """The load of each pool."""
         yield PoolLoad("exclusive", len(self._exclusive.connections), self._exclusive.busy, self._exclusive.waiting)
         for pool in (self._shared, self._generic, self._writes):
             under_way = sum(connection.in_flight for connection in pool.connections)
@@ -180,26 +184,25 @@ class Database:
 
     @property
     def pooled(self) -> bool:
-        """Behind a transaction pooler: no session is ours."""
+        """Whether a transaction pooler is in between, so that sessions are not ours."""
         return self._pooler
 
     @property
     def watching(self) -> bool:
-        """Some request has a connection of its own."""
+        """Whether a request runs on a dedicated connection."""
         return bool(self._watchdog)
 
     def forget_names(self) -> None:
-        """After a change of the schema: what is user-defined is read anew."""
+        """Drop the cached names of user-defined objects, after a change of the schema."""
         self._placement.forget_names()
 
     # --- running ---------------------------------------------------------------------------------------------------
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """Starts `call` with the arguments of `exchange`. `settle` follows when what this gives back is done.
+        """Start `call` with the arguments of `context`. When the returned object is done, `settle` follows.
 
-        Raises:
-            Problem: there is no room for it.
-            ClientGoneError: by what it gives back, when the client left while it ran.
+        Raises: Problem: the pool and its queue are full. ClientDisconnectedError: from the returned object, if the
+        client disconnected while it ran.
         """
         if call.shared and (place := self._place(call, context.mask)) is not None:
             pool, statement = place
@@ -210,7 +213,7 @@ class Database:
         return self._alone.begin(call, context)
 
     def begin_with_preamble(self, call: Call, context: RequestContext) -> Running:
-        """`begin` for a call whose requests bring something along."""
+        """`begin` for a call with a preamble."""
         if call.shared and call.preamble is not None and (place := self._place(call, context.mask)) is not None:
             pool, statement = place
             execution = self._shared_request(call, statement, context.arguments)
@@ -221,7 +224,9 @@ class Database:
         return self._alone.begin(call, context)
 
     def begin_by_deadline(self, call: Call, context: RequestContext) -> Running:
-        """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
+        """`begin` for a call whose requests may have a deadline. The remaining time is sent to the server
+        as the limit.
+        """
         if not context.deadline:
             return (self.begin if call.preamble is None else self.begin_with_preamble)(call, context)
         if is_past(context):
@@ -238,10 +243,9 @@ class Database:
         return self._alone.run(call, context)
 
     def settle(self, call: Call, context: RequestContext) -> Running:
-        """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
+        """Evaluate the finished execution: it succeeded, streams, or runs again on a dedicated connection.
 
-        Raises:
-            Problem: it failed.
+        Raises: Problem: it failed.
         """
         execution = context.execution
         if execution is None:
@@ -249,7 +253,7 @@ class Database:
         if execution.alone:
             return self._alone.settle(call, context, execution)
         if execution.connection is not None:
-            return None  # `ExclusiveRuns.run` has judged it
+            return None  # `DedicatedRuns.run` has evaluated it.
         if execution.succeeded:
             self._placement.learn_shared(call, context.mask, execution)
             return None
@@ -259,17 +263,17 @@ class Database:
         return self._alone.again(call, context, execution)
 
     def shared_session(self) -> SharedSession:
-        """For several calls of one request that share a connection."""
+        """Return a session for several calls of one request on one connection."""
         request_of = self._alone.execution
         unknown = [] if self._pooler else FULL_RESET
         return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
     def maintenance_connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
-        """A session for what is no request (`Connector.errand`)."""
+        """Open a maintenance connection (`Connector.maintenance_connection`)."""
         return self._connector.maintenance_connection()
 
     def transaction(self, call: Call, context: RequestContext) -> Transaction:
-        """For many commands of one request and its call, which take effect together or not at all."""
+        """Return a transaction for many commands of one request and its call."""
 
         def ahead() -> Ahead:
             return self._settings.ahead(call, context, watched=False, seconds=self._settings.limit(call, context))
@@ -286,19 +290,19 @@ class Database:
         )
 
     async def run_alone(self, call: Call, context: RequestContext) -> None:
-        """`begin` and `settle` in one, on a connection of its own."""
+        """Run `begin` and `settle` on a dedicated connection."""
         await self._alone.run(call, context)
 
     def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Execution:
         if not call.known:
-            # The same for every request of the call, so worked out by the first.
+            # These are the same for every request of the call, so the first one computes them.
             call.seconds = self._settings.timeout(call)
             call.shared_settings = self._settings.values(call, watched=False, seconds=call.seconds)
             call.shared_ahead = (ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
             call.known = True
         execution = Execution(statement, values, call.shared_ahead)
         execution.label = call.label
-        # What has been written cannot be asked for once more, however large its answer is.
+        # A write cannot be repeated in another pool, however large its result is.
         execution.limit = 0 if call.volatile else self._options.shared_limit
         execution.first_row_only = call.single
         execution.timeout = call.seconds

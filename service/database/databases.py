@@ -1,4 +1,4 @@
-"""The databases of one worker: the main one, and those that endpoints name, each with connections of its own."""
+"""The databases of one worker: the main one, and those that endpoints name, each with its own pools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.service.database.pools.pool import NoticeHandler
 class Access:
     """How to reach one database besides the main one.
 
-    routable: endpoints may run there. source: routines are found there.
+    routable: endpoints may run there. source: its catalogue is read for routines.
     """
 
     name: str
@@ -28,10 +28,10 @@ class Access:
 
 
 class Databases:
-    """`main` is there from the beginning; another one from when an endpoint of the edition uses it."""
+    """The open databases: `main` always, others once an endpoint of the schema snapshot uses them."""
 
     def __init__(self, main: Database, others: Mapping[str, Access], replicas: Iterable[Database] = ()) -> None:
-        """others: by case-folded name. replicas: of the main one. To be made in the running event loop."""
+        """others: by case-folded name. replicas: of the main database. Must be created in the running event loop."""
         self.main = main
         main.replicas = tuple(replicas)
         self._access = others
@@ -47,7 +47,7 @@ class Databases:
         yield from self._others.values()
 
     def named_all(self) -> Iterator[tuple[str, Database]]:
-        """Those in use, by the names of their connections; the main one is `main`."""
+        """The open databases with the names of their connections; the main one is `main`."""
         yield "main", self.main
         for key, database in self._others.items():
             yield self._access[key].name, database
@@ -60,21 +60,23 @@ class Databases:
             database.set_notice_handler(handler, whose=whose)
 
     def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
-        """Heard of the databases whose catalogue is read: only there a new reading can mend anything."""
+        """Set the callback for stale statements. It applies only to databases whose catalogue is read, as only there
+        another reading can help.
+        """
         self._on_stale = callback
         self.main.on_stale = callback
         for key, database in self._others.items():
             database.on_stale = callback if self._access[key].source else None
 
     def open(self, keys: Iterable[str]) -> Mapping[str, Database]:
-        """The databases of these case-folded names that endpoints may use; unknown names are left out. They connect in
-        the background.
+        """Return the databases of these case-folded names that endpoints may use, without unknown names. They connect
+        in the background.
         """
         usable = (key for key in keys if key in self._access and self._access[key].routable)
         return {key: self.named(key) for key in usable}
 
     def named(self, key: str) -> Database:
-        """Of a case-folded name that there is, for a part of the service that was told to use it."""
+        """Return the database of a known case-folded name, opened if necessary."""
         return self._others.get(key) or self._open(key)
 
     def _open(self, key: str) -> Database:

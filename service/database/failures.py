@@ -1,9 +1,8 @@
-"""What follows a run that failed: another one, at once or after a pause, or the `Problem` that the client gets.
+"""Handling of failed executions: a repetition at once, a retry after a delay, or a `Problem` for the client.
 
-Two reasons for another run. The connection or the prepared statement was at fault, and nothing of the call has
-happened: it is repeated silently and at once (driver-25 to driver-28). Or the error is one that passes by
-itself, and the endpoint's strategy lists it: it is retried after the strategy's delays (execution-13, execution-14).
-Neither
+There are two reasons for another run. If the connection or the prepared statement was at fault and nothing of the call
+has taken effect, it is repeated silently and at once (driver-25 to driver-28). If the error is transient and the
+endpoint's retry strategy lists it, it is retried after the delays of the strategy (execution-13, execution-14). Neither
 repeats what may have taken effect.
 """
 
@@ -29,7 +28,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall.database")
 
-# Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
+# Errors that mean that a prepared statement no longer fits the schema, raised before anything of the call ran.
 NO_SCHEMA = "3F000"
 NAMED = frozenset({"42883", "42703", "42P01", "42704"})
 STALE = frozenset({"0A000", "26000", "42804", NO_SCHEMA, *NAMED})
@@ -45,46 +44,51 @@ COMPUTED = "428C9"
 
 _PERMANENT = frozenset({"error_view_not_updatable", "RewriteQuery", "rewriteTargetView", "lastval", "currval_oid"})
 """Functions of PostgreSQL that report 55000 for a state that a retry does not change: a view that cannot be written,
-and a sequence that the session has not used."""
+and a sequence that the session has not used.
+"""
 
 RAISE = "exec_stmt_raise"
-"""The function of PostgreSQL that reports what PL/pgSQL raises."""
+"""The function of PostgreSQL that reports errors raised by PL/pgSQL."""
 
 UNKNOWN_OUTCOME = "it is not known whether it took effect"
 OUT_OF_TIME = "the database has not answered in time"
 CLOCKS_DIFFER = 0.5
-"""Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
+"""Seconds by which our clock may have started after the server's: a result at the head of a pipelined connection is
+noticed late.
+"""
 
 
 @dataclass(slots=True)
 class AttemptState:
-    """How often one request has run in vain."""
+    """The failed runs of one request."""
 
     repeats: int = 0
     retries: int = 0
-    """Runs that the endpoint's strategy has granted so far."""
+    """Retries by the endpoint's strategy so far."""
     trips: int = 0
-    """Runs that were refused because something that the statement rests on has changed."""
+    """Runs that were refused because a guarded definition has changed."""
     began: float = 0.0
-    """When the time of the request began to count; each attempt of a strategy has a time of its own."""
+    """Time from which the limit of the request counts; each retry of a strategy has a new limit."""
 
 
 class CallTimeoutError(Exception):
-    """The limit of a request is over, counted from its beginning, and the server has not said anything."""
+    """The time limit of a request has passed, counted from its start, without an answer of the server."""
 
 
 GIVEN_TIME = 30.0
-"""Seconds for which what no longer fits the schema is expected to fit again soon."""
+"""Seconds in which a statement that no longer fits the schema is expected to fit again."""
 
 
 class Changes:
-    """Since when the statements of endpoints have not fitted the schema, by label."""
+    """When the statements of endpoints first and last did not fit the schema, by label."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}
 
     def is_new(self, label: str) -> bool:
-        """Whether a reading of the catalogue may still mend it. One that has passed for a while begins anew."""
+        """Whether another reading of the catalogue may still help. A failure that has not occurred for a while counts
+        as new.
+        """
         now = time.monotonic()
         first, last = self._since.get(label, (now, now))
         if now - last > 2 * GIVEN_TIME:
@@ -99,9 +103,9 @@ MOST_LABELS = 10_000
 
 
 class Failures:
-    """Judges the failed runs of one database.
+    """Evaluates the failed executions of one database.
 
-    connections: how many may have lost a statement before one is found that still has it.
+    connections: how many may have lost a statement before one is reached that still has it.
     """
 
     def __init__(self, connections: int) -> None:
@@ -110,9 +114,9 @@ class Failures:
         self.on_stale: Callable[[], None] | None = None
 
     def pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Seconds until `call` may run again; None: it may not."""
+        """Return the seconds until `call` may run again, or None if it may not."""
         if _guard_failed(execution):
-            # Nothing of it has run, and the next run is one without a wire.
+            # Nothing of it has run, and the next run does not use a guarded statement.
             tries.trips += 1
             call.trip(mask)
             return 0.0
@@ -135,7 +139,7 @@ class Failures:
         return delay
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
-        """May it run again without having run twice?"""
+        """Whether the call may run again at once without taking effect twice."""
         if _is_over(execution):
             self._report_stale(execution)
             return False
@@ -145,13 +149,14 @@ class Failures:
         if execution.loss == Loss.NOT_STARTED:
             return repeats <= 3
         if execution.loss == Loss.ROLLED_BACK:
-            # More than once: where one backend was terminated, the next one may have been as well.
+            # Up to three times: after one backend was terminated, the next one may have been as well.
             return repeats <= 3 and not call.commits
         if execution.loss == Loss.IN_DOUBT:
             return repeats <= 1 and execution.statement.repeatable
         error = execution.error
         if _has_lost_statement(execution):
-            # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
+            # Only that connection has lost it, and closes; the statement itself is valid. The next connection may have
+            # lost it too.
             return repeats <= 1 + self._connections
         if error is None or repeats > 1:
             self._report_stale(execution)
@@ -159,16 +164,18 @@ class Failures:
         if error.sqlstate in ("25P01", "25P02") and execution.connection is None:
             return True
         if error.sqlstate == "42P05" and not call.commits:
-            # An earlier run has left it there, on a connection that closes now; this one has been rolled back.
+            # An earlier run left the name there, on a connection that closes now; this run has been rolled back.
             return True
         if _is_lookup_failure(execution):
-            # The error has rolled back the transaction, unless the call commits on its own.
+            # The error has rolled back the transaction, unless the call commits itself.
             call.trip(mask)
             return not call.commits
         return _renew_statement(call, mask, execution)
 
     def renew(self, call: Call, mask: int, execution: Execution) -> None:
-        """After a run that no other may follow: a statement that no longer fits is made anew for the next request."""
+        """Replace a statement that no longer fits the schema, for the next request; the failed run itself is not
+        repeated.
+        """
         self._repeat(call, mask, execution, 1)
 
     def _report_stale(self, execution: Execution) -> None:
@@ -176,14 +183,14 @@ class Failures:
             self._report(str(execution.label))
 
     def _report(self, label: str) -> bool:
-        """Has the catalogue read again, if there is a chance that this mends anything."""
+        """Request another reading of the catalogue, if it may help. Returns whether it was requested."""
         if self.on_stale is None or not self._changes.is_new(label):
             return False
         self.on_stale()
         return True
 
     def tell_broken(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """An answer that has begun breaks off. The log is the only place that can say why."""
+        """Log why a streamed response ends early. The client cannot be informed any more."""
         if execution.succeeded or execution.abandoned:
             return
         log.error(
@@ -193,7 +200,7 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """The answer for a run that is not followed by another one."""
+        """Return the problem document for a run that is not repeated."""
         if isinstance(execution.failure, Problem):
             return execution.failure
         if _was_deadline(context, execution):
@@ -202,13 +209,13 @@ class Failures:
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             late = call.policy.timeout.out_of_time()
             if not execution.statement.repeatable:
-                # On a shared connection it may still have its turn.
+                # On a pipelined connection it may still run.
                 late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
             return late
         if execution.loss != Loss.NOT_LOST:
             return _lost(execution, committed=call.commits)
         if _is_over(execution) and _has_lost_statement(execution):
-            # Nothing of it has run, and there was no time left to run it elsewhere.
+            # Nothing of it has run, and no time was left to run it on another connection.
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             return call.policy.timeout.out_of_time()
         if (
@@ -217,7 +224,7 @@ class Failures:
             and (_is_stale(execution) or _is_lookup_failure(execution))
             and self._report(call.label)
         ):
-            assert execution.error is not None  # noqa: S101 (which is what makes it stale)
+            assert execution.error is not None  # noqa: S101 (an error is what makes it stale)
             log.warning(
                 "%s: %s: %s; the database has changed", call.label, execution.error.sqlstate, execution.error.message
             )
@@ -236,7 +243,7 @@ class Failures:
             log.warning("%s: %s; the database has changed", call.label, execution.failure)
             self._report(call.label)
             if call.volatile or call.procedure:
-                # It has run: whoever repeats it repeats what it has done.
+                # It has run, so a repetition by the client would repeat its effects.
                 return Problem(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=execution.failure)
@@ -246,14 +253,16 @@ class Failures:
 
 
 def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:
-    """400 for a value of the request that is none of its type, whatever the policy says of its SQLSTATE."""
+    """Return a 400 problem if the server rejected a value of the request as invalid for its type, regardless of the
+    policy for the SQLSTATE.
+    """
     error = execution.error
     number = refused_argument(error.context) if error is not None else None
     if number is None or call.refusals is None or execution.failed_ahead or isinstance(execution.statement, Script):
         return None
     picks = execution.statement.picks
     place = number - 1 if picks is None else picks[number - 1]
-    # Constraints of a domain have names, which are nobody's business.
+    # Names of domain constraints are internal and are not sent to clients.
     reason = message
     if error is not None and error.sqlstate.startswith("23"):
         reason = "null is not allowed" if error.sqlstate == NOT_NULL else "the value is not allowed"
@@ -266,7 +275,7 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
 def _refused_column(
     call: Call, context: RequestContext, execution: Execution, message: str, tries: AttemptState
 ) -> Problem:
-    """What any error becomes; where it is about a column of the table that is written, it says which one."""
+    """Return the problem for any other error; for an error about a column of the written table, it names the column."""
     error, refusals = execution.error, call.refusals
     if error is None or refusals is None or not refusals.columns or execution.failed_ahead:
         return _answer(call, execution, message, tries)
@@ -283,14 +292,14 @@ def _refused_column(
 def level_of(status: int) -> int:
     if status >= 500:
         return logging.ERROR
-    # With a status of success a policy says that nothing is wrong.
+    # If a policy maps the error to a success status, nothing is wrong.
     return logging.WARNING if status >= 300 else logging.DEBUG
 
 
 def _passes(call: Call, execution: Execution) -> bool:
-    """The error may pass by itself, and nothing of the call has stayed (driver-24, driver-25).
+    """Whether the error is transient and nothing of the call has taken effect (driver-24, driver-25).
 
-    What a procedure that may commit on its way has done before it failed is not known; only that it never began is.
+    If a procedure that may commit has failed, its effects are unknown, unless it never started.
     """
     strategy = call.retry
     if strategy is None or execution.failure is not None:
@@ -308,12 +317,12 @@ def _passes(call: Call, execution: Execution) -> bool:
 
 
 def _said(error: ServerError, message: str) -> str:
-    """On one line."""
+    """Return SQLSTATE and message on one line."""
     return f"{error.sqlstate}: {message}".replace("\n", "\\n")
 
 
 def _told(call: Call, context: RequestContext) -> str:
-    """The request, behind what went wrong with it."""
+    """Return the description of the request for the log, on a line of its own."""
     return "" if call.describe is None else f"\n{call.describe(context)}"
 
 
@@ -332,7 +341,7 @@ def _why(execution: Execution) -> str:
 
 def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
     error = execution.error
-    assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
+    assert error is not None  # noqa: S101 (called only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
         return call.policy.timeout.out_of_time()
     if tries.retries and _passes(call, execution):
@@ -340,13 +349,13 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
     if execution.failed_ahead:
-        # Policies are for what the routine says (errors-10), and it has not begun.
+        # Policies map errors of the routine (errors-10), and the routine has not begun.
         return call.policy.unmapped(_reported(call, error, message))
     return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
 
 
 def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
-    """sensitive: of DETAIL and HINT nobody knows whether they repeat a value."""
+    """Convert the driver's error. sensitive: DETAIL and HINT are left out, as they may repeat values."""
     column = error.column
     if column and call.refusals is not None:
         column = call.refusals.request_name(column)
@@ -363,8 +372,8 @@ def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool =
 
 
 def _was_deadline(context: RequestContext, execution: Execution) -> bool:
-    """Its time is over because that of its request is: server and watchdog know one limit only, the earlier one, and
-    may be faster than the timer that ends the request.
+    """Whether the execution timed out because of the deadline of its request. Server and watchdog know only the earlier
+    of both limits, and may react before the timer that ends the request.
     """
     if not context.deadline or time.monotonic() < context.deadline - CLOCKS_DIFFER:
         return False
@@ -373,13 +382,13 @@ def _was_deadline(context: RequestContext, execution: Execution) -> bool:
 
 
 def _out_of_time(execution: Execution) -> bool:
-    """The service's own limit has expired, whether the server or the watchdog minded it."""
+    """Whether the service's own limit has passed, enforced by the server or by the watchdog."""
     limit = execution.timeout
     return limit > 0 and max(execution.seconds, execution.elapsed) >= limit - min(CLOCKS_DIFFER, limit / 2)
 
 
 def _is_over(execution: Execution) -> bool:
-    """Nothing is left of its time. Each statement of a file has the whole of it (sql-files-28)."""
+    """Whether no time is left. Each statement of a file has the whole limit (sql-files-28)."""
     return 0 < execution.timeout <= execution.elapsed and type(execution.statement) is not Script
 
 
@@ -389,7 +398,7 @@ def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
     current = call.statements.get(mask)
     if current is execution.statement:
         call.statements[mask] = current.next_generation()
-    # The schema has changed, and with it what a generic plan would touch.
+    # The schema has changed, so the tables that a generic plan would use may have changed too.
     call.trip(mask)
     return True
 
@@ -407,10 +416,10 @@ def _guard_failed(execution: Execution) -> bool:
 
 
 def _is_stale(execution: Execution) -> bool:
-    """The statement itself no longer fits the schema, and nothing of it ran (driver-27).
+    """Whether the statement itself no longer fits the schema, and nothing of it ran (driver-27).
 
-    What it names is not there: the error has a place in the statement. Without one it comes from a value, such as the
-    text for a `regclass`, which clients send.
+    An error about a missing name has a position in the statement. Without a position, it comes from a value, such as
+    the text for a `regclass`, which clients send.
     """
     error = execution.error
     if error is None or error.sqlstate not in STALE or error.context is not None or execution.seen_result:
@@ -431,12 +440,14 @@ def _is_lookup_failure(execution: Execution) -> bool:
 
 
 def _has_lost_statement(execution: Execution) -> bool:
-    """It is not prepared on that connection any more, which closes."""
+    """Whether the statement is no longer prepared on that connection, which closes."""
     return execution.error is not None and execution.error.sqlstate == "26000" and _is_stale(execution)
 
 
 def _lost(execution: Execution, *, committed: bool) -> Problem:
-    """committed: what the server rolled back may be less than all, as procedures commit on their way."""
+    """Return the problem for a lost connection. committed: the call commits itself, so a rollback may cover only a
+    part.
+    """
     if execution.loss == Loss.IN_DOUBT or (committed and execution.loss == Loss.ROLLED_BACK):
         return unavailable(f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}")
     return unavailable("the connection to the database was lost before the request took effect")

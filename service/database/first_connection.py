@@ -1,4 +1,4 @@
-"""Opening databases at the start: again after a failure that may pass, as `ConnectionSettings:RetryOptions` says."""
+"""Opening databases at the start, with retries as configured in `ConnectionSettings:RetryOptions`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 _NO_PATTERN = ("2201B", "22025")
 _PATTERNS = " (in a key of Service or Service:CrudSource whose name ends with SimilarTo)"
-"""A reading has no other patterns of the user's."""
+"""The catalogue queries contain no other patterns of the user."""
 _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
@@ -32,10 +32,9 @@ class Opening:
         self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
 
     async def attempt(self, what: str, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Gives what `work` gives, at the first attempt that succeeds.
+        """Return the result of `work`, from the first attempt that succeeds.
 
-        Raises:
-            StartupError: `what` cannot be done, not even after the last delay.
+        Raises: StartupError: `what` cannot be done, not even after the last delay.
         """
         for attempt, delay in enumerate((*self._delays, None), 1):
             try:
@@ -51,7 +50,7 @@ class Opening:
         raise AssertionError("the last attempt either succeeds or raises")
 
     async def test(self, name: str, connector: Connector) -> None:
-        """Opens the connection once and closes it. Raises `StartupError`."""
+        """Open the connection once and close it. Raises `StartupError`."""
 
         async def open_and_close() -> None:
             async with await connector.open_plain():
@@ -60,7 +59,9 @@ class Opening:
         await self.attempt(f"open the connection {name}", open_and_close)
 
     def _may_pass(self, error: psycopg.Error) -> bool:
-        """Network errors may; errors of the server by their SQLSTATE (configuration-22)."""
+        """Whether the error may be transient: network errors are, errors of the server by their SQLSTATE
+        (configuration-22).
+        """
         if error.sqlstate is None:
             message = str(error)
             is_refused = "FATAL:" in message or "no password supplied" in message
@@ -73,5 +74,6 @@ _PASSING = re.compile(
     "cannot connect|login has been failing|timeout",
     re.IGNORECASE,
 )
-"""What a server or a pooler says in a refusal that passes; libpq gives no SQLSTATE of an attempt to connect. Whatever
-else is fatal (a wrong password, a missing database, no entry in pg_hba.conf) stays so."""
+"""Messages of a server or a pooler about a temporary refusal; libpq has no SQLSTATE for a failed connection attempt.
+Other fatal errors (a wrong password, a missing database, no entry in pg_hba.conf) are permanent.
+"""

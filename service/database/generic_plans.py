@@ -1,8 +1,8 @@
-"""May a call run with a forced generic plan? (driver-4)
+"""Decides whether a call may run with a forced generic plan (driver-4).
 
 Re-planning an inlined function on every call costs two thirds of the request. A generic plan avoids that, but the
-setting that forces it reaches into whatever else the call runs, where it can be 200 times slower. So it is used only
-for calls whose generic plan touches no relation and runs no function that could hold a query of its own.
+setting that forces it also affects other statements that the call runs, which can be 200 times slower with it. So it is
+used only for calls whose generic plan reads no relation and runs no function that could contain a query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ select
 
 @dataclass(frozen=True, slots=True)
 class UserNames:
-    """Unqualified names of what users defined and what may run queries: EXPLAIN qualifies only when it must."""
+    """Unqualified names of user-defined objects that may run queries; EXPLAIN qualifies names only when it must."""
 
     functions: frozenset[str]
     domains: frozenset[str]
@@ -46,9 +46,9 @@ async def read_user_names(connection: psycopg.AsyncConnection[Any]) -> UserNames
 
 
 async def generic_plan(connection: psycopg.AsyncConnection[Any], statement: str, parameters: int) -> Any:
-    """The generic plan of `statement` as EXPLAIN's JSON. Nothing is executed."""
+    """Return the generic plan of `statement` as EXPLAIN's JSON, without executing it."""
     if connection.info.server_version >= 160000:
-        # As a simple query: in the extended protocol the $1 would have to be bound.
+        # As a simple query: in the extended protocol, $1 would have to be bound.
         result = await connection.execute(sql.SQL("explain (generic_plan, verbose, format json) ") + sql.SQL(statement))
         row = await result.fetchone()
     else:
@@ -65,7 +65,7 @@ async def generic_plan(connection: psycopg.AsyncConnection[Any], statement: str,
 
 
 def is_eligible(plan: Any, names: UserNames) -> bool:
-    """Point 1 and 2 of the rule, over the whole plan."""
+    """Whether the whole plan satisfies points 1 and 2 of the rule (driver-4)."""
     if isinstance(plan, list):
         return all(is_eligible(part, names) for part in plan)
     if not isinstance(plan, dict):

@@ -1,8 +1,9 @@
-"""Sessions that were given up because the server had stopped answering, until the server has ended them.
+"""Orphaned sessions: sessions whose connection was closed because the server stopped responding, until the server has
+ended them.
 
-Closing our end does not end a session whose backend hangs: it keeps its slot, and what it runs. A lane that opened
-another one at once would take one slot after another, and all of them would be there when the server wakes up. So a
-session counts for its lane until it is known to be gone.
+Closing our end does not end a session whose backend hangs: it keeps its connection slot and its statement. A pool that
+opened another connection at once would take one slot after another, and all of these sessions would exist when the
+server continues. So a session counts for its pool until it is known to have ended.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from rowcall.service.database.pools.pipelined import PipelinedPool
 log = logging.getLogger("rowcall.database")
 
 LOOK_FOR = 10.0
-"""Seconds that one look may take."""
+"""Longest duration of one check, in seconds."""
 CLOCKS_DIFFER = 5.0
-"""Seconds. A backend that is younger than our connection by more than this has only got the same number."""
+"""Seconds. A backend that is younger than our connection by more than this has only the same process id."""
 
 _END = """
 select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
@@ -40,21 +41,21 @@ class _Session:
     pool: Pool
     pid: int
     created: float
-    """On the clock of the event loop."""
+    """Time of the event loop."""
 
 
 class OrphanedSessions:
-    """Those of one database."""
+    """The orphaned sessions of one database."""
 
     def __init__(self, connector: Connector, start: Callable[..., None]) -> None:
-        """start: takes a coroutine that nobody awaits."""
+        """start: runs a coroutine in the background."""
         self._connector = connector
         self._start = start
         self._sessions: list[_Session] = []
         self._looking = False
 
     def give_up(self, pool: Pool, connection: Connection, reason: str) -> None:
-        """Closes the connection; its lane has one less until the server has ended the session."""
+        """Close the connection, and count its session for the pool until the server has ended it."""
         pool.orphaned_sessions += 1
         self._sessions.append(_Session(pool, connection.backend_pid, connection.created))
         connection.close(reason)

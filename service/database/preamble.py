@@ -1,28 +1,28 @@
-"""What a request brings along for its routine besides arguments: settings, and commands that run before the call.
+"""Preambles: settings and commands that a request sends to the server in front of its call.
 
-A capability declares it at compile time, with a factory in `service.handler.step_order.CONTEXT`:
+A capability declares its part at compile time, with a factory in `service.handler.step_order.CONTEXT`:
 
-    def client_address(endpoint: Endpoint, services: Services) -> Context | None:
+    def client_address(endpoint: Endpoint, services: Services) -> Preamble | None:
         if not endpoint.options.user_context:
             return None
         name = b"request.ip_address"
-        return Context(settings=(lambda exchange: (name, exchange.scope.client.encode()),))
+        return Preamble(settings=(lambda context: (name, context.scope.client.encode()),))
 
-Each source of settings is asked once for each run, when the arguments are bound, and gives names and values in turn:
-`(name, value, name, value, ...)`. None as a value reads back as an empty text, which is all that PostgreSQL can do; a
-name that is left out is not touched. A source has to give the same for the same exchange, as a call whose connection
-was lost runs again; what has to be waited for is worked out by a step before.
+Each source of settings is called once for each run, when the arguments are bound, and returns names and values in turn:
+`(name, value, name, value, ...)`. None as a value reads back as an empty text, the only form that PostgreSQL has for
+it; a name that is left out is not touched. A source must return the same for the same request context, as a call whose
+connection was lost runs again; values that have to be awaited are computed by an earlier step.
 
-All settings of a request go to the server in one prepared statement, values and names as its parameters, in the same
-segment and so in the same transaction as the call; behind them the commands in their order, then the call. They are
-gone when that transaction ends, on connections that are shared and on others, whatever the call did. If one of them
-fails, the call does not run, and `Request.failed_ahead` tells. An endpoint without any pays nothing.
+All settings of a request go to the server in one prepared statement, with values and names as its parameters, in the
+same segment and so in the same transaction as the call; behind them the commands in their order, then the call. They
+end with that transaction, on pipelined and dedicated connections, whatever the call did. If one of them fails, the call
+does not run, and `Execution.failed_ahead` is set. An endpoint without a preamble has no cost for it.
 
-A procedure may commit, which would end a transaction-local setting, and could not if anything stood in front of it in
-its segment. Its settings are therefore set for the session, in a segment before, and reset behind the call. So are its
-commands, where it is known how (`core.endpoint.before_routine`): older servers let a procedure commit whatever stands
-in front of it, and it would go on as somebody else. Of a command that nobody can tell, a procedure that may commit is
-refused.
+A procedure may commit, which would end a transaction-local setting, and could not commit if anything were in front of
+it in its segment. Its settings are therefore set for the session, in a segment before, and reset behind the call. The
+same applies to its commands, if a session-level form is known (`core.endpoint.before_routine`): older servers let a
+procedure commit with statements in front of it, and it would continue as another user. For a command without a known
+session-level form, a procedure that may commit is refused.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ Ahead = tuple[tuple[Statement, Values], ...]
 """Statements in front of a call, with their values."""
 
 Source = Callable[[RequestContext], Sequence[bytes | None]]
-"""Names and values in turn."""
+"""Returns names and values in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """SQL that runs before the call.
+    """An SQL command that runs before the call.
 
-    statement: from `statements.statement_for`. values: texts for its `$n`. leaves_nothing: all it does ends with the
-    transaction. One that may do anything else gives its call a connection of its own.
+    statement: from `statements.statement_for`. values: texts for its `$n`. has_no_session_effects: all effects end with
+    the transaction. A call with a command that may have session effects runs in the dedicated pool.
     """
 
     statement: Statement
     values: Callable[[RequestContext], Values]
     has_no_session_effects: bool = False
     lasting: Statement | None = None
-    """What has the same effect until the session is reset, with the same values. None: not known."""
+    """Statement with the same effect until the session is reset, with the same values. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +70,26 @@ class Preamble:
 
     @property
     def has_no_session_effects(self) -> bool:
-        """The session is afterwards what it was."""
+        """Whether no command has session effects."""
         return all(command.has_no_session_effects for command in self.commands)
 
     @property
     def lasts(self) -> bool:
-        """All of it can be made to outlive a transaction."""
+        """Whether all commands have a form that outlives a transaction."""
         return all(command.lasting is not None for command in self.commands)
 
     def lasting_ahead(self, context: RequestContext) -> Ahead:
-        """The commands, for the session."""
+        """Return the commands in their form for the session."""
         return tuple(
             (command.lasting, command.values(context)) for command in self.commands if command.lasting is not None
         )
 
     def setting_values(self, context: RequestContext) -> Values:
-        """Names and values in turn, those of all sources."""
+        """Return names and values in turn, from all sources."""
         return self._behind([], context)
 
     def ahead(self, context: RequestContext, others: Values) -> Ahead:
-        """Everything in front of a call. others: settings that it needs besides, names and values in turn."""
+        """Return all statements in front of a call. others: further settings of the call, names and values in turn."""
         settings = self._behind(others, context)
         return ahead_of(settings) + self.commands_ahead(context) if self.commands else ahead_of(settings)
 
@@ -104,5 +104,5 @@ class Preamble:
 
 
 def ahead_of(settings: Values) -> Ahead:
-    """Settings that end with the transaction, as the statement in front of a call."""
+    """Return transaction-local settings as the statement in front of a call."""
     return ((settings_statement(len(settings) // 2), settings),) if settings else ()

@@ -1,4 +1,4 @@
-"""Statements of the service's own that run in front of calls: one object for each text, as each is prepared once."""
+"""Statements of the service itself that run in front of calls: one object for each text, as each is prepared once."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from functools import cache
 from rowcall.ext.driver.execution import Statement
 
 numbers = itertools.count(1)
-"""For `Statement.id`, which is unique in the process."""
+"""Source of `Statement.id`, which is unique in the process."""
 MOST_ARGUMENTS = 100
-"""That PostgreSQL lets a function have (its FUNC_MAX_ARGS)."""
+"""Most arguments of a function in PostgreSQL (its FUNC_MAX_ARGS)."""
 
 
 @cache
 def statement_for(sql: str, values: int) -> Statement:
-    """values: how many `$n` it has."""
+    """Return the statement for this text. values: the number of its `$n`."""
     return Statement(next(numbers), sql.encode(), values)
 
 
 @cache
 def settings_statement(count: int, *, local: bool = True) -> Statement:
-    """Gives `count` settings a value: all in one statement, names and values as parameters (driver-8).
+    """Return a statement that sets `count` settings, with names and values as parameters (driver-8).
 
-    Each value that set_config gives back would be a column to describe and to send. Counting the NULLs among them needs
-    them all, and is one small number.
+    Each result of set_config would be a column to describe and to send. Counting the NULLs among them evaluates all of
+    them, and returns one small number.
     """
     calls = [f"pg_catalog.set_config(${number}, ${number + 1}, {local})" for number in range(1, 2 * count, 2)]
     counts = (

@@ -1,6 +1,6 @@
-"""Looks after what nobody else would notice: silent backends, clients that have gone, waits that take too long.
+"""Checks all connections every quarter of a second: silent backends, disconnected clients, waits that take too long.
 
-A slow look every quarter of a second over all connections, so that the requests themselves need no timers.
+With these checks, the executions themselves need no timers.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall.database")
 
 WATCH_EVERY = 0.25
-"""Seconds between two looks of the watchdog."""
+"""Seconds between two checks."""
 GRACE = 5.0
-"""Seconds past its timeout after which a silent backend is taken for stuck (driver-29)."""
+"""Seconds past its timeout after which a silent backend is considered stuck (driver-29)."""
 OVERTIME = 0.5
 """Seconds past its limit after which a request is answered, whatever the server does."""
 HELD_UP = 0.5
-"""Seconds at the head of a shared connection after which those behind it go elsewhere, and the connection ends."""
+"""Seconds at the head of a pipelined connection after which the executions behind it move to other connections, and the
+connection closes.
+"""
 Disconnected = Callable[[], Awaitable[None]]
 
 
 class Watchdog:
-    """Watches the lanes, and each exclusive request from `watch` to `forget`."""
+    """Watches the pools, and each execution on a dedicated connection from `watch` to `forget`."""
 
     def __init__(
         self,
@@ -55,12 +57,12 @@ class Watchdog:
         self._requests: dict[Execution, Disconnected] = {}
         self._listening: dict[Execution, asyncio.Task[None]] = {}
         self._shared_heads: dict[Execution, asyncio.Task[None]] = {}
-        """Listens for the clients of slow requests on shared connections."""
+        """Tasks that wait for the client of a slow execution on a pipelined connection to disconnect."""
         self._timer: asyncio.TimerHandle | None = None
         self.contention = Contention()
 
     def __bool__(self) -> bool:
-        """Some request is being watched."""
+        """Whether any execution is being watched."""
         return bool(self._requests or self._listening)
 
     def start(self) -> None:
@@ -73,7 +75,7 @@ class Watchdog:
             task.cancel()
 
     def watch(self, execution: Execution, disconnected: Disconnected) -> None:
-        """`disconnected` returns when the client of `request` has gone."""
+        """Start to watch an execution. `disconnected` returns when its client has disconnected."""
         self._requests[execution] = disconnected
 
     def watches(self, execution: Execution) -> bool:
@@ -86,7 +88,7 @@ class Watchdog:
             task.cancel()
 
     def abandon(self, execution: Execution) -> None:
-        """Nobody waits for the answer any more: stop the work."""
+        """Stop an execution whose result is no longer needed."""
         connection = execution.connection
         if connection is None or execution.finished:
             return
@@ -102,12 +104,12 @@ class Watchdog:
         for pool in pools:
             pool.sweep(now)
             for connection in list(pool.connections):
-                # After a reset by the peer libuv reports one event and no more; the end of the connection, which
-                # comes behind the last bytes, would go unnoticed.
+                # After a reset by the peer, libuv reports one event and no more; the end of the connection, which comes
+                # behind the last bytes, would go unnoticed.
                 connection.on_readable()
                 for execution in connection.late(OVERTIME):
                     if execution is not connection.head and execution.statement.repeatable:
-                        # The request in front of it used up its time. It runs again on a connection of its own.
+                        # The execution in front of it used up its time. It runs again on a dedicated connection.
                         execution.give_up(QueuedTooLongError())
                     else:
                         execution.give_up(CallTimeoutError("its time was over before the database had answered"))
@@ -115,7 +117,7 @@ class Watchdog:
         self._look_at_shared_heads()
         for execution, disconnected in list(self._requests.items()):
             if execution.finished:
-                # Whoever was to judge it has been cancelled.
+                # The task that should have evaluated it has been cancelled.
                 self.forget(execution)
             else:
                 self._look_at(execution, disconnected)
@@ -135,8 +137,9 @@ class Watchdog:
                     self._shared_heads[head] = self._loop.create_task(gone)
 
     def _break_up(self, connection: Connection) -> None:
-        """All that is in flight runs again, each on a connection of its own: the head may have its whole time there,
-        and whoever stands behind it need not wait for it."""
+        """Run all executions in flight again, each on a dedicated connection: the head may use its whole time there,
+        and those behind it need not wait for it.
+        """
         if not connection.repeatable or self._exclusive.room() == 0:
             return
         head = connection.head
@@ -146,7 +149,7 @@ class Watchdog:
 
     async def _cancel_and_close(self, connection: Connection) -> None:
         cancelling = self._loop.create_task(self._connector.cancel(connection, CANCEL_SECONDS))
-        await asyncio.sleep(0)  # it has what it needs of the connection
+        await asyncio.sleep(0)  # the cancel request has read what it needs from the connection
         connection.close("its first request held up the others")
         try:
             await cancelling
@@ -156,14 +159,15 @@ class Watchdog:
     async def _end_when_gone(
         self, pool: PipelinedPool, connection: Connection, head: Execution, disconnected: Disconnected
     ) -> None:
-        """A query that nobody waits for is cancelled where it is alone on its connection. With others behind it, it
-        goes on until these go elsewhere, which is soon (`_break_up`)."""
+        """Cancel an execution after its client has disconnected, if it is alone on its connection. Otherwise it
+        continues until the others move away, which is soon (`_break_up`).
+        """
         await disconnected()
         if head.finished:
             return
         log.info("%s: the client is gone", head.label)
         head.give_up(ClientDisconnectedError("the client has closed the connection"))
-        # On its own: this task ends with the head, and whoever cancels has to see the connection free again.
+        # As a separate task: this one ends with the head, and the cancelling task must see the connection become free.
         self._background.start(pool.cancel(connection, head))
 
     def _look_at(self, execution: Execution, disconnected: Disconnected) -> None:
@@ -172,7 +176,8 @@ class Watchdog:
             return
         if execution not in self._listening:
             self._listening[execution] = self._loop.create_task(self._abandon_when_gone(execution, disconnected))
-        # The server minds its own limit; what has waited before, and what runs without one there, is cancelled here.
+        # The server enforces its own limit. Executions that waited before, or run without a limit there, are cancelled
+        # here.
         ready = connection.state == ConnectionState.READY
         if ready and 0 < execution.timeout < _spent(execution):
             self._background.start(self._exclusive.cancel(connection, execution))
@@ -193,8 +198,9 @@ class Watchdog:
 
 
 def _spent(execution: Execution) -> float:
-    """Seconds of its limit: from its beginning on, but what streams has it anew for each part, and a file for each of
-    its statements."""
+    """Return the seconds that count towards the limit: since the start, but for streams since the last part, and for
+    files since the last statement.
+    """
     if execution.streaming or type(execution.statement) is Script:
         return execution.age
     return execution.elapsed

@@ -1,1 +1,1 @@
-"""How calls run: on which connections, with what in front of them, and alone."""
+"""Runs of calls: pool selection, settings in front of the call, and runs on dedicated connections."""

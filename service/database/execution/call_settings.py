@@ -1,4 +1,4 @@
-"""What stands in front of a call in its transaction: its limit of time, and whatever its context sets."""
+"""The statements in front of a call in its transaction: time limit, settings and commands of its preamble."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from rowcall.service.database.preamble import Ahead, Values, ahead_of
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES
 from rowcall.service.request_context.request_context import RequestContext
 
-# Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
+# Behind a transaction pooler sessions are not ours, so settings that the text form of values depends on are sent with
+# each request.
 POOLED_SETTINGS: Values = [
     part.encode() for name, value in SESSION.items() if not name.startswith("tcp_") for part in (name, value)
 ]
 
 
 class CallSettings:
-    """timeout: seconds that the server may take for a call that names no time of its own."""
+    """Computes limits and settings. timeout: seconds that the server may take for a call without a limit of its own."""
 
     def __init__(self, timeout: float, *, pooler: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -25,11 +26,11 @@ class CallSettings:
         self._pooler = pooler
 
     def timeout(self, call: Call) -> float:
-        """Seconds that the server may take; 0: as long as it likes."""
+        """Return the seconds that the server may take; 0: no limit."""
         return self._timeout if call.timeout is None else call.timeout
 
     def limit(self, call: Call, context: RequestContext) -> float:
-        """The same for one request: no longer than its deadline leaves."""
+        """Return the limit for one request in seconds, which its deadline may shorten."""
         seconds = self.timeout(call)
         if not context.deadline:
             return seconds
@@ -37,20 +38,22 @@ class CallSettings:
         return min(seconds, left) if seconds > 0 else left
 
     def values(self, call: Call, *, watched: bool, seconds: float) -> Values:
-        """Transaction-local settings that a request of the call needs; none when the defaults will do."""
+        """Return the transaction-local settings that a request of the call needs; empty if the session defaults are
+        right.
+        """
         if not watched and not self._pooler and seconds == self._timeout:
             return []
-        # A large result may take as long as its reader does, so the watchdog looks at progress instead.
+        # A large result may take as long as its client reads, so the watchdog checks for progress instead.
         settings = timeout_setting(0.0 if watched else seconds)
         return settings + POOLED_SETTINGS if self._pooler else settings
 
     def ahead(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
-        """The settings, and behind them what the context of the call brings along."""
+        """Return the statements for these settings and for the preamble of the call."""
         settings = self.values(call, watched=watched, seconds=seconds)
         return ahead_of(settings) if call.preamble is None else call.preamble.ahead(context, settings)
 
     def ahead_alone(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
-        """What stands in front of a call in its segment on a connection of its own."""
+        """Return the statements in front of a call in its segment on a dedicated connection."""
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):
             others = self.ahead(call, context, watched=watched, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Runs on connections of their own: begun, judged, and repeated where they may be."""
+"""Runs on dedicated connections: start, evaluation, and repetition where it is allowed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Running
 
 ALONE = 3
-"""Place of the exclusive lane in `Call.wired`."""
+"""Index of the dedicated pool in `Call.guarded`."""
 GUARD_AFTER = 16
-"""Runs on exclusive connections after which a routine is worth preparing for there."""
+"""Runs on dedicated connections after which a guarded statement of the routine is worth preparing there."""
 WIDE_ROW = 16_384
-"""Bytes of a row from which rows are taken from libpq one by one."""
+"""Average bytes of a row from which rows are taken from libpq one by one."""
 
 
 class DedicatedRuns:
-    """Of one database. stream_after: bytes of a result after which it leaves as a stream."""
+    """Runs on the dedicated pool of one database. stream_after: bytes of a result from which it is streamed."""
 
     def __init__(
         self,
@@ -61,11 +61,12 @@ class DedicatedRuns:
         self._stream_after = stream_after
         self._pooler = pooler
         self.tells_whose: NoticeHandler | None = None
-        """Told the exchange of what the server says, or its protocol, too."""
+        """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """A run on a connection of its own. In the hands of the driver, unless more has to be waited for than a
-        connection and the answer: a task, its futures and a timer cost more than a small call does."""
+        """Start a run on a dedicated connection. The driver runs it by callbacks, unless there is more to await than a
+        connection and the result: a task, its futures and a timer cost more than a small call does.
+        """
         if call.hear is not None or (call.procedure and not self._pooler):
             return self.run(call, context)
         execution = self.execution(call, context, waited=False)
@@ -117,7 +118,7 @@ class DedicatedRuns:
             execution.use(statement)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         if not self._send(connection, call, context, execution):
-            # It has died since it was acquired: on to the next one.
+            # The connection has closed since it was acquired: take the next one.
             self._watchdog.forget(execution)
             execution.connection = execution.on_free = None
             self._take_turn(call, context, execution)
@@ -132,10 +133,9 @@ class DedicatedRuns:
         return self.again(call, context, execution)
 
     def again(self, call: Call, context: RequestContext, execution: Execution) -> Running:
-        """What has failed is run once more, on a connection of its own.
+        """Run a failed execution again, on a dedicated connection.
 
-        Raises:
-            Problem: it may not be.
+        Raises: Problem: it may not run again.
         """
         # If its time passed while it waited behind another request, its limit counts from the start of the next run.
         tries = AttemptState(began=0.0 if isinstance(execution.failure, QueuedTooLongError) else execution.began)
@@ -145,10 +145,9 @@ class DedicatedRuns:
         return self.run(call, context, tries, pause)
 
     def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """It has succeeded on a connection of its own, or streams.
+        """Whether the execution has succeeded on a dedicated connection, or streams.
 
-        Raises:
-            ClientGoneError: its client left while it ran.
+        Raises: ClientDisconnectedError: the client disconnected while it ran.
         """
         if execution.streaming:
             call.large = True
@@ -159,7 +158,7 @@ class DedicatedRuns:
         if not execution.succeeded:
             return False
         if execution.abandoned:
-            # It ended before the cancel request came, but its rows had been dropped.
+            # It ended before the cancel request arrived, but its rows have been dropped.
             raise ClientDisconnectedError("the client has closed the connection")
         call.wide = len(execution.body or b"") > WIDE_ROW * max(1, execution.rows)
         self._placement.learn_alone(call, context.mask, execution, self._pool.busy)
@@ -168,7 +167,7 @@ class DedicatedRuns:
     def _end_stream(
         self, call: Call, context: RequestContext, on_free: Callable[[Execution], None] | None, execution: Execution
     ) -> None:
-        """Nobody else asks how it has ended: its status has left long ago."""
+        """Log a broken stream, whose status was sent long ago, and free the connection."""
         try:
             self._failures.tell_broken(call, context, execution)
         finally:
@@ -191,9 +190,10 @@ class DedicatedRuns:
                 raise self._failures.problem(call, context, execution, tries)
 
     def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Seconds until another run may follow this one; None: none may."""
+        """Return the seconds until the call may run again, or None if it may not."""
         if execution.overflowed:
-            # Too large for a shared connection. Repeatable, or it would not have been there.
+            # The result is too large for a pipelined connection. The call is repeatable, or it would not have run
+            # there.
             call.large = True
             self._placement.assign(call)
             return 0.0
@@ -205,14 +205,14 @@ class DedicatedRuns:
         return pause
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """One run on a connection of its own: finished, or STREAMING."""
+        """Run once on a dedicated connection. The execution returned is finished or STREAMING."""
         pool = self._pool
         while True:
             execution = self.execution(call, context)
-            # A silent repetition has what the runs before have left of the time.
+            # A silent repetition has the time that the runs before it have left.
             execution.began = tries.began = tries.began or execution.began
             connection = pool.try_acquire() or await pool.acquire(_left_of(execution))
-            # What was refused once because something has changed is not made to depend on that again.
+            # If a guarded statement was refused once for this request, the next run does not use it.
             statement = execution.statement
             if not tries.trips:
                 statement = await self._statement(call, execution, context.mask, connection)
@@ -221,10 +221,10 @@ class DedicatedRuns:
                 execution.began = tries.began
             if await self._run_on(connection, call, context, execution):
                 return execution
-            # It has died since it was acquired: on to the next one.
+            # The connection has closed since it was acquired: take the next one.
 
     async def _run_on(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """False: the connection has not taken the request."""
+        """Run the execution and wait for it. False: the connection did not accept it."""
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         self._tell_whose(connection, context)
         try:
@@ -232,7 +232,7 @@ class DedicatedRuns:
                 await self._prepare_procedure(connection, call, context)
             if not self._send(connection, call, context, execution):
                 return False
-            # Whoever ends it before it is judged asks what had begun.
+            # If the request ends before this is evaluated, its steps need to know what had begun.
             context.execution = execution
             waiter = execution.waiter
             if waiter is not None:
@@ -246,9 +246,9 @@ class DedicatedRuns:
         return True
 
     def _send(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """With what takes back what it leaves. False: the connection has not taken it."""
+        """Submit the execution together with its resets. False: the connection did not accept it."""
         expected = self._resets(call, execution.statement)
-        # Behind a script that goes on, the reset would come too early.
+        # A script sends further statements, so a reset right behind the first would come too early.
         later = bool(expected) and type(execution.statement) is Script
         if later:
             execution.on_free = partial(self._reset, expected)
@@ -266,8 +266,9 @@ class DedicatedRuns:
             connection.on_notice = _notices_of(context.protocol, self.tells_whose)
 
     def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
-        """What runs on this connection: with a wire, and so without a reset, where a routine comes here often. None: it
-        has to be prepared for that first."""
+        """Return the statement for this connection: a guarded one, which needs no reset, for routines that often run
+        here. None: it has to be prepared first.
+        """
         if call.harmless and not self._pooler:
             guarded = call.guarded[ALONE].get(mask)
             if guarded is not None and connection.knows(guarded):
@@ -278,7 +279,9 @@ class DedicatedRuns:
         return call.statement(mask)
 
     async def _statement(self, call: Call, execution: Execution, mask: int, connection: Connection) -> Statement:
-        """The same, prepared where it has to be: in half of the time that is left to the request, at most."""
+        """Return the statement for this connection, and prepare it if necessary; this takes at most half of the
+        request's remaining time.
+        """
         statement = self._ready(call, mask, connection)
         if statement is not None:
             return statement
@@ -292,13 +295,13 @@ class DedicatedRuns:
         return call.guarded[ALONE][mask] if ready else call.statement(mask)
 
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
-        """What takes back what a run of this statement may leave."""
+        """Return the statements that reset the session effects of this statement."""
         if self._pooler or statement.guarded or self._placement.trusts(call):
             return []
-        # What claims to leave nothing may have been replaced since it was looked at.
+        # Without a guard, a routine that was found to have no session effects may have been replaced since.
         if not call.session.traces:
             return FULL_RESET
-        # In front of a procedure settings are made for the session, which are ours to take back.
+        # Settings of a procedure are set at session level by this service, so they are reset too.
         return resets(
             frozenset({*call.session.traces, SessionEffect.SETTINGS}) if call.procedure else call.session.traces
         )
@@ -318,7 +321,7 @@ class DedicatedRuns:
         stream_after = self._stream_after if call.stream_after is None else call.stream_after
         execution.stream_after = stream_after if may_stream else 0
         execution.timeout = limit
-        # Behind a pooler nothing can be said to the session in front of a CALL.
+        # Behind a pooler nothing can be set at session level in front of a CALL.
         execution.unlimited = watched or (call.procedure and self._pooler)
         if call.hear is not None:
             execution.notice_listener = call.hear(context)
@@ -328,7 +331,7 @@ class DedicatedRuns:
 
     def _submit(self, connection: Connection, execution: Execution) -> bool:
         execution.connection = connection
-        # Whatever takes back what it leaves goes along.
+        # Keep the output back: the resets are sent in the same write.
         connection.corked = True
         try:
             connection.corked = connection.submit(execution)
@@ -348,8 +351,9 @@ class DedicatedRuns:
             self._pool.finish(execution.connection, resets=wanted)
 
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
-        """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
-        from committing (driver-12), or end when it does. The reset behind it takes them back."""
+        """Set settings and run commands of a CALL at session level in front of it: in its own segment they would keep
+        it from committing (driver-12), or end when it commits. The reset behind the call reverts them.
+        """
         if call.session.reads_sequences:
             discard = Execution(DISCARD_SEQUENCES, [])
             discard.timeout = RESET_SECONDS
@@ -372,8 +376,8 @@ class DedicatedRuns:
             limit = self._settings.limit(call, context)
             execution.timeout = min(RESET_SECONDS, limit) if limit > 0 else RESET_SECONDS
             execution.waiter = waiter = self._loop.create_future()
-            # A role shows in what the server reports of the session, and is no reason to give the connection up: it is
-            # compared again behind the reset.
+            # A changed role shows in the parameters that the server reports, and is no reason to close the connection
+            # here: it is compared again behind the reset.
             connection.owned = True
             if connection.submit(execution):
                 await waiter
@@ -388,12 +392,12 @@ class DedicatedRuns:
 
 
 def _left_of(execution: Execution) -> float:
-    """Seconds of its own limit; 0: it has none."""
+    """Remaining seconds of the execution's limit; 0: it has no limit."""
     return max(0.001, execution.timeout - execution.elapsed) if execution.timeout > 0 else 0.0
 
 
 async def _wait(seconds: float, context: RequestContext) -> None:
-    """Raises `ClientGoneError` when the client leaves before."""
+    """Sleep before a retry. Raises `ClientDisconnectedError` if the client disconnects meanwhile."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     done, _ = await asyncio.wait({gone}, timeout=seconds)
     gone.cancel()
@@ -402,7 +406,7 @@ async def _wait(seconds: float, context: RequestContext) -> None:
 
 
 def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
-    """Of a connection that works for one request alone."""
+    """Return a notice handler for a connection that works for one request only."""
 
     def tell(
         label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object

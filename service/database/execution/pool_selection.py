@@ -1,4 +1,4 @@
-"""On which connections a call runs: on those that others share, or on one of its own. Learnt from its runs."""
+"""Pool selection: the pool in which a call runs, learned from the durations of its executions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from rowcall.service.database.watchdog import HELD_UP
 log = logging.getLogger("rowcall.database")
 
 WAITED = 16
-"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others. Less
-says nothing as long as it is rare (`LaneChoice` counts): where processors are busy, one call in a hundred takes four
-times the threshold, and running alone costs service and server nearly twice the processor time."""
+"""Multiple of the threshold: a write that takes this long has waited for a lock, or will soon delay others. Shorter
+delays mean nothing as long as they are rare (`PoolAssignment` counts them): on busy processors, one call in a hundred
+takes four times the threshold, and running alone costs service and server nearly twice the processor time.
+"""
 PROCESSORS = os.cpu_count() or 1
 
 
 class PoolSelection:
-    """shared, generic, writes: the lanes whose connections are shared; `writes` apart from the others, so that a wait
-    for a lock never stands before a read."""
+    """Selects the pool of each call. pools: pipelined, generic-plan and volatile pool. The volatile pool is separate so
+    that a wait for a lock never delays a read.
+    """
 
     def __init__(
         self,
@@ -53,11 +55,11 @@ class PoolSelection:
         self._names: UserNames | None = None
 
     def forget_names(self) -> None:
-        """After a change of the schema: what is user-defined is read anew."""
+        """Drop the cached names of user-defined objects, after a change of the schema."""
         self._names = None
 
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
-        """The lane for the call, with the statement that runs there; None as long as no connection is ready for it."""
+        """Return the pool for the call and the statement to run there, or None while no connection is ready for it."""
         if call.volatile:
             pool = self._writes
         else:
@@ -72,7 +74,7 @@ class PoolSelection:
         return pool, statement
 
     def learn_shared(self, call: Call, mask: int, execution: Execution) -> None:
-        """From a run that has succeeded on a connection that others share."""
+        """Record a successful run in a pipelined pool."""
         if call.volatile:
             self._learn_write(call, execution)
         elif call.pace.record(execution.seconds, self._contention.factor):
@@ -81,7 +83,7 @@ class PoolSelection:
             self._examine(call, mask)
 
     def learn_failed(self, call: Call, execution: Execution) -> None:
-        """A failed run on a shared connection counts as well; one that held others up is enough."""
+        """Record a failed run in a pipelined pool; a single one that delayed others demotes the call."""
         changed = call.pace.fast and call.pace.record(execution.seconds, self._contention.factor)
         if call.pace.fast and execution.seconds > HELD_UP:
             call.pace.demote()
@@ -90,7 +92,7 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """From a run on a connection of its own. busy: how many of these work now."""
+        """Record a run in the dedicated pool. busy: connections of that pool in use now."""
         call.small = True
         if not self._may_share(call, execution.statement):
             return
@@ -107,11 +109,11 @@ class PoolSelection:
         return call.harmless and type(statement) is not Script and (self._options.share_writes or not call.volatile)
 
     def trusts(self, call: Call) -> bool:
-        """Not because of what was found, but because of what it says of itself."""
+        """Whether the call shares connections because it is declared STABLE or IMMUTABLE, without an analysis."""
         return self._options.trust_stable and not call.volatile and not call.harmless and not call.procedure
 
     def _learn_write(self, call: Call, execution: Execution) -> None:
-        """From a run on a connection that others share: the first wait for a lock is the last one here."""
+        """Record a run in the volatile pool: the first wait for a lock demotes the call."""
         self._writes.note(execution.seconds)
         if execution.seconds > WAITED * call.pace.threshold * self._contention.factor:
             call.pace.demote()
@@ -129,10 +131,11 @@ class PoolSelection:
             (self._writes if call.volatile else self._shared).open_missing()
 
     def install_guards(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Makes connections of the lane ready for the call, in the background."""
+        """Install the guarded statement of the call on the connections of the pool, in the background."""
         key = (pool.number, mask)
         if key not in call.installing_guards:
-            # Raised here, for the request: a choice of parameters that the routine cannot be called with.
+            # Errors of a combination of parameters with which the routine cannot be called are raised here, for the
+            # request.
             call.statement(mask)
             call.installing_guards.add(key)
             self._background.start(self._install_guards_on_all(call, mask, pool))
@@ -150,7 +153,7 @@ class PoolSelection:
             call.installing_guards.discard((pool.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
-        """Finds out, once for each statement, whether it may run with a generic plan."""
+        """Check once for each statement whether it may run with a generic plan."""
         call.checked.add(mask)
         if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))
@@ -159,7 +162,7 @@ class PoolSelection:
         statement = call.statement(mask)
         try:
             async with self._connector.maintenance_connection() as connection:
-                # Not read back from self: a reload may forget it in the meantime.
+                # Held locally: a reload may reset the attribute in the meantime.
                 names = self._names or await read_user_names(connection)
                 self._names = names
                 plan = await generic_plan(connection, statement.sql.decode(), statement.count)
@@ -167,7 +170,7 @@ class PoolSelection:
             log.debug("%s: no generic plan: %s", call.label, str(error).strip())
             return
         except Exception as error:
-            # The plan is a text of the server, which may be damaged in any way; the call runs without it.
+            # The plan is text from the server and may have any form; without it the call runs with custom plans.
             log.warning("%s: the generic plan could not be read: %r", call.label, error)
             return
         if is_eligible(plan, names):

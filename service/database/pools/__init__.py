@@ -1,5 +1,6 @@
-"""Which connection runs a request, and who waits when there is none.
+"""The connection pools: which connection runs an execution, and how long executions wait for one.
 
-Shared: few connections, many requests in flight on each. Exclusive: one request at a time on each. Both are bounded:
-what does not fit waits in a bounded queue for a bounded time, and what does not fit there is refused at once.
+Pipelined pools have few connections with many executions in flight on each. The dedicated pool has one execution at a
+time on each. Both are bounded: an execution that finds no connection waits in a bounded queue for a bounded time, and
+if the queue is full, it is refused at once.
 """

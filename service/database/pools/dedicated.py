@@ -1,4 +1,4 @@
-"""The exclusive lane: a pool. A connection belongs to one request until it is released."""
+"""The dedicated pool: a connection belongs to one request until it is released."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ log = logging.getLogger("rowcall.database")
 
 STILL_BUSY = "its request has been answered, and still runs"
 RESET_SECONDS = 10.0
-"""A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
+"""Seconds. A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
 
 
 class _Turn:
-    """Waits for a connection without a task: as much of a future as the lane asks for.
+    """Waits for a connection without a task; has the methods of a future that the pool uses.
 
-    until: time of the loop at which it has waited for `seconds`, which is too long.
+    until: time of the event loop at which it has waited for `seconds`, the limit.
     """
 
     __slots__ = ("_loop", "_over", "_ready", "_refused", "seconds", "until")
@@ -53,7 +53,7 @@ class _Turn:
         return self._over
 
     def set_result(self, connection: Connection) -> None:
-        # Whoever gives it may be in the middle of reading from it.
+        # The caller may be in the middle of reading from the connection.
         self._over = True
         self._loop.call_soon(self._ready, connection)
 
@@ -63,7 +63,7 @@ class _Turn:
 
 
 class DedicatedPool:
-    """A pool: a connection belongs to one request until it is released."""
+    """A pool whose connections belong to one request until they are released."""
 
     def __init__(self, connector: Connector, options: PoolOptions) -> None:
         self._connector = connector
@@ -71,17 +71,19 @@ class DedicatedPool:
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._held: set[Connection] = set()
-        """Those whose owner goes on with them after a request, even a cancelled one."""
+        """Connections whose owner uses them for further executions, even after a cancelled one."""
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[float, asyncio.Future[Connection] | _Turn]] = deque()
         self._queue_time = queue_time_of("exclusive", options)
         self._closed = False
         self.away = False
         self._failing = False
-        """The last attempt to connect has failed: one at a time is enough until one succeeds."""
+        """The last attempt to connect has failed: only one connection is opened at a time until an attempt succeeds."""
         self.on_notice: NoticeHandler | None = None
         self.orphaned_sessions = 0
-        """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
+        """Sessions whose connection was closed and that may still exist on the server: they count as connections
+        (`watchdog.Watchdog`).
+        """
 
     @property
     def connections(self) -> set[Connection]:
@@ -98,7 +100,7 @@ class DedicatedPool:
         return len(self._all) - len(self._idle)
 
     def try_acquire(self) -> Connection | None:
-        """An idle connection, most recently used first, or None."""
+        """Return an idle connection, most recently used first, or None."""
         while self._idle:
             connection = self._idle.pop()
             if connection.state == ConnectionState.READY:
@@ -106,7 +108,7 @@ class DedicatedPool:
         return None
 
     def go_away(self) -> None:
-        """Nobody waits here any more, until `away` is taken back."""
+        """Refuse all waiting requests, and new ones until `away` is reset."""
         self.away = True
         while self._waiting:
             waiter = self._waiting.popleft()[1]
@@ -114,13 +116,13 @@ class DedicatedPool:
                 waiter.set_exception(Overload.away())
 
     def room(self) -> int:
-        """How many more requests could have a connection now, or as soon as it is opened."""
+        """How many more requests could get a connection now, or as soon as one is opened."""
         return max(0, self._options.dedicated_connections - self.busy - self.orphaned_sessions - len(self._waiting))
 
     async def acquire(self, limit: float = 0.0) -> Connection:
-        """A connection for one request. limit: what is left of its own time, in seconds; 0: as much as it likes.
+        """Return a connection for one request. limit: the remaining time of the request in seconds; 0: no limit.
 
-        Raises `Problem` 503 when the queue is full or the wait too long.
+        Raises `Problem` 503 if the queue is full or the wait too long.
         """
         connection = self.try_acquire()
         if connection is not None:
@@ -133,7 +135,7 @@ class DedicatedPool:
         try:
             return await waiter
         except asyncio.CancelledError:
-            # Handed over and cancelled in the same turn: the connection must not be lost.
+            # Delivered and cancelled in the same turn of the event loop: the connection must not be lost.
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self.release(waiter.result())
             raise
@@ -143,9 +145,10 @@ class DedicatedPool:
     def take_turn(
         self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], limit: float = 0.0
     ) -> Connection | None:
-        """`acquire` without a task: a connection, or None, and then `ready` or `refused` is called from the loop.
+        """`acquire` without a task: return a connection, or None; then `ready` or `refused` is called from the event
+        loop.
 
-        Raises `Problem` 503 when the queue is full.
+        Raises `Problem` 503 if the queue is full.
         """
         connection = self.try_acquire()
         if connection is None:
@@ -153,7 +156,7 @@ class DedicatedPool:
         return connection
 
     def _join(self, waiter: asyncio.Future[Connection] | _Turn) -> None:
-        """The queue. Raises `Problem` where nobody may wait."""
+        """Append to the queue. Raises `Problem` if the pool is closed, the server is away, or the queue is full."""
         if self._closed:
             raise Overload.stopping()
         if self.away:
@@ -172,7 +175,9 @@ class DedicatedPool:
         self._forget_finished()
 
     def _refusal(self, seconds: float) -> Problem:
-        """Why a request got no connection within `seconds`: the pool is exhausted, or the server is away."""
+        """Return the problem of a request without a connection after `seconds`: the pool is exhausted, or the server is
+        away.
+        """
         return Overload.late(seconds) if self._all else Overload.away()
 
     def _forget_finished(self) -> None:
@@ -194,13 +199,13 @@ class DedicatedPool:
         self.open_missing()
 
     def open_missing(self) -> None:
-        """Opens as many as are waited for, in the background, as far as there may be more."""
+        """Open a connection for each waiting request in the background, within the size of the pool."""
         self._forget_finished()
         for _ in range(len(self._waiting)):
             self._grow()
 
     async def warm(self) -> None:
-        """Opens one connection, so that the first request finds it. Raises `psycopg.Error`."""
+        """Open one connection in advance for the first request. Raises `psycopg.Error`."""
         self._adopt(await self._connector.open())
 
     async def _open(self) -> None:
@@ -208,11 +213,11 @@ class DedicatedPool:
         while not self._closed and self._anyone_waits():
             try:
                 connection = await self._connector.open()
-            except Exception as error:  # whatever it is: a lane that stops trying stays without
+            except Exception as error:  # every error: a pool that stops trying has no connections
                 self._failing = True
                 log.warning("exclusive lane: cannot connect: %s", str(error).strip())
                 if len(self._opening) > 1:
-                    return  # another one goes on trying
+                    return  # another attempt continues
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue
@@ -233,7 +238,7 @@ class DedicatedPool:
         self.release(connection)
 
     def release(self, connection: Connection) -> None:
-        """Gives the connection to whoever waits longest, or keeps it."""
+        """Hand the connection to the request that has waited longest, or store it as idle."""
         state = connection.state
         if state == ConnectionState.CANCELLING:
             return  # `cancel` releases it
@@ -243,7 +248,7 @@ class DedicatedPool:
             connection.drain(STOPPING)
             return
         if connection.head is not None:
-            # Its request was answered before the server was through with it.
+            # Its request was answered before the server had finished it.
             connection.drain(STILL_BUSY)
             return
         while self._waiting:
@@ -254,7 +259,7 @@ class DedicatedPool:
         self._idle.append(connection)
 
     def hold(self, connection: Connection) -> None:
-        """An acquired connection is for more than one request, until `let_go`."""
+        """Reserve an acquired connection for more than one execution, until `let_go`."""
         self._held.add(connection)
 
     def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
@@ -265,9 +270,9 @@ class DedicatedPool:
             self.release(connection)
 
     def finish(self, connection: Connection, *, resets: list[Statement]) -> None:
-        """Queues what takes back what the request just placed may leave in the session; nothing where that is nothing.
+        """Queue the resets of the execution just submitted, if there are any.
 
-        Both leave together, and the connection is free once both are through.
+        Both are sent in one write, and the connection is free once both have finished.
         """
         connection.corked = False
         if not resets:
@@ -288,7 +293,7 @@ class DedicatedPool:
         self.release(connection)
 
     async def cancel(self, connection: Connection, execution: Execution) -> None:
-        """Cancels `request` if the connection still runs it; then the connection goes back to the pool."""
+        """Cancel `execution` if the connection still runs it; then the connection returns to the pool."""
         cancelled = await cancel_safely(self._connector, connection, execution)
         if cancelled and connection.head is None and connection not in self._held:
             self.release(connection)
@@ -301,7 +306,9 @@ class DedicatedPool:
         self._grow()
 
     def sweep(self, now: float) -> None:
-        """Called by the watchdog: ends waits that lead nowhere, replaces idle connections whose time is over."""
+        """Refuse requests that have waited too long, and replace idle connections that are too old. Called by the
+        watchdog.
+        """
         self._refuse_standing(now)
         for connection in list(self._idle):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
@@ -310,7 +317,7 @@ class DedicatedPool:
 
     def _refuse_standing(self, now: float) -> None:
         for _, waiter in list(self._waiting):
-            # A future has a timer for this.
+            # Futures have a timer instead.
             if type(waiter) is _Turn and now > waiter.until:
                 self._late(waiter, waiter.seconds)
         self._forget_finished()

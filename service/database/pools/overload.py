@@ -1,4 +1,4 @@
-"""What a request hears that no connection can take."""
+"""Problem documents for requests for which there is no connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rowcall.core.errors.problems import Problem, unavailable
 
 
 class Overload:
-    """The answers for what does not fit. Made once: refusing must be cheap."""
+    """Makes the problem documents for requests for which there is no connection."""
 
     @staticmethod
     def full() -> Problem:

@@ -1,4 +1,4 @@
-"""The shared lanes: few connections, with many requests in flight on each."""
+"""The pipelined pools: few connections, with many executions in flight on each."""
 
 from __future__ import annotations
 
@@ -28,30 +28,33 @@ from rowcall.service.database.pools.pool import (
 log = logging.getLogger("rowcall.database")
 
 WAITED_FROM = 0.000_5
-"""Seconds of a call that writes, from which it has probably waited for the disk; or is so long that others had better
-run beside it than behind it."""
+"""Seconds of a write from which it has probably waited for the disk, or is so long that others should run on another
+connection and not behind it.
+"""
 MANY_WAIT = 0.7
-"""Share of calls from which this is how it is: where processors are busy, some are late without it."""
+"""Share of such calls from which waiting is considered normal: on busy processors, some calls are late without it."""
 STALLED = 0.05
-"""Seconds at the head of each shared connection after which the next request goes to another lane. Much more than what
-counts as slow: on busy processors heads look older than they are, as their results wait to be read."""
+"""Age in seconds of the oldest execution on each pipelined connection from which the next execution goes to another
+pool. Much more than the limit for a slow call: on busy processors executions look older than they are, as their results
+wait to be read.
+"""
 
 
 class RerouteError(Exception):
-    """A request has been taken out of the queue of a shared lane, to run on a connection of its own."""
+    """An execution was removed from the queue of a pipelined pool, to run on a dedicated connection."""
 
 
 class QueuedTooLongError(RerouteError):
-    """The time limit of a request passed while it waited behind another one on a shared connection."""
+    """The time limit of an execution passed while it waited behind another one on a pipelined connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """How a shared lane grows.
+    """How a pipelined pool grows.
 
-    first: connections at the start. few: how many there are at most while calls are fast, and most: when they wait,
-    mostly for the disk that commits go to, since several can wait together (driver-3). depth: requests under
-    way on each while calls wait, and deep: while they do not.
+    first: connections at the start. few: maximum of connections while calls are fast. most: maximum while they wait,
+    mostly for the disk of the write-ahead log, since several can wait together (driver-3). depth: executions in flight
+    on each connection while calls wait. deep: while they do not.
     """
 
     first: int
@@ -62,9 +65,10 @@ class Width:
 
 
 class PipelinedPool:
-    """Pipelined connections. Requests go to the one with the fewest in flight; more are opened when all are full.
+    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; more are opened when all
+    are full.
 
-    elsewhere: how many requests could have a connection of their own now. None: none ever.
+    elsewhere: how many executions could get a dedicated connection now. None: never any.
     """
 
     def __init__(
@@ -75,17 +79,17 @@ class PipelinedPool:
         width = width or Width(count, count, count, depth, depth)
         self.name = name
         self.number = number
-        """Its place in `Call.wired`."""
+        """Index of the pool in `Call.guarded`."""
         self._width = width
         self._depth = width.depth
         self._wanted = width.first
         self._waits = 1.0
-        """Share of recent calls that took so long that they must have waited; until something is known, all."""
+        """Moving share of recent calls that took so long that they must have waited; 1 until durations are known."""
         self._connector = connector
         self._options = options
         self._slow = slow
         self.connections: list[Connection] = []
-        """Those that have something to offer. While there is none callers use the exclusive lane."""
+        """Open connections. While there are none, callers use the dedicated pool."""
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[float, Execution]] = deque()
         self._queue_time = queue_time_of(name, options)
@@ -94,21 +98,25 @@ class PipelinedPool:
         self.on_notice: NoticeHandler | None = None
         self.elsewhere: Callable[[], int] | None = None
         self.orphaned_sessions = 0
-        """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
+        """Sessions whose connection was closed and that may still exist on the server: they count as connections
+        (`watchdog.Watchdog`).
+        """
 
     def go_away(self) -> None:
-        """Nothing waits here any more, until `away` is taken back. Connections are tried all the same."""
+        """Refuse all waiting executions, and new ones that would wait, until `away` is reset. Connections are still
+        opened.
+        """
         self.away = True
         while self._waiting:
             self._waiting.popleft()[1].refuse(Overload.away())
 
     @property
     def waiting(self) -> int:
-        """Requests that no connection has taken yet."""
+        """Executions that no connection has accepted yet."""
         return len(self._waiting)
 
     def open_missing(self) -> None:
-        """Opens what is missing, in the background."""
+        """Open missing connections in the background."""
         there = len(self.connections) + len(self._opening) + self.orphaned_sessions
         missing = self._wanted - there
         for _ in range(missing if not self._closed else 0):
@@ -117,7 +125,7 @@ class PipelinedPool:
             task.add_done_callback(self._opened)
 
     def note(self, seconds: float) -> None:
-        """A call took this long: decides how deep the pipelines are, and how many."""
+        """Record the duration of a call, which determines the depth of the pipelines and the number of connections."""
         self._waits += ((seconds > WAITED_FROM) - self._waits) / 64
         waits = self._waits > MANY_WAIT
         self._depth = self._width.depth if waits else self._width.deep
@@ -140,7 +148,7 @@ class PipelinedPool:
         while not self._closed:
             try:
                 connection = await self._connector.open()
-            except Exception as error:  # whatever it is: a lane that stops trying stays without
+            except Exception as error:  # every error: a pool that stops trying has no connections
                 level = logging.DEBUG if self.away else logging.WARNING
                 log.log(level, "%s lane: cannot connect: %s", self.name, str(error).strip())
                 await asyncio.sleep(pause(attempt))
@@ -160,9 +168,10 @@ class PipelinedPool:
         self._place_waiting()
 
     def submit(self, execution: Execution) -> bool:
-        """Places `request` or lets it wait. False: what runs here holds the connections up, and elsewhere is room.
+        """Submit `execution` to a connection, or queue it. False: the connections are blocked by a long execution, and
+        another pool has room.
 
-        Raises `Problem` 503 when there is no room at all.
+        Raises `Problem` 503 if there is no room at all.
         """
         if self._closed:
             raise Overload.stopping()
@@ -174,7 +183,9 @@ class PipelinedPool:
         return True
 
     def _room_elsewhere(self) -> int:
-        """For how many; 0 while the connections here are not held up."""
+        """Return how many executions the dedicated pool can accept; 0 while the connections of this pool are not
+        blocked.
+        """
         if self.elsewhere is None or not stalled(self.connections, STALLED):
             return 0
         return self.elsewhere()
@@ -202,10 +213,10 @@ class PipelinedPool:
 
     def _place_waiting(self) -> None:
         while self._waiting:
-            # Taken out first: placing it may lose a connection, which ends up here again.
+            # Removed from the queue first: submitting may lose a connection, and its loss calls this method again.
             since, execution = self._waiting.popleft()
             if execution.failure is not None:
-                continue  # nobody waits for it any more
+                continue  # its request no longer waits for it
             if execution.statement.guarded and execution.statement.armed == 0:
                 execution.give_back()  # the connections that could run it are gone
                 continue
@@ -226,7 +237,7 @@ class PipelinedPool:
             self._place_waiting()
 
     def sweep(self, now: float) -> None:
-        """Called by the watchdog: ends waits that took too long, replaces old connections."""
+        """Refuse executions that have waited too long, and replace old connections. Called by the watchdog."""
         self._refuse_late(now)
         if self._waiting:
             self._send_elsewhere(self._room_elsewhere())
@@ -241,7 +252,7 @@ class PipelinedPool:
         if not self.connections:
             self._queue_time.outage(now)
         bound = self._queue_time.bound(now)
-        # No longer than its own limit either, which counts from its beginning.
+        # The wait also ends with the limit of the execution, which counts from its start.
         late = [entry for entry in self._waiting if now - entry[0] > queue_timeout_for(bound, entry[1].timeout)]
         for entry in late:
             self._waiting.remove(entry)
@@ -254,7 +265,7 @@ class PipelinedPool:
                 execution.refuse(Overload.standing(seconds) if standing else Overload.late(seconds))
 
     async def cancel(self, connection: Connection, execution: Execution) -> None:
-        """Cancels `request` if the connection runs it and nothing else is in flight there."""
+        """Cancel `execution` if the connection runs it and no other execution is in flight there."""
         if connection.in_flight == 1:
             await cancel_safely(self._connector, connection, execution)
 

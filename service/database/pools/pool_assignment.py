@@ -1,7 +1,7 @@
-"""Which lane a routine is fast enough for, decided by measurement (driver-2).
+"""Assignment of a routine to pools by measurement: whether it is fast enough for a pipelined pool (driver-2).
 
-One slow call in a hundred makes a shared connection up to 19 times slower for everybody on it, so a routine starts
-alone, is promoted when it has shown that it is fast, and is demoted when it turns out not to be.
+One slow call in a hundred makes a pipelined connection up to 19 times slower for all others on it. So a routine starts
+in the dedicated pool, is promoted when it has proved to be fast, and is demoted when it proves not to be.
 """
 
 from __future__ import annotations
@@ -10,37 +10,40 @@ import math
 from pathlib import Path
 
 FIRST_LOOK = 8
-"""Calls after which a new routine is judged for the first time."""
+"""Calls after which a new routine is evaluated for the first time."""
 WINDOW = 64
-"""Calls in each later judgement."""
+"""Calls in each later evaluation."""
 ONE_IN = 20
-"""The share of very slow calls that is too many on a shared connection."""
+"""One very slow call in this many is too many on a pipelined connection."""
 VERY_SLOW = 4
-"""Times the threshold. On busy processors the clock runs on while a backend waits for its turn, so a single slow
-call says little about the routine; half of them slow, or some very slow, do."""
+"""Multiple of the threshold. On busy processors the clock runs on while a backend waits for its turn, so a single slow
+call says little about the routine; half of them slow, or some very slow, do.
+"""
 
 
 KEPT_SHARE = 15 / 16
 """Share of the sums of durations that remains after each window, so that they describe some 1,000 recent calls."""
 PRIOR_CALLS = 256
-"""Calls of an eighth of the threshold that a routine is assumed to have made, so that one late clock reading among
-few calls is not taken for a slow routine."""
+"""Calls of an eighth of the threshold that a routine is assumed to have made, so that one late clock reading among few
+calls does not classify the routine as slow.
+"""
 FORGIVEN = 64
-"""Windows on a shared connection after which a demotion counts for half. Once in some thousand calls the clock is late
-for anybody: without this, each time would be one more towards the longest way back."""
+"""Windows in a pipelined pool after which half of a demotion is forgiven. Once in some thousand calls the clock is late
+for any routine: without this, each time would lengthen the way back further.
+"""
 
 
 MOST_CONTENTION = 8.0
-"""However busy the processors are, a wait for a lock must be told from it."""
+"""Largest factor: however busy the processors are, a wait for a lock must remain distinguishable from contention."""
 _SCHEDULED = Path("/proc/thread-self/schedstat")
 """Nanoseconds that this thread has run, and waited for a processor (Linux, proc_pid_schedstat(5))."""
 
 
 class Contention:
-    """How many times longer things seem to take because this thread waits for a processor.
+    """Estimates by what factor durations are too long because this thread waits for a processor.
 
-    The clock of a call runs on while its answer waits to be read, and where the server is on the same machine its
-    backends wait too. Taking that for slowness would have calls run alone, at twice the work, just when there is too
+    The clock of a call runs on while its result waits to be read, and if the server is on the same machine, its
+    backends wait too. If this counted as slowness, calls would run alone, at twice the work, just when there is too
     much of it already.
     """
 
@@ -51,7 +54,7 @@ class Contention:
         self._ran = self._waited = 0
 
     def look(self) -> None:
-        """Called now and then, from the thread that is meant."""
+        """Read the counters of the thread. Must be called regularly, from the thread that is measured."""
         try:
             ran, waited = map(int, _SCHEDULED.read_text().split()[:2])
         except (OSError, ValueError):
@@ -59,7 +62,9 @@ class Contention:
         self.note(ran, waited)
 
     def note(self, ran: int, waited: int) -> None:
-        """Totals since the thread began; an idle thread says little, so what was known fades."""
+        """Update the factor. ran, waited: totals in nanoseconds since the thread began; an idle thread says little, so
+        the factor returns towards 1.
+        """
         newly, late = ran - self._ran, waited - self._waited
         self._ran, self._waited = ran, waited
         now = 1.0 + late / newly if newly > 1_000_000 else 1.0
@@ -106,16 +111,16 @@ class PoolAssignment:
         return self._squares / (2 * (self._total + PRIOR_CALLS * self.threshold / 8))
 
     def record(self, seconds: float, contention: float = 1.0) -> bool:
-        """Notes one call. True when `fast` changed.
+        """Record one call. Returns True if `fast` changed.
 
-        contention: backends at work for each processor. The time of a call that only computes grows with it, that of
-        one that waits does not; so the time is divided by it, but the shortest call must be short as it is.
+        contention: active backends for each processor. The time of a call that only computes grows with it, that of a
+        call that waits does not; so the time is divided by it, but the shortest call must be short without that.
         """
         self._shortest = min(self._shortest, seconds)
         seconds /= contention
         calls = self._calls = self._calls + 1
         if self.fast or self._needed > 1:
-            # Not during the first calls ever: these read the catalogue and fill caches of the session.
+            # Not during the first calls of all: these read the catalogue and fill caches of the session.
             self._total += seconds
             self._squares += seconds * seconds
         if seconds <= self.threshold and self.fast and calls < WINDOW:
@@ -126,7 +131,7 @@ class PoolAssignment:
         return self._watch() if self.fast else self._look()
 
     def _watch(self) -> bool:
-        # Judged at once and not at the end of the window: every further slow call holds up others.
+        # Evaluated at once and not at the end of the window: every further slow call delays others.
         if self._very_slow * ONE_IN > WINDOW or self._slow * 2 > WINDOW or self.expected_wait > self.threshold:
             self.demote()
             return True
@@ -152,8 +157,9 @@ class PoolAssignment:
         return True
 
     def demote(self) -> None:
-        """Back to the exclusive lane; each time it takes twice as many good windows to return, up to 64, and each
-        `FORGIVEN` good ones on shared connections make it half as many again."""
+        """Return the routine to the dedicated pool. Each demotion doubles the number of good windows needed for a
+        promotion, up to 64, and each `FORGIVEN` good windows in a pipelined pool halve it again.
+        """
         self.fast = False
         self._needed = min(64, self._needed * 2)
         self._kept = 0

@@ -1,10 +1,10 @@
-"""For how long the requests of a queue may wait, which depends on whether the queue ever ends.
+"""The limit for waiting in the queue of a pool, which depends on whether the queue ever empties.
 
-A queue that empties now and then takes up bursts, and whoever stands in it gets its turn. One that does not is only
-delay: as much comes as goes, and everybody waits for nothing, perhaps longer than clients do. So when it has not been
-empty for `interval`, only those stay who wait less than `target` (CoDel, RFC 8289, in the form that servers have of
-it: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015). As many requests run as before, and those that do are answered
-soon.
+A queue that empties now and then absorbs bursts, and each request in it gets its turn. A queue that never empties is
+only delay: as many requests arrive as leave, and all of them wait without benefit, perhaps longer than clients do. So
+if the queue has not been empty for `interval`, only requests that wait less than `target` stay (CoDel, RFC 8289, in the
+form for servers: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015). As many requests run as before, and those that do
+are answered soon.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ log = logging.getLogger("rowcall.database")
 
 
 class QueueTimeBound:
-    """Times in seconds. target: None: never less than `longest`."""
+    """Computes the limit for waiting in one queue. Times in seconds. target: None: the limit is always `longest`."""
 
     def __init__(self, pool: str, longest: float, target: float | None, interval: float) -> None:
         self._pool = pool
@@ -26,18 +26,18 @@ class QueueTimeBound:
         self.standing = False
 
     def join(self, now: float, waiting: int) -> None:
-        """One more is about to wait, behind `waiting` others."""
+        """Record that a request is about to wait, behind `waiting` others."""
         if waiting == 0:
             self._empty_at = now
             self.standing = False
 
     def outage(self, now: float) -> None:
-        """There is no connection at all, so that the queue says nothing of how much comes."""
+        """Record that there is no connection at all, so that the length of the queue says nothing about the load."""
         self._empty_at = now
         self.standing = False
 
     def bound(self, now: float) -> float:
-        """Asked while somebody waits."""
+        """Return the current limit in seconds. Must be called while requests wait."""
         if self._target == self._longest or now - self._empty_at <= self._interval:
             return self._longest
         if not self.standing:

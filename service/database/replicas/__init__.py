@@ -1,1 +1,1 @@
-"""Reading from replicas: which there are, how far each of them is, and which one a request may read from."""
+"""Reading from replicas: monitoring of the servers, and the choice of a replica for a request."""

@@ -1,4 +1,4 @@
-"""A session of the service's own for short questions, opened when it is needed."""
+"""A monitoring connection for short queries of the service itself, opened when it is needed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import psycopg
 from rowcall.service.database.connector import Connector, shut_down
 
 ANSWER_WITHIN = 2.0
-"""Seconds. A server that takes longer is as good as none."""
+"""Seconds. A server that takes longer counts as unreachable."""
 
 
 class MonitoringConnection:
-    """One question at a time."""
+    """Runs one query at a time."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -22,7 +22,7 @@ class MonitoringConnection:
         self._turn = asyncio.Lock()
 
     async def ask(self, sql: str) -> tuple[object, ...]:
-        """The first row. Raises `psycopg.Error`, also when the answer takes too long."""
+        """Run the query and return its first row. Raises `psycopg.Error`, also if the answer takes too long."""
         async with self._turn:
             loop = asyncio.get_running_loop()
             ends = loop.time() + ANSWER_WITHIN
@@ -52,7 +52,7 @@ class MonitoringConnection:
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            # What it still runs is nothing that anybody would wait for.
+            # No result of a statement that may still run is needed.
             with contextlib.suppress(psycopg.Error):
                 connection.pgconn.finish()
 

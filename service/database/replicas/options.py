@@ -1,4 +1,4 @@
-"""How one worker uses the replicas of its main database."""
+"""Options of the replicas of the main database for one worker."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class ReplicaServer:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaOptions:
-    """Times in seconds."""
+    """Options of the replicas. Times in seconds."""
 
     servers: tuple[ReplicaServer, ...]
     only_annotated: bool = False
-    """Nothing is read there unless its comment says so."""
+    """Only endpoints whose comment says so read from replicas."""
     longest_lag: float | None = 10.0
-    """A replica that is further behind is not read from. None: any will do."""
+    """A replica with a longer lag is not read from. None: any lag is accepted."""
     wait: float = 0.1
-    """For a replica to reach what the client has written; then the primary is read."""
+    """Longest wait for a replica to replay what the client has written; then the primary is read."""
     check: float = 0.5
-    """Between two looks at each server."""
+    """Interval between two checks of each server."""
     cookie: str | None = "rowcall-position"
     header: str | None = "read-after"
     """In lower case."""
     lifetime: float = 60.0
-    """Of the cookie."""
+    """Lifetime of the cookie."""

@@ -1,7 +1,7 @@
-"""How far the primary is, now and a while ago: what replicas are measured by.
+"""WAL positions of the primary, now and in the past, with which replicas are compared.
 
 Only positions are compared, which needs no rights, no clock of a server, and no connection between the two servers: a
-replica that has reached where the primary was at a moment is no older than that moment.
+replica that has reached the position of the primary at a moment is no older than that moment.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rowcall.service.database.replicas.monitoring_connection import MonitoringCo
 log = logging.getLogger("rowcall.database")
 
 FLUSHED = "select pg_current_wal_flush_lsn()::text"
-"""Replicas get no more than what has been flushed."""
+"""Replicas receive only WAL that has been flushed."""
 INSERTED = "select pg_current_wal_insert_lsn()::text"
-"""Behind every commit that has been answered, also where commits do not wait for the disk."""
+"""Behind every commit that has been confirmed, also with asynchronous commits."""
 REMEMBERED = 1200
-"""Samples: ten minutes, one for each half second."""
+"""Samples: ten minutes, with one each half second."""
 
 
 class Primary:
@@ -33,13 +33,13 @@ class Primary:
         self._asking = MonitoringConnection(connector)
         self._loop = asyncio.get_running_loop()
         self._samples: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
-        """When, and a position that the primary had at the latest then."""
+        """Time of the event loop, and a position that the primary had at the latest then."""
         self._waiting: list[asyncio.Future[int]] = []
         self._background = Background()
         self._busy = False
 
     async def sample(self) -> None:
-        """Remembers where the primary is. Where it cannot be reached, what is known stays: nothing newer is known."""
+        """Record the position of the primary. If it cannot be reached, the recorded samples stay valid."""
         try:
             position = _position(await self._asking.ask(FLUSHED))
         except psycopg.Error as error:
@@ -47,13 +47,14 @@ class Primary:
             return
         now = self._loop.time()
         if self._samples and position < self._samples[-1][1]:
-            # Another server has become the primary, and not all that the old one wrote had come there.
+            # Another server has become the primary without all WAL of the old one.
             self._samples.clear()
         self._samples.append((now, position))
 
     def behind_since(self, position: int) -> float:
-        """The moment (of the event loop) whose state whoever is at `position` is known to have; 0: nothing is missing;
-        minus infinity: it is older than all that is remembered, or nothing is known."""
+        """Return the time of the event loop whose state a server at `position` has at least; 0: it has everything;
+        minus infinity: it is older than all samples, or there are none.
+        """
         if not self._samples:
             return -math.inf
         if position >= self._samples[-1][1]:
@@ -61,7 +62,7 @@ class Primary:
         return next((moment for moment, reached in reversed(self._samples) if position >= reached), -math.inf)
 
     async def position(self) -> int:
-        """Behind everything that has been committed before this was called. Raises `psycopg.Error`."""
+        """Return a position behind everything that was committed before this call. Raises `psycopg.Error`."""
         waiter: asyncio.Future[int] = self._loop.create_future()
         self._waiting.append(waiter)
         if not self._busy:
@@ -70,7 +71,7 @@ class Primary:
         return await waiter
 
     async def _answer(self) -> None:
-        """One question for all who have come before it was asked; the next one for those who come meanwhile."""
+        """Send one query for all callers that arrived before it, and the next one for those that arrive meanwhile."""
         try:
             while self._waiting:
                 requested, self._waiting = self._waiting, []

@@ -1,7 +1,7 @@
-"""The runs of one call that only reads: on a replica where one will do, and on the primary otherwise.
+"""Executions of read-only calls: on a replica if one qualifies, otherwise on the primary.
 
-Whatever goes wrong because it was a replica is no answer: the same call runs again, on the primary. It has written
-nothing, so that does no harm. What the routine itself says is its answer, wherever it ran.
+A failure caused by the replica is not returned: the same call runs again, on the primary. It has written nothing, so
+that does no harm. Errors of the routine itself are returned, wherever it ran.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ READ_ONLY = "25006"
 OF_THE_SERVER = frozenset({
     READ_ONLY, "40001", "40P01", "55000", "57P01", "57P02", "57P03", "57P05", "53100", "53200", "53300",
 })  # fmt: skip
-"""SQLSTATEs that say nothing of the call: it was in the way of what is replayed, writes, or the server ends."""
+"""SQLSTATEs that are not caused by the call: it conflicted with the replay, it writes, or the server shuts down."""
 NOT_THERE_YET = frozenset({"42P01", "42883", "42703", "42704", "3F000", "3D000", "26000", "0A000"})
-"""What it names may have been made on the primary a moment ago."""
+"""Names that may have been created on the primary a moment ago."""
 
 Begin = Callable[[Database, Call, RequestContext], Running]
 Position = Callable[[RequestContext], int | None]
-"""What the client has written, as a position of the log: a replica has to have that too. 0: nothing; None: the primary
-has to be read."""
+"""Returns the WAL position up to which the client has written: a replica must have replayed that too. 0: nothing; None:
+the primary must be read.
+"""
 
 
 class Reads:
-    """`begin` and `settle` as `Database` has them."""
+    """Has `begin` and `settle` as `Database` does."""
 
     def __init__(
         self, call: Call, begin: Begin, primary: Database, replicas: Replicas, lag: float | None, position: Position
     ) -> None:
-        """begin: the way in which a request of the call begins. lag: in seconds; None: any."""
+        """begin: the function that starts a request of the call. lag: in seconds; None: any."""
         self._call = call
         self._begin = begin
         self._primary = primary
@@ -50,9 +51,9 @@ class Reads:
         self._lag = lag
         self._position = position
         self._calls: dict[Replica, Call] = {}
-        """What is learned of a call is learned for each server."""
+        """The call for each replica, as durations are learned separately."""
         self._shared: dict[RequestContext, Replica] = {}
-        """Those in the hands of the driver, which always come back to `settle`."""
+        """Request contexts whose execution runs by callbacks of the driver, which always end in `settle`."""
         self._writes = False
 
     def begin(self, context: RequestContext) -> Running:
@@ -103,7 +104,7 @@ class Reads:
             await self._elsewhere(context, problem)
 
     async def _elsewhere(self, context: RequestContext, problem: Problem) -> None:
-        """The same on the primary, where the problem was the replica's. Raises `Problem`."""
+        """Run the call on the primary if the replica caused the problem. Raises `Problem`."""
         sqlstate = _sqlstate(context)
         if isinstance(problem, DeadlineError) or not (_lost(context, problem) or sqlstate in _OTHERS):
             raise problem
@@ -130,13 +131,14 @@ def _sqlstate(context: RequestContext) -> str:
 
 
 def _lost(context: RequestContext, problem: Problem) -> bool:
-    """No connection, no room, or the connection broke."""
+    """Whether there was no connection, no room, or the connection broke."""
     return problem.status == 503 and not _sqlstate(context)
 
 
 def _unlearned(call: Call) -> Call:
-    """The same call on another server, of which nothing is known there. No attempt is repeated there after a pause: the
-    primary is the next one."""
+    """Return the call with nothing learned, for another server. Retries with delays are off: the primary is the next
+    attempt.
+    """
     return replace(
         call,
         retry=None,

@@ -1,4 +1,4 @@
-"""One replica: whether it is there, how far it is, and the connections to it."""
+"""One replica: its reachability, its WAL position, and its connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("rowcall.database")
 
 STATE = "select pg_is_in_recovery(), pg_last_wal_replay_lsn()::text"
 POLL = 0.005
-"""Seconds between two looks while somebody waits for a position."""
+"""Seconds between two queries while requests wait for a position."""
 
 
 class Replica:
@@ -33,16 +33,16 @@ class Replica:
         self._behind_since = -math.inf
         self._started = False
         self._why: str | None = None
-        """What was wrong when it was looked at last."""
+        """The fault that the last check found."""
         self.up = False
         self.position = 0
 
     def lag(self) -> float:
-        """Seconds that it is behind at most; infinite: nobody knows."""
+        """Seconds that the replica is behind at most; infinite: unknown."""
         return self._loop.time() - self._behind_since if self._behind_since else 0.0
 
     async def look(self, primary: Primary) -> None:
-        """Finds out how it is."""
+        """Check the replica: reachability, recovery mode and position."""
         try:
             recovering, position = await self._asking.ask(STATE)
         except psycopg.Error as error:
@@ -89,7 +89,7 @@ class Replica:
         self._waiting = left
 
     async def dependencies(self, position: int, seconds: float) -> bool:
-        """Waits until it has replayed everything up to there. False: it has not, within that time."""
+        """Wait until the replica has replayed everything up to `position`. False: it has not, within `seconds`."""
         if position <= self.position:
             return True
         waiter: asyncio.Future[None] = self._loop.create_future()
@@ -107,11 +107,11 @@ class Replica:
             try:
                 self._moved(str((await self._asking.ask(STATE))[1]))
             except psycopg.Error:
-                return  # the next look says what is wrong
+                return  # the next check logs the error
             await asyncio.sleep(POLL)
 
     def close(self) -> None:
-        """Of what asks; the connections are closed with those of the other databases."""
+        """Close the monitoring connection; the pools are closed with those of the other databases."""
         if self._polling is not None:
             self._polling.cancel()
         self._asking.close()

@@ -1,4 +1,4 @@
-"""All replicas of the main database, and which of them a request may read from."""
+"""All replicas of the main database, and the choice of a replica for a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowcall.service.database.replicas.replica import Replica
 
 
 class Replicas:
-    """To be made in the running event loop."""
+    """The replicas of one worker. Must be created in the running event loop."""
 
     def __init__(self, options: ReplicaOptions, primary: ConnectionTarget) -> None:
         self.options = options
@@ -49,11 +49,13 @@ class Replicas:
                 continue
 
     def doubt(self) -> None:
-        """Something has failed: whoever has gone shall be noticed at once."""
+        """Check all replicas at once, after a failure."""
         self._doubted.set()
 
     def choose(self, lag: float | None, position: int) -> Replica | None:
-        """One that is no further behind than `lag` seconds and has reached `position`, in turns; None: none is."""
+        """Return a replica with at most `lag` seconds of lag that has reached `position`, in rotation; None: there is
+        none.
+        """
         able = [item for item in self.able(lag) if item.position >= position]
         if not able:
             return None
@@ -61,11 +63,13 @@ class Replicas:
         return able[self._turn % len(able)]
 
     def able(self, lag: float | None) -> list[Replica]:
-        """Those that are not too far behind. None: however far they are."""
+        """Return the replicas whose lag is at most `lag`; None: any lag."""
         return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
-        """The one that is furthest, once it has reached `position`; None: it has not, within its time."""
+        """Return the most advanced replica once it has reached `position`; None: it has not, within the configured
+        wait.
+        """
         able = self.able(lag)
         if not able:
             return None

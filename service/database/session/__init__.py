@@ -1,1 +1,1 @@
-"""What a session may be left with: how that is noticed, prevented and taken back."""
+"""Session effects of routines: guards against unnoticed changes, and resets."""

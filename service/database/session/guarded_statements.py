@@ -1,10 +1,11 @@
-"""Prepares statements that run only as long as the verdict on their routine holds (`core.catalogue.session_effects`).
+"""Prepares guarded statements: they run only while the analysis of their routine holds
+(`core.catalogue.session_effects`).
 
-A routine that leaves nothing in its session needs no reset and may share connections: until somebody replaces it, or
-puts a trigger on a table that it writes. Its statement is therefore prepared with a tripwire, and once that is done the
-definitions are compared with those that were judged. What changed before is seen by the comparison, what changes
-afterwards by PostgreSQL itself, which then refuses the statement before anything of it runs. The call goes to a
-connection of its own, with a reset, and the statement is prepared and judged anew.
+A routine without session effects needs no reset and may run in a pipelined pool, until its definition is replaced or a
+trigger is added to a table that it writes. Its statement is therefore prepared with a guard, and then the definitions
+are compared with those that were analysed. Changes before that are found by the comparison, later ones by PostgreSQL
+itself, which then refuses the statement before anything of it runs. The call then runs on a dedicated connection, with
+a reset, and the statement is prepared and analysed again.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from rowcall.service.database.statements import numbers, settings_statement
 log = logging.getLogger("rowcall.database")
 
 PATIENCE = 10.0
-"""Seconds in which a connection has to answer."""
+"""Seconds within which the server must answer."""
 
 
 class GuardedStatements:
-    """on_changed: something is no longer what it was when it was judged."""
+    """Prepares the guarded statements of one database. on_changed: called when a definition differs from the analysed
+    one.
+    """
 
     def __init__(self) -> None:
         renderer = Renderer(Codecs(), "scalar", False, False, [])
@@ -39,9 +42,10 @@ class GuardedStatements:
     async def install_guards(
         self, call: Call, mask: int, pool: int, connection: Connection, seconds: float = PATIENCE
     ) -> bool:
-        """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet.
+        """Prepare the guarded statement of the call for this pool on the connection. False: that failed, or is not
+        possible yet.
 
-        seconds: limit for the server's answer. If it passes, the connection is closed and takes no other request.
+        seconds: limit for the server's answer. If it passes, the connection is closed and accepts no other execution.
         """
         statement = call.guarded[pool].get(mask)
         if statement is not None and connection.knows(statement):
@@ -58,7 +62,7 @@ class GuardedStatements:
         execution = Execution(
             self._marks,
             [_array(dependencies.functions), _array(dependencies.relations)],
-            # A table that is being altered must not hold up whoever shares this connection.
+            # A table that is being altered must not block the other executions on this connection.
             ((settings_statement(2), [b"DateStyle", order, b"lock_timeout", b"100ms"]),),
         )
         execution.arms = statement
@@ -92,7 +96,7 @@ class GuardedStatements:
                 self.on_changed()
             return False
         if statement is None or call.guarded[pool].get(mask) is not statement:
-            return False  # tripped in the meantime
+            return False  # refused by its guard in the meantime
         connection.admit(statement)
         return True
 

@@ -1,6 +1,7 @@
-"""Marks: texts that change with the definition of a function or a relation, made of the `xmin` of catalogue rows.
+"""Definition marks: texts that change with the definition of a function or a relation, made of the `xmin` of catalogue
+rows.
 
-Read when a verdict is made, and again wherever somebody relies on it.
+They are read when a routine is analysed, and again when a guarded statement is prepared.
 """
 
 from __future__ import annotations
@@ -41,4 +42,6 @@ select pg_catalog.concat_ws(',', 'everywhere ' || {EVERYWHERE_MARK},
   (select string_agg(concat_ws(' ', 'r' || c.oid, {RELATION_MARK}), ',') from pg_catalog.pg_class c
    where c.oid = any ($2::pg_catalog.oid[])))
 """
-"""The marks of some functions and relations as one text, for `core.catalogue.session_effects.still_as_judged`."""
+"""The marks of some functions and relations as one text, for
+`core.catalogue.session_effects.dependencies_unchanged`.
+"""

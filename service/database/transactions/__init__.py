@@ -1,1 +1,1 @@
-"""Connections that one request holds for several commands (`lanes.exclusive.ExclusiveLane.hold`)."""
+"""Connections that one request holds for several commands (`pools.dedicated.DedicatedPool.hold`)."""

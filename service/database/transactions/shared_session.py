@@ -1,7 +1,7 @@
-"""Several calls of one request on one connection, one after another.
+"""Shared session: several calls of one request on one connection, in sequence.
 
-What one of them leaves in the session, a setting or a temporary table, the next one finds; the session is reset once
-all are through. Each is a transaction of its own.
+A setting or a temporary table that one of them leaves in the session is visible to the next one; the session is reset
+after the last. Each call is a transaction of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class SharedSession:
-    """`async with database.together() as calls: await calls.run(call, exchange)`, as often as there are calls."""
+    """Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SharedSession:
         self._resets = resets
         self._connection: Connection | None = None
         self._begun = False
-        """A call has succeeded, and its session is the one that the next call needs."""
+        """A call has succeeded, so the next call needs the same session."""
 
     async def __aenter__(self) -> SharedSession:
         return self
@@ -50,20 +50,18 @@ class SharedSession:
         self._let_go()
 
     async def run(self, call: Call, context: RequestContext) -> None:
-        """Puts a `Request` that has succeeded into the exchange. The call is one whose result does not stream.
+        """Run a call, and put the successful `Execution` into the request context. Its result must not be streamed.
 
-        Raises:
-            Problem: it failed, or the connection that it had to share is gone.
+        Raises: Problem: it failed, or the connection of the session is lost.
         """
         execution = await self.attempt(call, context)
         if not execution.succeeded:
             await self.recover(call, context, execution)
 
     async def attempt(self, call: Call, context: RequestContext) -> Execution:
-        """One run. A failure is not logged and not repeated; `recover` does that.
+        """Run a call once. A failure is neither logged nor repeated; `recover` does that.
 
-        Raises:
-            Problem: the connection that it had to share is gone.
+        Raises: Problem: the connection of the session is lost.
         """
         execution = await self._run_once(call, context)
         context.execution = execution
@@ -71,10 +69,9 @@ class SharedSession:
         return execution
 
     async def recover(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """What follows a run that failed: others, as long as they may.
+        """Repeat a failed call as often as the rules allow.
 
-        Raises:
-            Problem: they failed, too, or the connection that they had to share is gone.
+        Raises: Problem: the repetitions failed too, or the connection of the session is lost.
         """
         tries = AttemptState()
         while not execution.succeeded:
@@ -104,7 +101,7 @@ class SharedSession:
         return execution
 
     async def _acquired(self, execution: Execution) -> Connection:
-        """The connection of the calls before, or any other as long as there were none."""
+        """Return the connection of the session; before the first successful call, any connection will do."""
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
             return connection

@@ -1,13 +1,13 @@
-"""One transaction over several requests to the server, for what runs many commands before its routine does.
+"""One transaction over several segments, for requests that run many commands before their routine.
 
-    async with database.transaction(call, exchange) as transaction:
+    async with database.transaction(call, context) as transaction:
         await transaction.run(command, values)
         await transaction.call()
         await transaction.commit()
 
-It begins with the first command, with everything that the request brings along for its routine: row commands see the
-same settings. Without `commit` everything is rolled back. Commands may be sent without waiting for the one before; of
-those in one segment, only the result of the last is kept.
+It begins with the first command, with the whole preamble of the request: row commands see the same settings as the
+routine. Without `commit`, everything is rolled back. Commands may be sent without waiting for the previous one; of
+those in one segment, only the result of the last is stored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Transaction:
         seconds: float,
         resets: list[Statement],
     ) -> None:
-        """ahead: what the request brings along. seconds: that the call may take."""
+        """ahead: makes the statements of the preamble. seconds: time limit of the call."""
         self._pool = pool
         self._watchdog = watchdog
         self._failures = failures
@@ -59,9 +59,9 @@ class Transaction:
         self._connection: Connection | None = None
         self._open = False
         self._notice_listener = None if call.hear is None else _Throughout(call.hear(context))
-        """Hears the notices of everything that runs in here."""
+        """Receives the notices of all executions of the transaction."""
         self.sqlstate: str | None = None
-        """Of the last command that failed."""
+        """SQLSTATE of the last command that failed."""
 
     async def __aenter__(self) -> Transaction:
         return self
@@ -79,7 +79,7 @@ class Transaction:
         self._pool.let_go(connection, resets=self._resets)
 
     def _roll_back(self, connection: Connection) -> None:
-        """Not waited for: nothing that follows on this connection runs before it."""
+        """Send ROLLBACK without waiting: nothing that follows on this connection runs before it."""
         execution = Execution(statement_for("rollback", 0), [])
         execution.timeout = RESET_SECONDS
         execution.on_done = lambda _request: _no_longer_owned(connection)
@@ -87,7 +87,7 @@ class Transaction:
             connection.close("a transaction was given up in the middle of a command")
 
     async def begin(self) -> None:
-        """Raises `Problem` when there is no connection, or for what the request brings along."""
+        """Begin the transaction. Raises `Problem` if there is no connection or the preamble fails."""
         if self._open:
             return
         connection = self._pool.try_acquire() or await self._pool.acquire()
@@ -100,10 +100,9 @@ class Transaction:
         await self._finished(self._call, self._place(execution), ahead=True)
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
-        """Places a run of `call` behind those of `before`, all of them one segment. `finished` follows.
+        """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
 
-        Raises:
-            Problem: the connection is gone.
+        Raises: Problem: the connection is lost.
         """
         statement = call.statement(0)
         execution = Execution(statement, values, tuple((statement, each) for each in before) or None)
@@ -112,30 +111,28 @@ class Transaction:
         return self._place(execution)
 
     async def run(self, call: Call, values: Values) -> Execution:
-        """One run, finished. Raises `Problem`."""
+        """Run a command and wait for it. Raises `Problem`."""
         await self.begin()
         return await self.finished(call, self.send(call, values))
 
     async def finished(self, call: Call, execution: Execution) -> Execution:
-        """Raises `Problem` for what failed. Nothing else can run then."""
+        """Wait for the execution. Raises `Problem` if it failed; nothing else can run in the transaction then."""
         return await self._finished(call, execution)
 
     async def command(self, sql: str) -> None:
-        """A command of the service's own that gives nothing. Raises `Problem`."""
+        """Run a command of the service itself, without a result. Raises `Problem`."""
         await self.begin()
         await self._finished(self._call, self._place(Execution(statement_for(sql, 0), [])))
 
     async def set(self, settings: Values) -> None:
-        """Settings of the transaction: names and values in turn. Raises `Problem`."""
+        """Set transaction-local settings: names and values in turn. Raises `Problem`."""
         await self.begin()
         await self._finished(self._call, self._place(Execution(settings_statement(len(settings) // 2), settings)))
 
     async def call(self) -> None:
-        """The routine, with the arguments of the exchange; what it gave is put there.
+        """Run the routine with the arguments of the request context, and store its execution there.
 
-        Raises:
-            Problem: it failed.
-            ClientGoneError: nobody waits for it any more.
+        Raises: Problem: it failed. ClientDisconnectedError: the client has disconnected.
         """
         await self.begin()
         call, context = self._call, self._context
@@ -155,9 +152,10 @@ class Transaction:
             raise ClientDisconnectedError("the client has closed the connection")
 
     async def commit(self) -> None:
-        """Whoever is cancelled meanwhile waits for the answer all the same, and it counts: nobody can call it back.
+        """Commit. If the task is cancelled meanwhile, the server's answer is awaited all the same: the commit cannot be
+        revoked.
 
-        Raises `Problem`, also for what is only checked now.
+        Raises `Problem`, also for deferred constraints.
         """
         if not self._open:
             return
@@ -180,15 +178,15 @@ class Transaction:
         execution.waiter = asyncio.get_running_loop().create_future()
         execution.connection = connection
         execution.notice_listener = self._notice_listener
-        # A lost answer would otherwise be waited for without end: the server's own limit, one for each statement of the
-        # segment, does not end that.
+        # A lost answer would otherwise be waited for without end: the server's own limit, which applies to each
+        # statement of the segment, does not end that.
         execution.timeout = self._seconds * (1 + len(execution.ahead or ()))
         if connection is None or not connection.submit(execution):
             raise unavailable("the connection to the database was lost before the request took effect")
         return execution
 
     async def _finished(self, call: Call, execution: Execution, *, ahead: bool = False) -> Execution:
-        """ahead: nothing of the call itself is in it."""
+        """ahead: the execution contains nothing of the call itself."""
         waiter = execution.waiter
         if waiter is not None:
             await waiter
@@ -198,14 +196,15 @@ class Transaction:
         return execution
 
     def _problem(self, call: Call, execution: Execution) -> Problem:
-        # It cannot run again in here; but a statement that no longer fits is made anew for the next request.
+        # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
+        # request.
         own = call is self._call
         self._failures.renew(call, self._context.mask if own else 0, execution)
         error = execution.error
         self.sqlstate = None if error is None else error.sqlstate
         if own or error is None or execution.loss != Loss.NOT_LOST:
             return self._failures.problem(call, self._context, execution)
-        # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
+        # If a command names an object that the database lacks, the command is wrong: it was not checked before.
         message = hide_values(error.message, self._values(execution)) if call.sensitive else error.message
         problem = call.policy.problem(DatabaseError(error.sqlstate, message, column=error.column))
         text = message.replace("\n", "\\n")
@@ -214,7 +213,7 @@ class Transaction:
         return problem
 
     def _values(self, execution: Execution) -> Iterator[bytes | None]:
-        """What a message may repeat: what the client has sent, and what of it went to the server just now."""
+        """Iterate over the values that a message may repeat: those of the client, and those just sent to the server."""
         yield from self._context.arguments
         for _, values in execution.ahead or ():
             yield from values
@@ -222,7 +221,9 @@ class Transaction:
 
 
 class _Throughout:
-    """Hears all requests of a transaction, of which none is its end."""
+    """Forwards the notices of all executions of a transaction to one listener; the end of an execution is
+    not its end.
+    """
 
     __slots__ = ("_notice_listener",)
 
@@ -236,10 +237,10 @@ class _Throughout:
         self._notice_listener.tell(message)
 
     def end(self, committed: bool) -> None:
-        """Of one request."""
+        """Ignore the end of one execution."""
 
     def close(self, *, committed: bool) -> None:
-        """Of the transaction."""
+        """Report the end of the transaction."""
         self._notice_listener.end(committed)
 
 
