@@ -1,1 +1,1 @@
-"""Endpoint → its compiled handler: the one list of steps, in order."""
+"""Compilation of endpoints into handlers: the list of steps, in order."""

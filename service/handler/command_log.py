@@ -1,6 +1,6 @@
-"""What a request runs, as it is logged: its URL, its values, its SQL (logging-8).
+"""Descriptions of requests for the log: URL, values and SQL (logging-8).
 
-One description serves two places: each command at level Debug, and the failed ones with their error.
+They are used for each command at level Debug, and for failed commands with their error.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _BARE = frozenset(
 
 
 def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
-    """The step in front of a call that logs it. None where nobody would see it. note: one more line, about a call that
-    is not made: its values are still as they came.
+    """Return the step that logs a call before it runs, or None if nothing would be logged. note: an additional line,
+    for a call that is not made: its values are not encrypted then.
     """
     describe = description(endpoint, options, sealed=False) if note else call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
@@ -50,7 +50,7 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 
 def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """Of an answer that another service gave, and that is given again (caching-22)."""
+    """Return a step that logs the use of a cached proxy response (caching-22)."""
     tell = _status_reporter(endpoint, options)
     return None if tell is None else lambda context: tell(context, "/* proxy response from cache */")
 
@@ -58,7 +58,9 @@ def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | Non
 def log_invalidation(
     endpoint: Endpoint, options: WorkerOptions
 ) -> Callable[[RequestContext, bool, bytes | None], None] | None:
-    """Whether an answer was found, and its key: as a hash where values are not logged (caching-22)."""
+    """Return a function that logs an invalidation: whether a cached response was found, and its key, as a hash if
+    values are not logged (caching-22).
+    """
     tell = _status_reporter(endpoint, options)
     if tell is None:
         return None
@@ -73,7 +75,7 @@ def log_invalidation(
 
 
 def _status_reporter(endpoint: Endpoint, options: WorkerOptions) -> Callable[[RequestContext, str], None] | None:
-    """For requests that run nothing."""
+    """Return a function that logs a request which runs no SQL, with a note; None if nothing would be logged."""
     describe = description(endpoint, options, sealed=False)
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
@@ -81,7 +83,7 @@ def _status_reporter(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Re
 
 
 def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
-    """Of a file with several statements; None for everything else. Such files may be long."""
+    """Return the text of a file with several statements, which may be long; None for every other source."""
     source = endpoint.routine.source
     if not isinstance(source, FileSource) or not source.several:
         return None
@@ -91,8 +93,8 @@ def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
 
 
 def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = True) -> Describe | None:
-    """How requests of this endpoint are told in the log. None: they are not. sealed: what it encrypts is told when that
-    has been done, so that the log shows what the database gets.
+    """Return the function that describes requests of this endpoint for the log, or None if they are not logged. sealed:
+    the description is made after encryption, so that the log shows the values that the database receives.
     """
     if not options.log_commands:
         return None
@@ -110,8 +112,8 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
 
 
 def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
-    """Indexes of those whose values are nobody's business: all of a sensitive endpoint, else passwords and hashes, and
-    what is not encrypted yet.
+    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint, else passwords,
+    hashes, and values that are not encrypted yet.
     """
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))
@@ -120,7 +122,7 @@ def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
 
 
 def _url(context: RequestContext, instead: str | None) -> str:
-    """The whole URL. instead: a path that stands for the real one and its query, which hold values."""
+    """Return the whole URL. instead: a path that replaces the real one and its query, which contain values."""
     scope = context.scope
     query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
     host = scope.headers.get("host") or scope.authority or scope.server
@@ -128,7 +130,7 @@ def _url(context: RequestContext, instead: str | None) -> str:
 
 
 def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
-    """One line for each bound parameter: `-- $1 integer = 5`."""
+    """Return one line for each bound parameter: `-- $1 integer = 5`."""
     present = [(index, item) for index, item in enumerate(endpoint.parameters) if context.mask >> index & 1]
     return [
         f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"

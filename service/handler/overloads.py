@@ -1,4 +1,6 @@
-"""One route → its steps: those of its endpoint, or the choice between several routines on one method and path."""
+"""Compilation of a route into steps: those of its endpoint, or the choice between several routines on one method and
+path.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
-    """The keys of the request choose; a request that cannot be read goes to the primary, which says what is wrong."""
-    # The primary is the one discovered last. It decides where the values of all of them travel.
+    """Return the steps of a route. The parameter names of the request select the overload; a request that cannot be
+    read goes to the primary endpoint, which reports the error.
+    """
+    # The primary is the endpoint discovered last. Its transport of values applies to all overloads.
     endpoints = [_travelling_as(route.primary, endpoint) for endpoint in route.candidates[::-1]]
     if len(endpoints) == 1:
         return compile_endpoint(endpoints[0], services)
@@ -33,7 +37,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     counted = limit_route(endpoints, services) if in_body else None
     done: tuple[Factory, ...] = () if counted is None else (limit_all_callers,)
     if in_body and share_basic(endpoints):
-        done = (*done, authenticate)  # the gate has: a challenge command is not asked twice
+        done = (*done, authenticate)  # the gate has authenticated: a challenge command must not run twice
     compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
@@ -55,13 +59,13 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
 
     if not in_body:
         return (choose_by_query,)
-    # Nobody sends a body, however large, to have it read and then be told that he may not.
+    # The access checks come first, so that a client does not send a large body only to have it refused.
     requested = gate(endpoints, services)
     return (*requested, choose_by_body) if counted is None else (counted, *requested, choose_by_body)
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """What claims and hashes fill need not be sent."""
+    """Return the endpoint without the parameters that claims and hashes fill, which need not be sent."""
     claims = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
     return with_injected(endpoint, claims | hashes)

@@ -1,7 +1,8 @@
-"""Reading from replicas: which calls may, and how a client comes to read what it has written.
+"""Reading from replicas: which calls may use them, and how a client reads its own writes.
 
-An endpoint that may write says in its answer how far the log of changes was behind it, in a cookie and in a header. The
-next requests of that client have it with them, and are read from a replica that has come as far, or from the primary.
+The response of an endpoint that may write contains the position of the write-ahead log behind it, in a cookie and in a
+header. The next requests of the client send it back, and are read from a replica that has replayed that position, or
+from the primary.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 PRIMARY = "primary"
-"""In place of a position: nothing but the primary will do."""
+"""Sent in place of a position: only the primary may be read."""
 
 
 def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
-    """None where the call always runs on the connection of its endpoint."""
+    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint."""
     replicas = services.replicas
     if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
         return None
@@ -50,14 +51,14 @@ def _position_of(options: ReplicaOptions) -> Position:
             None if cookie is None else cookie_value(headers.get("cookie") or "", cookie),
         )
         values = [parse_position(text) for text in texts if text]
-        # What is no position was none of ours, or says `primary`.
+        # A text that is no position was not sent by this service, or is `primary`.
         return None if None in values else max((item for item in values if item is not None), default=0)
 
     return position
 
 
 def tell_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
-    """Behind the run of what may have written."""
+    """Return the step, behind the run of a call that may have written, which sends the WAL position to the client."""
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:
         return None
@@ -69,7 +70,7 @@ def tell_position(endpoint: Endpoint, services: Services, *, writes: bool) -> St
     async def tell(context: RequestContext) -> None:
         request = context.execution
         text = PRIMARY
-        # What still runs has not been committed, and its answer begins before it is.
+        # A streaming call has not committed yet, and its response begins before it does.
         if request is None or not request.streaming:
             try:
                 text = position_text(await primary.position())

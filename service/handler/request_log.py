@@ -1,4 +1,4 @@
-"""The step that tells the request log which endpoint answers."""
+"""The step that names the endpoint for the request log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """The first step where requests are logged: says which endpoint this is."""
+    """Return the first step if requests are logged: it records the name of the endpoint."""
     if not options.request_log:
         return None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
@@ -19,7 +19,7 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
 
     def tell_name_alone(context: RequestContext) -> None:
-        """The real path has values in it."""
+        """Record name and path template, as the real path contains values."""
         protocol = context.protocol
         result = protocol.inner if type(protocol) is HeadProtocol else protocol
         result.endpoint = name

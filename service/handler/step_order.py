@@ -1,7 +1,7 @@
-"""Endpoint → its compiled handler: the list of steps that its options ask for, and nothing else.
+"""Compilation of an endpoint into its handler: only the steps that its options need.
 
-A step is a function over one `Exchange`; it gives back an awaitable when it has to wait. A capability adds one step
-factory to `STEPS`, which is the one place where the order of checks is written (execution-1).
+A step is a function over one request context; it returns an awaitable if it has to wait. A capability adds one step
+factory to `STEPS`, which defines the order of all checks (execution-1).
 """
 
 from __future__ import annotations
@@ -80,12 +80,14 @@ log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
-    """Where requests are logged, the line names the endpoint."""
+    """Return the step that names the endpoint in the request log."""
     return name_endpoint(endpoint, services.options)
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Such an endpoint exists, so that whoever calls it learns why it cannot run (execution-15)."""
+    """Return a step that refuses requests of an endpoint with an unknown connection. The endpoint exists, so that
+    callers get the reason (execution-15).
+    """
     name = endpoint.options.connection
     if services.known(name):
         return None
@@ -106,7 +108,9 @@ def may_commit(routine: Routine) -> bool:
 
 
 def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
-    """What the caller may do must not end in the middle of a procedure, with the transaction that it was set in."""
+    """Return a step that refuses a procedure which may commit if its preamble would end with the transaction: the
+    rights of the caller must not change in the middle of a procedure.
+    """
     if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
         return None
     preamble = preamble_of(endpoint, services)
@@ -127,12 +131,14 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
-    """From here on an error response has the comment's headers too (execution-4)."""
+    """Return the step after which error responses have the comment's headers too (execution-4)."""
     return CommentHeaders(endpoint) if response_header_lines(endpoint.options) else None
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
-    """PostgreSQL would not run a STRICT routine for a NULL argument either (execution-5)."""
+    """Return the step that answers without a call if an argument of a STRICT routine is NULL, as PostgreSQL would not
+    run it either (execution-5).
+    """
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
     answer = responses.no_content(endpoint)
@@ -146,19 +152,21 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """SQL of the comment fills parameters; what it finds may be the NULL that a STRICT routine is not called for."""
+    """Return the steps that fill parameters by SQL of the comment; a value may be the NULL for which a STRICT routine
+    is not called.
+    """
     return _with_skip(resolve(endpoint, services), endpoint, services)
 
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """HTTP types fill parameters too (outbound-12)."""
+    """Return the steps that fill parameters by requests of HTTP types (outbound-12)."""
     if endpoint.options.invalidates:
         return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """A proxy ends here, or its routine goes on with the answer (proxies-9, proxies-10)."""
+    """Return the steps of a proxy: it answers, or its routine continues with the response (proxies-9, proxies-10)."""
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
         return (invalidating(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
@@ -177,7 +185,9 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
-    """`table_format` leads away from JSON, where the request or the comment names a format (formats-1)."""
+    """Return the step that selects a table format in place of JSON, if the request or the comment names one
+    (formats-1).
+    """
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
@@ -206,26 +216,28 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[RequestContext, str], None] | None:
-    """None where nothing is kept."""
+    """Return the function that reports the cache status, or None if nothing is cached."""
     if plan_of(endpoint, services) is None:
         return None
     return status_reporter(services.options.cache.status_header, cache_counter(endpoint, services))
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    """Return the step that encrypts parameters. For cached endpoints it comes later: cache keys are made of the values
+    sent, and the encrypted value is different each time.
+    """
     return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Runs the routine: begins, and judges how it ended."""
+    """Return the steps that run the routine and evaluate the result."""
     if is_sign(endpoint):
         return ()
     return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
 
 
 def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
-    """So that its client reads what it has written, where there are replicas."""
+    """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas."""
     if services.replicas is None:
         return None
     routine = endpoint.routine
@@ -234,7 +246,7 @@ def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Runs a routine that signs in or out, and answers for it."""
+    """Return the steps of a routine that signs in or out, including its response."""
     if not is_sign(endpoint):
         return None
     writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
@@ -274,7 +286,7 @@ def _run(
         call.made = with_reading(call.made or call.build_statement, services.codecs)
         call.rows = False
     if plan is not None:
-        # Kept whole or not at all: it begins to stream when it is known to be none that is kept.
+        # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
@@ -296,7 +308,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     routine = endpoint.routine
     single = endpoint.options.single
     preamble = preamble_of(endpoint, services)
-    # Commands may do anything, as volatile routines may, unless they show that they do not.
+    # Commands of the preamble may do anything, as volatile routines may, unless they are known to have no session
+    # effects.
     volatile = routine.volatility is Volatility.VOLATILE or not preamble.has_no_session_effects
     procedure = is_procedure(routine)
     session = endpoint.session if preamble.has_no_session_effects else UNKNOWN
@@ -328,7 +341,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
         commits=procedure and may_commit(routine),
-        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        # Uploaded files are stored or removed with the routine, so its success must be known before the response
+        # begins.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (rendering-41).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
@@ -358,7 +372,7 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
 
 
 def may_stream(endpoint: Endpoint) -> bool:
-    """The result may leave before it is whole; `buffer_rows 1` wants it in one piece."""
+    """Whether the result may be streamed; `buffer_rows 1` requires a whole response."""
     shape = endpoint.shape
     is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
     return is_set and endpoint.options.buffer_rows != 1
@@ -378,7 +392,7 @@ PREAMBLE: Sequence[PreambleFactory] = (
     database_role,
     before_routine,
 )
-"""What requests bring along for their routine, in the order in which it is set (`service.database.preamble`)."""
+"""The parts of the preamble, in the order in which they are set (`service.database.preamble`)."""
 
 
 def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
@@ -387,19 +401,19 @@ def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
 
 
 def without_choice(endpoint: Endpoint) -> Endpoint:
-    """Tables have the usual status, and all columns."""
+    """Return the endpoint without a response set by SQL: tables have the usual status, and all columns."""
     plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
     return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain)
 
 
 def chooses(endpoint: Endpoint, services: Services) -> bool:
-    """Answers that are kept, and what proxies send on, have the usual status."""
+    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
     stored = plan_of(endpoint, services) is not None
     return endpoint.sets_response and not stored and endpoint.options.proxy_out is None
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
-    """The result becomes the response."""
+    """Return the step that makes the response of the result."""
     if is_sign(endpoint) or endpoint.options.invalidates:
         return None
     if chooses(endpoint, services):
@@ -452,7 +466,7 @@ STEPS: Sequence[Factory] = (
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
-    """The steps of one endpoint, in order. done: left out, as its route has them."""
+    """Return the steps of one endpoint, in order. done: factories to leave out, as the route has their steps."""
     services = services.there(endpoint.options.connection)
     steps: list[Step] = []
     for factory in STEPS:

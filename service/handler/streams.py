@@ -1,7 +1,7 @@
-"""Path → the steps of a stream of events: who is asking, then the subscription (events-7).
+"""Steps of event streams: authentication, then the subscription (events-7).
 
-Unless the configuration says otherwise, nobody is turned away when connecting; what a reader may see is decided for
-each event.
+Unless the configuration requires it, connecting needs no authorization; it is checked for each event which subscribers
+may receive it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rowcall.service.tracing.request_tracing import trace_streams
 
 
 class Offered(NamedTuple):
-    """terms: who is let in and what he is told, as a value to compare."""
+    """An event stream. terms: the access rules and filters, as a value to compare."""
 
     path: str
     terms: object
@@ -30,7 +30,7 @@ class Offered(NamedTuple):
 
 
 def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster) -> Iterator[Offered]:
-    """Each stream that endpoints offer. A path that several of them ask for is one stream."""
+    """Iterate over the event streams of the endpoints. A path that several endpoints name is one stream."""
     result: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         path = stream_path(endpoint, services.options.events.level)
@@ -43,7 +43,9 @@ def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcast
 
 
 def _is_closed(wanted: Events, services: Services) -> bool:
-    """What a channel says has no scope of its own: who may call the endpoint may hear it."""
+    """Whether connecting requires authorization. Messages of a channel have no scope of their own, so it requires the
+    rights to call the endpoint.
+    """
     return services.options.events.authorize or wanted.channel is not None
 
 
@@ -83,7 +85,7 @@ def _steps(
 
 
 def _if_given(check: Step) -> Step:
-    """HTTP Basic for whoever gives a password; a wrong one is told."""
+    """HTTP Basic for clients that send credentials; wrong ones are refused."""
 
     def check_if_given(context: RequestContext) -> Waiting:
         header = context.scope.headers.get("authorization")

@@ -1,4 +1,4 @@
-"""The routes of files that come in pieces: behind the path of each endpoint that takes some (`resumable`)."""
+"""Routes of resumable uploads, below the path of each endpoint with `resumable`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from rowcall.service.uploads.resumable.protocol import ID, resumes
 log = logging.getLogger("rowcall")
 
 METHODS = ("HEAD", "PATCH", "DELETE", "POST")
-"""POST carries the others, for clients that have nothing else."""
+"""POST carries the other methods, for clients that cannot send them."""
 
 
 def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
-    """They run the steps of their endpoint: who may send a file may send its pieces, and nobody else."""
+    """Iterate over the routes of upload chunks. They run the steps of their endpoint, so that a chunk needs the same
+    rights as the file.
+    """
     for route in routes:
         if not all(map(resumes, route.candidates)):
             if any(map(resumes, route.candidates)):
