@@ -1,1 +1,1 @@
-"""From the bytes of a request to a call that can begin: body, headers, values, rules, context."""
+"""From the bytes of a request to a call that can begin: body, headers, values, validation, preamble."""

@@ -1,4 +1,4 @@
-"""`UseJsonApplicationName`: PostgreSQL shows for whom and in which request a command runs (configuration-20)."""
+"""`UseJsonApplicationName`: shows in PostgreSQL for which user and request a command runs (configuration-20)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 LONGEST = 63
-"""Bytes; the server would cut the rest off, and say so each time."""
+"""Bytes; the server would truncate a longer name, with a notice each time."""
 
 
 def _cut(text: bytes) -> bytes:
-    """At a character: half of one would be no text, and an error of the server."""
+    """Truncate at a character boundary: an incomplete character is invalid text, which the server rejects."""
     return text if len(text) <= LONGEST else text[:LONGEST].decode(errors="ignore").encode()
 
 
 def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """`{"app":"shop","uid":"7","id":null}` as application_name for the time of the call."""
+    """Set application_name for the call, as in `{"app":"shop","uid":"7","id":null}`."""
     shown = services.options.application_name
     if shown is None:
         return None

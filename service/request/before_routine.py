@@ -26,7 +26,7 @@ ValueOf = Callable[[RequestContext], bytes | None]
 
 
 def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Last in the context: the commands may look at the settings."""
+    """Return the commands as the last part of the preamble, so that they can read its settings."""
     commands = services.options.before
     return Preamble(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
 
@@ -49,11 +49,11 @@ def _compiled(command: BeforeCommand, services: Services) -> Command:
 
 
 def _nothing(_context: RequestContext) -> None:
-    """For a number without a value."""
+    """Return NULL for a parameter number without a value."""
 
 
 def value_of(value: BeforeValue, services: Services) -> ValueOf:
-    """What a command is given of a request, as text; None is NULL."""
+    """Return the function that reads a value of a command from a request, as text; None is NULL."""
     name = value.name
     if value.source is ValueSource.IP_ADDRESS:
         return lambda context: services.auth.address(context.scope)
@@ -64,6 +64,6 @@ def value_of(value: BeforeValue, services: Services) -> ValueOf:
 
 
 def _header(context: RequestContext, name: str) -> bytes | None:
-    """Several of one name are joined by commas."""
+    """Return the values of a header; several are joined by commas."""
     headers = [value for key, value in context.scope.headers.items() if key == name]
     return ",".join(headers).encode() if headers else None

@@ -1,7 +1,7 @@
-"""The step that turns a request into the arguments of the call (binding-13 to binding-26).
+"""The step that converts a request into the arguments of the call (binding-13 to binding-26).
 
-The fast binder is asked first and takes nearly every request; whatever it leaves is bound by the exact one, and only
-there a body is looked at for being a form.
+The fast binder runs first and binds nearly every request; the exact one binds the others, and only there a body is
+checked for being a form.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
 
 
 def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of whoever needs the body. One that is large, or comes in another form, is left to them."""
+    """Return the step that reads a small JSON body for the following steps, which read larger bodies and other types
+    themselves.
+    """
     if endpoint.transport is not Transport.BODY or endpoint.passes_through or endpoint.raw_body is not None:
         return None
     limit = body_limit(endpoint, services)
@@ -70,7 +72,7 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def body_limit(endpoint: Endpoint, services: Services) -> int:
-    """Bytes. Anybody may call a login, and nobody needs much to say who he is."""
+    """Return the limit of a body in bytes. Anonymous callers may call a login, whose body is small."""
     http = services.options.http
     return min(http.body_limit, http.sign_in_body_limit) if endpoint.options.login else http.body_limit
 
@@ -86,7 +88,7 @@ async def read_fields(context: RequestContext, services: Services, limit: int) -
 
 
 PathValues = Callable[[RequestContext], dict[str, str]]
-"""Texts of the path by API name of their parameter."""
+"""Returns the texts of the path by API name of their parameter."""
 
 
 def _path_values(endpoint: Endpoint) -> PathValues:
@@ -139,7 +141,7 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
         values = path_values(context)
         bound: Bound | None = fast.bind_body(body, values)
         if bound is None and len(body) > LARGE_BODY:
-            # Exact but in Python: a large body would hold up every other request of this worker.
+            # Exact but in Python: a large body would delay every other request of this worker.
             bound = await aside(bind_exactly, context, body, values)
         _set_arguments(context, bound or bind_exactly(context, body, values))
 
@@ -157,8 +159,9 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
 
 
 def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
-    """Of a request that goes on to another service: its body is that one's business, and is looked at only where the
-    routine has parameters that may be in it. What is no JSON object then has none of them (proxies-6)."""
+    """Return the binding step for a request that is forwarded to another service: its body is only parsed if the
+    routine has parameters that may be in it. A body that is no JSON object contains none of them (proxies-6).
+    """
     filled = endpoint.outgoing.filled | {item.target for item in resolved_parameters(endpoint)}
     items = [item for index, item in enumerate(endpoint.parameters) if index not in filled and not item.path]
     raw = endpoint.raw_body
@@ -214,7 +217,7 @@ def _from_raw_body(parameter: EndpointParameter, binder: Binder, path_values: Pa
 
 
 def body_text(body: bytes) -> str:
-    """A body as text. Raises `Problem` 400 for what PostgreSQL could not store."""
+    """Return a body as text. Raises `Problem` 400 for text that PostgreSQL could not store."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -225,5 +228,7 @@ def body_text(body: bytes) -> str:
 
 
 def body_bytes(body: bytes) -> str:
-    """A body for a `bytea`, which takes every byte as it is; an empty one is NULL, as it is for all but text."""
+    """Return a body as the text of a `bytea`, which accepts every byte; an empty body is NULL, as for all types but
+    text.
+    """
     return f"\\x{body.hex()}" if body else ""

@@ -1,8 +1,8 @@
-"""Reading a request body: against limits of its size, its pace and its time, and within what a worker may hold.
+"""Reading of request bodies with limits of size, rate and time, and within a memory budget of the worker.
 
-Whoever sends need not have signed in, so nothing here costs more than what has arrived: bodies are gathered piece by
-piece, those that hardly move or take too long are ended, and where too many are held at the same time the next ones
-are told to come again. All of it is counted for the worker's process.
+Clients may be anonymous here, so memory is used only for data that has arrived: bodies are gathered in chunks, bodies
+that arrive too slowly or take too long are ended, and if too many are held at the same time, further ones are refused
+with 503. The limits apply to the worker process as a whole.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.request_context import RequestContext, Waiting
 
 SMALL = 65_536
-"""Bytes of a body that is read as a whole; of a larger one it is seen how it comes."""
+"""Bytes of a body that is read as a whole; the progress of a larger one is observed."""
 LOOK_EVERY = 0.5
-"""Seconds between two looks at bodies that are being read."""
+"""Seconds between two checks of bodies that are being read."""
 FREE_PIECES, SMALLEST_PIECE = 4096, 64
-"""So many pieces are always taken; beyond, they have to have so many bytes on average."""
+"""This many chunks of a body are always accepted; beyond, their average size must reach the second number, in bytes."""
 GIVEN_BACK = 4_194_304
-"""Bytes of bodies whose end is worth asking the allocator to return memory to the system."""
+"""Bytes of released bodies from which the allocator is asked to return memory to the system."""
 
 arriving: set[Any] = set()
-"""Scopes of the requests whose body is being waited for. Their clients have no right to be waited for without end
-(`service.sockets.unused_connections`)."""
+"""Scopes of the requests whose body is awaited. The wait for their clients is limited
+(`service.sockets.unused_connections`).
+"""
 
 
 def too_large(limit: int) -> Problem:
-    # The rest of the body is still on its way, so the connection cannot serve another request.
+    # The rest of the body is still being sent, so the connection cannot serve another request.
     return Problem(413, f"the body is larger than {limit} bytes", headers=(("connection", "close"),))
 
 
 def _refuse_encoded(scope: Any) -> None:
-    """What is compressed would be taken for a broken text."""
+    """Raise `Problem` 415 for a compressed body, which would be misread as broken text."""
     coding = scope.headers.get("content-encoding")
     if coding is None or coding.strip().lower() in ("", "identity"):
         return
@@ -53,7 +54,7 @@ def _refuse_encoded(scope: Any) -> None:
 
 
 def cut_off() -> Problem:
-    """What is there of it may look like a whole one, and must not be taken for it."""
+    """Return the problem of an incomplete body; the received part may look complete, and must not be used."""
     return Problem(400, "the body ends before it is complete", headers=(("connection", "close"),))
 
 
@@ -82,12 +83,12 @@ def _no_room() -> Problem:
 
 
 class _Reading:
-    """One body on its way."""
+    """The progress of one body."""
 
     __slots__ = ("began", "late", "received", "task", "unseen")
 
     def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
-        """unseen: bytes of a small body, which is seen when it is whole only."""
+        """unseen: bytes of a small body, which are only visible when it is complete."""
         self.began = began
         self.task = task
         self.unseen = unseen
@@ -108,11 +109,13 @@ class Bodies:
         self._arriving = 0
         """Bytes of large bodies that have been received and are not complete."""
         self._whole: list[bytes] = []
-        """Large bodies that are complete; somebody may be at work on them still."""
+        """Large bodies that are complete; a request may still use them."""
         self._freed = 0
-        """Bytes of large bodies that have ended since memory was given back."""
+        """Bytes of large bodies released since memory was last returned to the system."""
         self._settling = False
-        """Some has just been given back: what the server below held of the same bodies becomes free a moment later."""
+        """Memory has just been returned: the buffers of the HTTP server for the same bodies become free a
+        moment later.
+        """
         self._looking = False
 
     @property
@@ -123,8 +126,10 @@ class Bodies:
         self._limits = limits
 
     async def read(self, scope: Any, protocol: Any, limit: int) -> bytes:
-        """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off,
-        408 for one that is too slow, 503 where the worker holds too many.
+        """Return the whole body.
+
+        Raises: Problem: 413 beyond `limit` bytes, 400 for an invalid length or an incomplete body, 408 for one that is
+        too slow, 503 if the worker holds too many.
         """
         _refuse_encoded(scope)
         announced = scope.headers.get("content-length")
@@ -154,8 +159,9 @@ class Bodies:
             self._reading.discard(reading)
 
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
-        """Reads a body that is plain, small and announced into the exchange, without a task where the server below can
-        call back. None: it is none of these, and `read` says what is wrong with it, if anything is."""
+        """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
+        call back. None: the body is not of this kind; `read` then reads it or reports the error.
+        """
         headers = context.scope.headers
         announced = headers.get("content-length")
         if announced is None or len(announced) > 5 or not (announced.isascii() and announced.isdigit()):
@@ -175,7 +181,7 @@ class Bodies:
             loop.call_later(LOOK_EVERY, self._look)
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _Reading, *, counted: bool) -> bytes:
-        """counted: its end is known by its chunks alone."""
+        """counted: the body has no Content-Length, so only its chunks show where it ends."""
         gathered = io.BytesIO()
         pieces = silence = 0
         whole = False
@@ -197,7 +203,7 @@ class Bodies:
                 if pieces > FREE_PIECES + reading.received // SMALLEST_PIECE:
                     raise _crumbled()
                 gathered.write(piece)
-            # Without a copy: of a body of 30 MB one more would be felt.
+            # Without a copy, which would be expensive for a body of 30 MB.
             body = gathered.getvalue()
             whole = True
         finally:
@@ -211,7 +217,7 @@ class Bodies:
         return body
 
     def _make_room(self, reading: _Reading, size: int) -> None:
-        """A body that is alone may be as large as its limit allows."""
+        """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows."""
         if reading.received + size <= SMALL:
             return
         if self._arriving + size + sum(map(len, self._whole)) <= self._limits.budget:
@@ -222,11 +228,11 @@ class Bodies:
             raise _no_room()
 
     def _let_go(self) -> None:
-        """Of bodies that nobody else holds any more."""
+        """Release complete bodies that are no longer referenced elsewhere."""
         stored: list[bytes] = []
         while self._whole:
             body = self._whole.pop()
-            # Our variable, and the argument of the function that counts.
+            # Two references: the local variable, and the argument of `getrefcount`.
             if sys.getrefcount(body) > 2:
                 stored.append(body)
             else:
@@ -257,13 +263,15 @@ class Bodies:
 
 
 def _give_back() -> None:
-    """glibc keeps what it was given back; whoever has sent a large body once must not be felt for ever."""
+    """Return freed memory to the system: glibc holds it otherwise, so that one large body would occupy memory without
+    end.
+    """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 BODIES = Bodies()
-"""Of this process."""
+"""The bodies of this process."""
 
 
 async def _fill(context: RequestContext, body: Awaitable[bytes]) -> None:
@@ -271,7 +279,7 @@ async def _fill(context: RequestContext, body: Awaitable[bytes]) -> None:
 
 
 def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext) -> Exception:
-    """Why a body that was waited for without a task has not come."""
+    """Return the error of a body that was awaited without a task and has not arrived."""
     if arrival.late:
         return too_slow()
     if isinstance(error, asyncio.CancelledError) and is_past(context):
@@ -280,7 +288,7 @@ def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
-    """The whole body, as `Bodies.read` has it."""
+    """Read the whole body, as `Bodies.read` does."""
     arriving.add(scope)
     try:
         return await BODIES.read(scope, protocol, limit)
@@ -289,9 +297,9 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
 
 
 async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
-    """The body as it arrives: the next piece is read from the client when it is asked for.
+    """Iterate over the chunks of a body as they arrive: each is read from the client when it is requested.
 
-    time_limit: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
+    time_limit: longest silence of a client, in seconds. Raises `Problem` as `read_body` does, and 408.
     """
     _refuse_encoded(scope)
     announced = scope.headers.get("content-length")
@@ -329,7 +337,7 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
-            # Whoever works on the piece may take their time; the client is not waited for meanwhile.
+            # Processing the chunk may take longer; the client is not being waited for meanwhile.
             arriving.discard(scope)
             yield piece
             arriving.add(scope)
@@ -340,10 +348,10 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:
-    """How many granian gives for a body that is complete.
+    """Return how many empty chunks granian delivers for a complete body.
 
-    It gives one for the end, and one for each error too: a single one for chunks of HTTP/1.1 that are broken or end too
-    early, and no end of them for a stream of HTTP/2 that its client has reset. Complete bodies have a second one for
-    trailer fields, which whoever sends them announces (RFC 9110, 6.6.2), and in HTTP/2 for a last frame without data.
+    It delivers one for the end, and one for each error too: a single one for chunks of HTTP/1.1 that are invalid or end
+    too early, and an endless number for a stream of HTTP/2 that its client has reset. Complete bodies have a second one
+    for trailer fields, which senders announce (RFC 9110, 6.6.2), and in HTTP/2 for a last frame without data.
     """
     return 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2

@@ -1,6 +1,6 @@
-"""Work on large bodies, off the event loop and one at a time: its other requests are not to wait for it.
+"""Work on large bodies outside the event loop, one at a time, so that it does not delay other requests.
 
-Python runs one thread at a time, so more of them would only take turns with the event loop more often.
+Python runs one thread at a time, so more threads would only compete with the event loop more often.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 LARGE_BODY = 65_536
-"""Bytes from which it pays."""
+"""Bytes of a body from which the thread pays off."""
 
 _thread = ThreadPoolExecutor(1, "bodies")
 

@@ -1,4 +1,4 @@
-"""The step that sets the deadline of a request: what its endpoint, its header or the configuration say."""
+"""The step that sets the deadline of a request, from its endpoint, its header or the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
 
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
-    """A client may shorten the time of the endpoint, and never lengthen it."""
+    """Return the step that sets the deadline. A client may shorten the deadline of the endpoint, but not
+    lengthen it.
+    """
     options = services.options.deadlines
     own = _own(endpoint, options)
     if not options.headers:
@@ -40,7 +42,7 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _own(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
-    """Seconds, whoever asks; 0 in the comment means none."""
+    """Return the deadline of the endpoint in seconds, for all callers; 0 in the comment means none."""
     seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
     return seconds or None
 

@@ -1,4 +1,4 @@
-"""One field of a form: its text, and the form without it."""
+"""Extraction of one field of a form: its text, and the form without it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from rowcall.ext.binding.query_string import unescape
 from rowcall.service.request.forms import LONGEST_HEADERS, MOST_FIELDS, MULTIPART, URLENCODED, too_many_fields
 
 FORMS = frozenset({URLENCODED, MULTIPART, b"text/plain"})
-"""What a page of another site can send without being asked by CORS first."""
+"""Content types that a page of another site can send without a CORS preflight request."""
 
 
 def kind_of(scope: Any) -> bytes:
-    """The content type of a request, in lower case and without its parameters."""
+    """Return the content type of a request, in lower case and without its parameters."""
     text: str = scope.headers.get("content-type") or ""
     return text.partition(";")[0].strip().lower().encode("latin-1", "replace")
 
 
 def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
-    """The text of the first field of this name, and the body without any of them. A body that is no form stays.
+    """Return the text of the first field of this name, and the body without all fields of this name. A body that is no
+    form is returned unchanged.
 
-    Raises:
-        Problem: 400 for a form with too many fields.
+    Raises: Problem: 400 for a form with too many fields.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == URLENCODED:
@@ -62,7 +62,7 @@ def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, 
             stored.append(part)
     if not result:
         return None, body
-    # Two are left of an empty form: what stands in front of it, and its end.
+    # An empty form leaves two parts: the text before the first delimiter, and the end.
     return result[0], delimiter.join(stored).removeprefix(b"\r\n") if len(stored) > 2 else b""
 
 

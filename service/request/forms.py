@@ -1,4 +1,4 @@
-"""Form bodies: what a browser sends without any script, as keys and texts like those of a query string."""
+"""Form bodies, which browsers send without a script, as keys and texts like those of a query string."""
 
 from __future__ import annotations
 
@@ -20,28 +20,27 @@ _JSON_BEGINS = b'{["'
 
 CHARSETS = frozenset({b"utf-8", b"utf8"})
 ENCODINGS = frozenset({b"7bit", b"8bit", b"binary"})
-"""Transfer encodings that leave a part as it is. Others are gone from forms (RFC 7578, 4.7)."""
+"""Transfer encodings that leave a part unchanged. Others are no longer used in forms (RFC 7578, 4.7)."""
 
 MOST_FIELDS = 10_000
-"""Room for arrays, and not what takes a processor seconds."""
+"""Enough for arrays, but not so many that parsing takes seconds."""
 LONGEST_BOUNDARY = 70
 """Characters (RFC 2046, 5.1.1)."""
 LONGEST_HEADERS = 16_384
 """Bytes of the headers of one part."""
 SLICE = 32_768
-"""Bytes that are parsed at a time: what is wrong with a form is noticed before the next ones are."""
+"""Bytes that are parsed at a time: an error in a form is found before the next ones are parsed."""
 
 Pairs = list[tuple[str, str]]
 
 
 def form_pairs(scope: Any, body: bytes) -> Pairs | None:
-    """Keys and texts of a form, in order; None when the body is none and so is to be read as JSON.
+    """Return keys and texts of a form, in order; None if the body is no form and must be read as JSON.
 
-    JSON is JSON whatever its type says (binding-20): clients that send it as a form by mistake are many. A text
-    without any `=` is no form that a client writes, so it is judged as JSON too.
+    A JSON body is read as JSON whatever its content type is (binding-20): many clients send it with the type of a form
+    by mistake. Clients do not write forms without any `=`, so such a text is read as JSON too.
 
-    Raises:
-        Problem: 400 for a form that is broken, or that holds a file; 415 for one in other characters than UTF-8.
+    Raises: Problem: 400 for a form that is invalid or contains a file; 415 for one with another charset than UTF-8.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == MULTIPART:
@@ -61,8 +60,9 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
 
 
 def _is_utf8(options: dict[bytes, bytes]) -> bool:
-    """Whether the parameters of a content type name no other charset. In another one, everything beyond ASCII would be
-    read as something else."""
+    """Whether the parameters of a content type name no other charset than UTF-8. With another charset, all characters
+    beyond ASCII would be misread.
+    """
     return options.get(b"charset", b"utf-8").lower() in CHARSETS
 
 
@@ -76,8 +76,8 @@ def too_many_fields() -> Problem:
 
 
 def members_of(body: bytes) -> list[tuple[str, bytes]]:
-    """Those of the JSON object in a large body, which is judged without making anything of it: as objects of Python it
-    would be ten times as large. Raises `Problem` 400.
+    """Return the members of the JSON object in a large body, without converting it to Python objects, which would be
+    ten times as large. Raises `Problem` 400.
     """
     try:
         return json_object.members(body.removeprefix(codecs.BOM_UTF8))
@@ -85,12 +85,12 @@ def members_of(body: bytes) -> list[tuple[str, bytes]]:
         raise Problem(400, str(error)) from None
 
 
-# It tells of every broken form, and whoever sends them would fill the log.
+# The library logs every invalid form, so clients that send them could fill the log.
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 
 
 class _Fields:
-    """Gathers the fields while `python_multipart` finds them."""
+    """Collects the fields that `python_multipart` parses."""
 
     def __init__(self) -> None:
         self.pairs: Pairs = []

@@ -1,5 +1,6 @@
 """The headers of a request as one JSON object for its routine: in a parameter, or in a setting (binding-22 to
-binding-24)."""
+binding-24).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Mode Parameter: the parameter of that name, whatever the request supplies. It must have a default."""
+    """Return the step of mode Parameter: it sets the parameter of that name, which must have a default, regardless of
+    the request.
+    """
     index = headers_parameter(endpoint)
     if index is None:
         return None
@@ -42,8 +45,8 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """The endpoint as binding shall see it: headers come before a default of the comment (binding-23), and what
-    a request says they are is not looked at.
+    """Return the endpoint for binding: headers take precedence over a default of the comment (binding-23), and a value
+    that the request supplies for the parameter is ignored.
     """
     index = headers_parameter(endpoint)
     if index is None:
@@ -56,7 +59,7 @@ def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
 
 
 def headers_context(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Mode Context: a setting for the time of the call."""
+    """Return the preamble of mode Context: a setting during the call."""
     if endpoint.options.request_headers is not HeadersMode.CONTEXT:
         return None
     key = services.options.headers.key.encode()
@@ -80,7 +83,9 @@ def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Calla
 
 
 def headers_json(items: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]] = ()) -> bytes:
-    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma. `added` as it is spelled."""
+    """Return `{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma; the names of `added`
+    unchanged.
+    """
     headers: dict[str, str] = {}
     for name, value in items:
         canonical = "-".join(part.capitalize() for part in name.split("-"))

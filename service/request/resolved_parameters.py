@@ -1,10 +1,9 @@
-"""Parameters that SQL of the comment fills: `_token = select …` (execution-17 to execution-19, execution-17 to
-execution-19).
+"""Parameters that an SQL expression of the comment fills: `_token = select …` (execution-17 to execution-19).
 
-The statements run one after another, in the order of the comment and on one connection, so that a later one sees what
-an earlier one gave or left in the session. No request can supply such a value: what it has for it is dropped once the
-request is bound. The call itself comes afterwards, with its own settings; a statement sees none of them, and its
-errors are nobody's policy.
+The statements run in sequence, in the order of the comment and on one connection, so that a later one sees the values
+and session effects of an earlier one. A request cannot supply such a value: one that it sends is dropped after binding.
+The call itself follows with its own settings; the statements do not see these, and no error policy applies to their
+errors.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Drops what a request has for parameters that are not its own."""
+    """Return the step that drops values which a request supplies for resolved parameters."""
     targets = unsupplied_parameters(endpoint)
     if not targets:
         return None
@@ -58,19 +57,20 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 UNDECIDED = frozenset({"42P18", "42725", "42804", "42883", "42P08", "22P02", "22007"})
-"""Errors that may come from values without a type: PostgreSQL infers none, several, or one that was not meant."""
+"""Errors that may come from values without a type: PostgreSQL infers none, several, or the wrong one."""
 
 
 class _Statement:
-    """One expression, ready to run: with values that have no type, so that they suit whatever they are compared with,
-    or with those of their parameters, where only that is a statement."""
+    """One SQL expression of an endpoint. Its values first have no type, so that PostgreSQL infers one; if that fails,
+    they have the types of their parameters.
+    """
 
     def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
         self.target = resolved.target
         self._values = resolved.values
         self._texts = (resolved.sql, resolved.typed)
         self._typed = 0
-        """Which of both has been found to work. It is the mask of the request."""
+        """The form that works: 0 untyped, 1 typed. It is the mask of the request."""
         self._call = Call(
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
             build=lambda typed: (self._texts[typed], len(self._values)),
@@ -84,10 +84,9 @@ class _Statement:
         )
 
     async def run(self, context: RequestContext, calls: SharedSession) -> bytes | None:
-        """First value of the first row; NULL without one.
+        """Run the expression, and return the first value of the first row, or NULL if there is no row.
 
-        Raises:
-            Problem: it failed.
+        Raises: Problem: it failed.
         """
         inner = RequestContext(context.scope, context.protocol)
         texts = [None if index is None else argument_text(context, index) for index in self._values]
@@ -99,10 +98,10 @@ class _Statement:
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
     async def _run_either(self, inner: RequestContext, calls: SharedSession) -> None:
-        """What only the other form can do is remembered. Where neither can, this one tells why.
+        """Run the form that last worked, then the other one, which is remembered if only it works. If both fail, the
+        error of the first is raised.
 
-        Raises:
-            Problem: it failed.
+        Raises: Problem: both failed.
         """
         inner.mask = self._typed
         failed = await calls.attempt(self._call, inner)

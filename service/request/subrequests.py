@@ -1,7 +1,9 @@
-"""Calls of this service's own endpoints without a socket: `/path` as the URL of an HTTP type or of a proxy.
+"""Internal subrequests: calls of this service's own endpoints without a socket, for `/path` as the URL of an HTTP type
+or of a proxy.
 
-The endpoint runs with a scope and a protocol made here, for nobody in particular: who is calling is not passed on, and
-no rate limit counts it. Endpoints that are `internal` can be reached in this way only (outbound-16).
+The endpoint runs with a scope and a protocol of this module, as an anonymous caller: the identity of the outer caller
+is not passed on, and no rate limit counts the call. Endpoints that are `internal` can only be reached in this way
+(outbound-16).
 """
 
 from __future__ import annotations
@@ -23,19 +25,21 @@ from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 DEEPEST = 8
-"""Calls within calls, before it is taken for a circle."""
+"""Deepest nesting of subrequests, beyond which they are considered an endless recursion."""
 HELD = 262_144
-"""Bytes of an answer that are held for its reader."""
+"""Bytes of a response that are buffered for its reader."""
 _PIPE = "/dev/fd/"
 _SLASH, _ENCODED = "\ufdd0", "%EF%B7%90"
-"""Stands for an encoded slash, which is part of a value, while segments are told apart: no character of a text."""
+"""Represents an encoded slash, which is part of a value, while the path is split into segments: a noncharacter, which
+no text contains.
+"""
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
 
 
 class _SubrequestHeaders:
-    """Headers as granian's scope has them: names in lower case."""
+    """Headers with the interface of granian's scope: names in lower case."""
 
     def __init__(self, headers: Headers) -> None:
         self._pairs = [(name.lower(), value) for name, value in headers]
@@ -66,7 +70,7 @@ class _SubrequestHeaders:
 
 
 class SubrequestScope:
-    """Where granian's scope would be."""
+    """A request scope with the interface of granian's."""
 
     proto = "http"
     http_version = "1.1"
@@ -85,7 +89,7 @@ class SubrequestScope:
         calls: Subrequests | None = None,
     ) -> None:
         self.calls = calls
-        """Of the edition that the exchange runs with."""
+        """The subrequests of the schema snapshot with which the request context runs."""
         self.method = method
         self.path = self.raw_path = path
         self.query_string = query
@@ -96,10 +100,10 @@ class SubrequestScope:
 
 
 class CapturedResponse:
-    """Stands where the HTTP server's protocol stands, and makes an `Answer` of what is answered."""
+    """Has the interface of the HTTP server's protocol, and converts the response into an `HttpResponse`."""
 
     def __init__(self, outer: Any, body: bytes = b"") -> None:
-        """outer: the protocol of the client that waits in the end."""
+        """outer: the protocol of the client that made the outermost request."""
         self._body = body
         self._loop = asyncio.get_running_loop()
         self._pipe: _PipeReader | None = None
@@ -149,7 +153,7 @@ class CapturedResponse:
 
 
 class _PipeReader:
-    """The reading end of a streamed answer, or a file: read only as fast as it is taken."""
+    """Reads a streamed response from its pipe, or a file, only as fast as the consumer takes it."""
 
     def __init__(self, path: str, start: int = 0, length: int | None = None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -174,7 +178,7 @@ class _PipeReader:
             self._loop.call_soon(self._read)
 
     def abort(self) -> None:
-        """What still comes is dropped: whoever writes shall end as if it had been read."""
+        """Drop the remaining data: the writer must end as if it had been read."""
         self._unwanted = True
         if self._answer is not None:
             self._answer.end(OutboundError("nobody reads the answer"))
@@ -227,7 +231,9 @@ def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
-    """Whether values only stand where the endpoint takes some, and none of them has become several segments."""
+    """Whether values of the client stand only where the route has placeholders, and none of them contains several
+    segments.
+    """
     if written is None:
         return True
     segments = written.partition("#")[0].partition("?")[0].split("/")
@@ -238,12 +244,12 @@ def _is_named(route: str, written: str | None, path: str) -> bool:
 
 
 class Subrequests:
-    """Those that the endpoints of one edition make."""
+    """The internal subrequests of the endpoints of one schema snapshot."""
 
     def __init__(
         self, start: Start, fail: Callable[[RequestContext, Exception], None], is_secure: Callable[[Any], bool]
     ) -> None:
-        """is_secure: whether a client, given the scope of its request, speaks https."""
+        """is_secure: whether a client, identified by the scope of its request, uses https."""
         self._start = start
         self._fail = fail
         self._is_secure = is_secure
@@ -251,7 +257,7 @@ class Subrequests:
         self._steps: Any = {}
 
     def serve(self, router: Router, steps: Any) -> None:
-        """router: all endpoints, internal ones too. steps: those of a route, by its id."""
+        """Set the routes. router: all endpoints, including internal ones. steps: those of a route, by its id."""
         self._router = router
         self._steps = steps
 
@@ -265,8 +271,8 @@ class Subrequests:
         *,
         written: str | None = None,
     ) -> HttpResponse:
-        """For nobody in particular, as safely as the outer request came. What that says of its client is not said by
-        any proxy here. Raises `OutboundError` for calls that call each other without end.
+        """Call an endpoint as an anonymous caller, with the scheme of the outer request. Forwarding headers are
+        removed, as they would come from no proxy. Raises `OutboundError` for an endless recursion.
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
         scheme = "https" if self._is_secure(outer.scope) else "http"
@@ -282,7 +288,7 @@ class Subrequests:
         *,
         written: str | None = None,
     ) -> HttpResponse:
-        """As `call`, and as if it came from where the outer request comes from."""
+        """Call an endpoint as `call` does, with client address and scheme of the outer request."""
         client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(method, target, headers, body, outer, client, scheme, written=written)
 
@@ -344,7 +350,9 @@ async def call_further(
     *,
     written: str | None = None,
 ) -> HttpResponse:
-    """`SelfCalls.call` for steps that it runs itself. With a method of it in them, the two would hold each other, and a
-    former edition would stay for ever: the collector does not look at what lives as long as an edition."""
+    """`Subrequests.call` for steps that the subrequests themselves run. If these steps contained a bound method of it,
+    both would reference each other, and a former schema snapshot would stay in memory for ever: the garbage collector
+    ignores objects that live as long as a snapshot.
+    """
     calls: Subrequests = outer.scope.calls
     return await calls.call(method, target, headers, body, outer, written=written)

@@ -1,5 +1,4 @@
-"""The step that checks request values against the rules of `validate`, after they were bound (execution-6,
-execution-10)."""
+"""The step that checks request values against the rules of `validate`, after binding (execution-6, execution-10)."""
 
 from __future__ import annotations
 
@@ -28,7 +27,9 @@ TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Arrays are checked as they were sent, so where one is checked the body has to be there after binding."""
+    """Return the step that stores the body: arrays are checked in the form in which they were sent, so their body is
+    needed after binding.
+    """
     if endpoint.transport is not Transport.BODY:
         return None
     if not any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules)):
@@ -43,8 +44,9 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Of each value the first rule that is broken is told. What was not sent, and is left to the server, is not
-    checked."""
+    """Return the step that checks values, and reports the first broken rule of each. Values that were not sent and are
+    left to the server are not checked.
+    """
     expected = [
         _Wanted(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)
@@ -100,7 +102,9 @@ def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
 
 
 def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int | None]:
-    """How many elements an array was sent with; None for NULL and for what is no array."""
+    """Return the function that counts the elements of an array as sent; None for NULL and for a value that
+    is no array.
+    """
     parameter = endpoint.parameters[index]
 
     def items(context: RequestContext) -> int | None:
@@ -120,7 +124,7 @@ def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int 
 
 
 def _text_of(endpoint: Endpoint, index: int) -> TextOf:
-    """Where the text of a value is found again. A scalar is bound as it was sent."""
+    """Return the function that finds the text of a value. A scalar is bound in the form in which it was sent."""
     parameter = endpoint.parameters[index]
 
     def bound(context: RequestContext) -> str | None:
@@ -140,7 +144,7 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
 
 
 def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    """The JSON text; of a form, what a query would give."""
+    """Return the JSON text of an array; for a form, the text that a query string would give."""
     body = context.body or b""
     pairs = form_pairs(context.scope, body)
     if pairs is not None:
@@ -154,6 +158,6 @@ def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> st
 
 
 def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
-    """The elements with commas between them."""
+    """Return the elements joined by commas."""
     elements = [text for key, text in pairs if key == parameter.api_name]
     return ",".join(elements) if elements else None
