@@ -1,1 +1,1 @@
-"""One request on its way through the service: the exchange, its client, and the protocols that answer it."""
+"""The request context: the state of one request, its client, and the protocols through which it is answered."""

@@ -1,4 +1,4 @@
-"""Values of a bound request that the service itself gives or takes away, by the index of their parameter."""
+"""Changes of arguments of a bound request by the service itself, by the index of their parameter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 def set_argument(context: RequestContext, index: int, value: bytes | None) -> None:
-    """Gives a parameter its value, whatever the request had for it."""
+    """Set the value of a parameter, whatever the request supplied for it."""
     bit = 1 << index
     position = (context.mask & (bit - 1)).bit_count()
     if context.mask & bit:
@@ -17,7 +17,7 @@ def set_argument(context: RequestContext, index: int, value: bytes | None) -> No
 
 
 def remove_argument(context: RequestContext, index: int) -> None:
-    """The parameter is no longer part of the call."""
+    """Remove a parameter from the call."""
     bit = 1 << index
     if context.mask & bit:
         del context.arguments[(context.mask & (bit - 1)).bit_count()]

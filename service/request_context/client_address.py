@@ -1,4 +1,4 @@
-"""The client of a request: address and scheme, behind trusted proxies as these report them."""
+"""The client of a request: address and scheme, as reported by trusted proxies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rowcall.core.http.forwarded_headers import Client, Forwarding, client_of, p
 
 
 def client_reader(options: Forwarding) -> Callable[[Any], Client]:
-    """Reads the client of a request's scope."""
+    """Return the function that reads the client from the scope of a request."""
 
     def read(scope: Any) -> Client:
         return client_of(options, scope.headers.get_all, scope.client, scope.scheme)
@@ -18,7 +18,9 @@ def client_reader(options: Forwarding) -> Callable[[Any], Client]:
 
 
 def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
-    """Reads only the address, for parameters and session variables. Without proxies it is the peer's."""
+    """Return the function that reads only the address, for parameters and session variables. Without proxies it is the
+    address of the peer.
+    """
     if options.enabled:
         read = client_reader(options)
 
@@ -31,7 +33,7 @@ def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
 
     def direct(scope: Any) -> bytes | None:
         peer: str = scope.client
-        # One connection sends many requests, and its port makes it the same text each time.
+        # One connection sends many requests with the same peer text, which includes the port.
         if peer in known:
             return known[peer]
         address = parse_address(peer)

@@ -1,6 +1,6 @@
-"""Work for a client that may leave: it ends with the client.
+"""Cancels work when the client disconnects.
 
-Asking the server whether a client is still there costs a task, so that it is asked only about work that takes longer.
+Watching a connection costs a task, so only work that takes longer is watched.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 Done = TypeVar("Done")
 
 WATCH_AFTER_SECONDS = 0.25
-"""Seconds that work may take before somebody looks whether its client is there."""
+"""Seconds that work may take before its client is watched."""
 
 
 async def cancel_on_disconnect(protocol: Any, work: Awaitable[Done]) -> Done:
-    """What `work` gives; it is cancelled when the client of `protocol` leaves.
+    """Return the result of `work`, which is cancelled if the client of `protocol` disconnects.
 
-    Raises:
-        ClientGoneError: it has left.
+    Raises: ClientDisconnectedError: the client has disconnected.
     """
     loop = asyncio.get_running_loop()
     watch = _Watch(protocol, asyncio.current_task())

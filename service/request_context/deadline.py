@@ -1,7 +1,7 @@
-"""The moment from which nobody waits for an answer any more: whatever a request does then is ended.
+"""The deadline of a request: the time after which its client no longer waits, so that its work is ended.
 
-It counts until the answer begins to leave. What runs in a task is cancelled with it; what is in the hands of the driver
-is given up there, and its server has been told the same limit (`Database.begin_by_deadline`).
+It applies until the response begins. Work in a task is cancelled with it; an execution in the driver is given up there,
+and its server has received the same limit (`Database.begin_by_deadline`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class DeadlineError(Problem):
-    """The deadline of a request has passed. That is its own affair: others who wait for the same shall try."""
+    """The deadline of a request has passed. It concerns only this request: others that wait for the same result try
+    again.
+    """
 
     def __init__(self, context: RequestContext) -> None:
         begun = context.execution
@@ -25,7 +27,7 @@ class DeadlineError(Problem):
 
 
 def end_by(context: RequestContext, moment: float) -> None:
-    """moment: of the event loop's time. An earlier one that is set already stays."""
+    """Set the deadline. moment: in time of the event loop. An earlier deadline already set is not changed."""
     if context.deadline and context.deadline <= moment:
         return
     context.deadline = moment
@@ -34,8 +36,8 @@ def end_by(context: RequestContext, moment: float) -> None:
 
 
 def is_past(context: RequestContext) -> bool:
-    """Whether the deadline of the exchange, if it has one, is over."""
-    # The timers of the loop count in whole milliseconds.
+    """Whether the deadline of the request, if it has one, has passed."""
+    # The timers of the event loop have a resolution of whole milliseconds.
     return context.deadline > 0 and asyncio.get_running_loop().time() >= context.deadline - 0.001
 
 

@@ -1,4 +1,4 @@
-"""Whether this process is about to leave: what answers requests looks here, whoever stops the process says so."""
+"""The drain state: whether this process is about to stop. Request handling reads it, shutdown code sets it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class DrainState:
-    """Of one worker."""
+    """The drain state of one worker."""
 
     unready: bool = False
-    """Load balancers are to send their requests elsewhere; those that come are answered as ever."""
+    """Load balancers should send requests elsewhere; those that arrive are answered as usual."""
     closing: bool = False
-    """Clients are to come back on another connection."""
+    """Clients should use another connection for their next request."""

@@ -1,4 +1,4 @@
-"""HEAD: the steps of GET run, and the body stays behind (RFC 9110 section 9.3.2)."""
+"""HEAD requests: the steps of GET run, and the body is not sent (RFC 9110 section 9.3.2)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Change = Callable[[int, list[tuple[str, str]], bytes], tuple[int, list[tuple[str
 
 
 class HeadProtocol:
-    """Stands in for the HTTP server's protocol: what GET would send is answered with its header section alone."""
+    """Wraps the HTTP server's protocol: a response of GET is sent with its header section only."""
 
     def __init__(self, protocol: Any) -> None:
         self.inner = protocol
         self.change: Change | None = None
-        """What is done to status and headers because of the body."""
+        """Changes status and headers because of the body."""
         self.client_disconnect = protocol.client_disconnect
 
     def __call__(self) -> Any:
-        """The body of the request: `request_param_type body` gives GET one too."""
+        """Return the body of the request: with `request_param_type body`, GET has one too."""
         return self.inner()
 
     def __aiter__(self) -> Any:

@@ -1,4 +1,4 @@
-"""Protocols that stand in front of the HTTP server's own: what one adds to every answer, or notices about it."""
+"""Wrappers of the HTTP server's protocol, which add headers to every response or observe it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Headers = list[tuple[str, str]]
 
 
 class ObservedProtocol:
-    """Passes everything on. A base for those that look at what is answered."""
+    """Forwards everything. Base class of wrappers that observe responses."""
 
     __slots__ = ("inner",)
 
@@ -27,12 +27,12 @@ class ObservedProtocol:
         return self.inner.client_disconnect()
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        """Of a body that never ends; nothing but its headers can be changed."""
+        """Begin a body without end; only its headers can be changed."""
         return self.inner.response_stream(status, headers)
 
 
 class HeadersProtocol(ObservedProtocol):
-    """Adds headers to every answer, behind those that it has."""
+    """Adds headers to every response, behind its own."""
 
     __slots__ = ("_headers",)
 

@@ -1,4 +1,6 @@
-"""Keeps what was sent to a `sensitive` endpoint out of error texts. That it is not logged is for whoever logs."""
+"""Redaction: removes values sent to a `sensitive` endpoint from error texts. Code that logs must leave them
+out itself.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,24 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 HIDDEN = "***"
 MOST_PARTS = 1000
-"""Of a value that is taken apart."""
+"""Most parts that are taken from an array or JSON value."""
 
 _PARTS = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"{}\[\](),:]+')
 
 
 class Redacted(str):
-    """What a call is labelled with whose values must not be told."""
+    """The label of a call whose values must not be reported."""
 
     __slots__ = ()
 
 
 def hide_values(message: str, values: Iterable[bytes | None]) -> str:
-    """A message of the server without the values of the request, of any length, nor what arrays and JSON hold."""
+    """Return a message of the server without the values of the request, including elements of arrays and JSON, whatever
+    their length.
+    """
     texts = {value.decode(errors="replace") for value in values if value}
     parts = {part for text in texts for part in _parts(text)}
-    # A mask that has been put in must not be masked itself.
+    # One expression for all values, so that an inserted mask is not masked again.
     items = sorted((text for text in texts | parts if text.strip()), key=len, reverse=True)
     if not items:
         return message
@@ -42,14 +46,14 @@ def _parts(text: str) -> Iterable[str]:
 
 
 def _alone(text: str) -> str:
-    """Where it is no part of a longer word."""
+    """Return a pattern for the text that does not match inside a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() else ""
     behind = r"(?!\w)" if text[-1].isalnum() else ""
     return f"{before}{re.escape(text)}{behind}"
 
 
 def bind_redacted(bind: Step) -> Step:
-    """`bind`, with refusals that do not repeat the value they are about."""
+    """Wrap `bind` so that its errors do not repeat the values that they are about."""
 
     async def wait(waiting: Awaitable[None]) -> None:
         try:

@@ -1,5 +1,6 @@
-"""What a step is: a function over one exchange. The exchange itself, and what carries it from step to step, stand in
-`ext.driver.request_context`."""
+"""The types of steps: functions over one request context. The request context itself, and the code that runs the steps,
+are in `ext.driver.request_context`.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +13,17 @@ __all__ = ["ClientDisconnectedError", "PendingWork", "RequestContext", "Running"
 
 
 class ClientDisconnectedError(Exception):
-    """The client has left, in the middle of its request or of its answer, or has left the answer unread for too long.
-    Nobody is there to be told."""
+    """The client has disconnected during its request or the response, or has not read the response for too long. No
+    error response can be sent.
+    """
 
 
 Running = Awaitable[None] | Execution | None
-"""What a run of a routine is waited for by; None: it is over."""
+"""How the end of a run is awaited; None: it has ended."""
 
 Waiting = Running | BodyArrival | PendingWork
-"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; the body of
-its own on its way; something else that calls back; or an awaitable. The former cost no task, so they are what the hot
-path uses."""
+"""Result of a step: None, if the next step may follow at once; an execution in the driver; the body of the request that
+is arriving; other work that calls back; or an awaitable. All but the last cost no task, so the hot path uses them.
+"""
 
 Step = Callable[[RequestContext], Waiting]

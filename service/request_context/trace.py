@@ -1,4 +1,4 @@
-"""The trace that a request belongs to, for those who pass it on or tell it (W3C Trace Context)."""
+"""The trace that a request belongs to, for code that propagates or reports it (W3C Trace Context)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ NAMES = ("traceparent", "tracestate")
 
 
 class Outgoing(Protocol):
-    """One request to another server, as part of a trace. headers: what tells the other server."""
+    """One outgoing request as part of a trace. headers: those that propagate the trace."""
 
     headers: Headers
 
     def end(self, status: int) -> None:
-        """0: there was no answer."""
+        """Report the end. status: 0 if there was no response."""
 
 
 class Trace(Protocol):
-    """Of one request."""
+    """The trace of one request."""
 
     @property
     def trace_id(self) -> str: ...
@@ -31,11 +31,11 @@ class Trace(Protocol):
     def sampled(self) -> bool: ...
 
     def outgoing(self, method: str, authority: str) -> Outgoing:
-        """A request to another server begins."""
+        """Begin an outgoing request."""
 
 
 class TracedProtocol(ObservedProtocol):
-    """Stands in for the HTTP server's protocol where requests are traced."""
+    """Wraps the HTTP server's protocol if requests are traced."""
 
     __slots__ = ("trace",)
 
@@ -45,7 +45,7 @@ class TracedProtocol(ObservedProtocol):
 
 
 class PassingProtocol(TracedProtocol):
-    """Of a request that nothing is told of: answers pass as they are."""
+    """Wraps the protocol of a request about which nothing is recorded: responses pass unchanged."""
 
     __slots__ = ("response_bytes", "response_empty", "response_file", "response_file_range", "response_str")
 
@@ -59,7 +59,7 @@ class PassingProtocol(TracedProtocol):
 
 
 def trace_of(protocol: Any) -> Trace | None:
-    """None where the request is not traced."""
+    """Return the trace of a request, or None if it is not traced."""
     while protocol is not None and not isinstance(protocol, TracedProtocol):
         protocol = getattr(protocol, "inner", None)
     return None if protocol is None else protocol.trace
