@@ -1,4 +1,4 @@
-"""What browsers are told with every answer: security headers, and whether pages of other origins may read it."""
+"""Headers for browsers in every response: security headers and CORS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from rowcall.service.request_context.protocols import Handle, Headers, HeadersPr
 
 
 class SecureProtocol(HeadersProtocol):
-    """The service's own come first; one of the same name from a comment stands beside it (browsers-1, browsers-2)."""
+    """Adds the service's own headers in front; a field of the same name from a comment is sent too (browsers-1,
+    browsers-2).
+    """
 
     __slots__ = ()
 
@@ -24,9 +26,9 @@ def with_security_headers(handle: Handle, fields: tuple[tuple[str, str], ...]) -
 
 
 def with_cors(handle: Handle, cors: Cors, closed: Callable[[str, str], bool]) -> Handle:
-    """Preflights are answered here and reach nothing behind.
+    """Wrap `handle` with CORS. Preflight requests are answered here and reach no endpoint.
 
-    closed: whether the endpoint at a method and path keeps to its own origin (`cors off`).
+    closed: whether the endpoint at a method and path accepts only its own origin (`cors off`).
     """
 
     def handle_cross_origin(scope: Any, protocol: Any) -> None:

@@ -1,8 +1,8 @@
-"""Compressed answers: between the application and the HTTP server, where the configuration asks for them.
+"""Compression of responses, between the application and the HTTP server, if configured.
 
-Bodies that are there as a whole are compressed at once, on the event loop: sets are then smaller than what leaves as a
-stream; one large value holds up the worker for as long as it takes. A streamed one is compressed part by part, each
-flushed, so that nobody waits for rows that have been read.
+Complete bodies are compressed at once, on the event loop: sets are smaller than the size from which they are streamed;
+one large value blocks the worker during its compression. A streamed body is compressed part by part, each flushed, so
+that rows that have been read are not held back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 _ABOUT_BYTES = frozenset(
     {"content-encoding", "content-range", "content-digest", "repr-digest", "digest", "content-md5"}
 )
-"""Headers, of other services above all, that would no longer be true of a compressed body."""
+"""Headers, mainly from other services, that would be wrong for a compressed body."""
 
 
 class _Brotli:
@@ -58,7 +58,7 @@ def _whole(coding: str, level: int, body: bytes) -> bytes:
 
 
 class CompressedProtocol(ObservedProtocol):
-    """Compresses what fits, as the client accepts it."""
+    """Compresses bodies of suitable types, with a coding that the client accepts."""
 
     __slots__ = ("_accepted", "_options", "_streaming")
 
@@ -69,7 +69,7 @@ class CompressedProtocol(ObservedProtocol):
         self._streaming: str | None = None
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        """Also the answer to HEAD, which has the headers that GET would get."""
+        """Send a response without a body, which includes responses to HEAD with the headers of GET."""
         coding = None
         if self._fits(headers):
             coding = self._choose()
@@ -77,7 +77,7 @@ class CompressedProtocol(ObservedProtocol):
         if coding is not None:
             headers = [field for field in headers if field[0].lower() != "content-length"]
         if status == 304:
-            # It says what the whole answer would say (RFC 9110, 15.4.5), and that may have been compressed.
+            # It has the headers of the complete response (RFC 9110, 15.4.5), which may have been compressed.
             headers = [_weakened(field) for field in _told(headers, None)]
         self.inner.response_empty(status, headers)
 
@@ -98,7 +98,7 @@ class CompressedProtocol(ObservedProtocol):
         self.inner.response_file(status, headers, file)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
-        """What compresses the body that `response_file` is about to begin."""
+        """Return the compressor for the body that `response_file` is about to begin."""
         self._streaming = coding = self._choose() if self._fits(headers) else None
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
@@ -115,27 +115,30 @@ class CompressedProtocol(ObservedProtocol):
 
 
 def _told(headers: Headers, coding: str | None) -> Headers:
-    """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
+    """Return the headers for a coding. They include `Vary` without compression too, as the response depends on what the
+    client accepts (RFC 9110, 12.5.5).
+    """
     if coding is not None:
         headers = [*map(_weakened, headers), ("content-encoding", coding)]
     return headers if _varies(headers) else [*headers, ("vary", "Accept-Encoding")]
 
 
 def _varies(headers: Headers) -> bool:
-    """Whether they say already that the response depends on Accept-Encoding."""
+    """Whether the headers already state that the response depends on Accept-Encoding."""
     lists = (value.lower().split(",") for name, value in headers if name.lower() == "vary")
     return any(word.strip() in ("accept-encoding", "*") for words in lists for word in words)
 
 
 def _weakened(field: tuple[str, str]) -> tuple[str, str]:
-    """The tag of a file is that of its own bytes. What is resumed with a strong one must have the same (RFC 9110,
-    8.8.3.3)."""
+    """Make an entity tag weak: a file's tag identifies its uncompressed bytes, and a download resumed with a strong tag
+    must have the same bytes (RFC 9110, 8.8.3.3).
+    """
     name, value = field
     return (name, f"W/{value}") if name.lower() == "etag" and value.startswith('"') else field
 
 
 def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:
-    """`handle` for clients that accept other codings; all others get what they always got."""
+    """Wrap `handle` for clients that accept compression; responses to all others are unchanged."""
 
     def handle_compressed(scope: Any, protocol: Any) -> None:
         accepted = scope.headers.get_all("accept-encoding")

@@ -1,8 +1,8 @@
-"""`etag`: an answer of GET says what it is, and a client that has it already is told so with 304 (RFC 9110, 8.8.3).
+"""`etag`: responses to GET have an entity tag, and a client that has the response already gets 304 (RFC 9110, 8.8.3).
 
-The tag is made of the body, so it is the same for kept answers and for those of a run, for GET and for HEAD. It is a
-weak one: what is compressed on its way is the same answer in other bytes. What is streamed has none, for its headers
-leave before its end is known.
+The tag is a digest of the body, so it is the same for cached and computed responses, for GET and for HEAD. It is weak:
+a compressed response is the same with other bytes. Streamed responses have no tag, as their headers are sent before the
+end is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def tagged(wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Status and headers of the answer with its tag: 304 for who has it. wanted: `If-None-Match`."""
+    """Return status and headers of the response with its tag: 304 if the client has it. wanted: `If-None-Match`."""
     if status != 200:
         return status, headers
     mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
@@ -68,6 +68,6 @@ class _TaggingProtocol(ObservedProtocol):
 
 
 def _fits(wanted: str, mark: str) -> bool:
-    """Weak comparison, as RFC 9110, 13.1.2 has it."""
+    """Compare weakly (RFC 9110, 13.1.2)."""
     opaque = mark.removeprefix("W/")
     return wanted.strip() == "*" or opaque in (item.strip().removeprefix("W/") for item in wanted.split(","))

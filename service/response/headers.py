@@ -1,4 +1,4 @@
-"""Header fields of a response: what the comment says, filled with the values of the request."""
+"""Header fields of a response: those of the comment, with values of the request in their placeholders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Headers = list[tuple[str, str]]
 
 
 def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
-    """A comment's content type wins over that of the result (rendering-6)."""
+    """Return the header fields. A content type of the comment overrides that of the result (rendering-6)."""
     chosen = section.content_type or content_type
     headers: Headers = [("content-type", chosen)] if chosen is not None else []
     return headers + list(section.fields)
 
 
 def argument_text(context: RequestContext, index: int) -> str | None:
-    """What the routine gets for a parameter, as text; None for NULL and for nothing."""
+    """Return the argument of a parameter as text; None for NULL and for a missing argument."""
     bit = 1 << index
     if not context.mask & bit:
         return None
@@ -30,7 +30,7 @@ def argument_text(context: RequestContext, index: int) -> str | None:
 
 
 class CommentHeaders:
-    """A step that does nothing: having come past it, a request has the header lines of its endpoint."""
+    """A step from which on a request has the header lines of its endpoint, also in error responses."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._lines = header_lines(endpoint)
@@ -44,17 +44,17 @@ class CommentHeaders:
 
 
 def comment_fields(context: RequestContext) -> Headers:
-    """The header lines of the comment, for answers that are not made from a `HeaderSection`."""
+    """Return the header lines of the comment, for responses that are not made from a `HeaderSection`."""
     return [] if context.comment_headers is None else list(context.comment_headers.fields(context))
 
 
 def _is_for_errors(name: str, value: str) -> bool:
-    """How long an answer may be kept says nothing about an error."""
+    """Whether a field is sent with errors too; those about the lifetime of a response are not."""
     return name != "expires" and (name != "cache-control" or allows_errors(value))
 
 
 def problem_headers(context: RequestContext, problem: Problem) -> Headers:
-    """Those of an error response: its own, then the comment's that it does not set itself."""
+    """Return the headers of an error response: its own, then those of the comment that it does not set itself."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
     if context.comment_headers is not None:

@@ -1,4 +1,4 @@
-"""Which writer makes the body of an endpoint's response, chosen once from its declared result and its comment."""
+"""The writer of an endpoint's response body, chosen once from its declared result and its comment."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from rowcall.ext.rendering.rows import Renderer
 
 
 def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Of what the endpoint answers with.
+    """Return the writer of the endpoint's response body.
 
-    None for what has no body, and for several statements, each of which has a writer of its own.
+    None if there is no body, and for several statements, each of which has its own writer.
     """
     writer = _body_writer(endpoint, codecs)
     return None if writer is None else with_column_checks(writer, endpoint)
 
 
 def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
-    """Takes only results of the columns that the endpoint was built for: a schema that has changed since must not show
-    in an answer of the wrong kind."""
+    """Make the writer accept only the columns for which the endpoint was built: after a change of the schema, a result
+    must not be rendered in the wrong form.
+    """
     wire = endpoint.shape.wire
     if wire is None:
         return writer
@@ -35,7 +36,7 @@ def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
 
 
 def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Bytes win over raw, raw over JSON (rendering-39)."""
+    """Bytes take precedence over raw, raw over JSON (rendering-39)."""
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single
@@ -62,7 +63,7 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
 
 
 def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:
-    """One for each column of the result; several for a composite that is spread."""
+    """Iterate over the keys: one for each column of the result; several for an expanded composite."""
     for position, columns in groupby(shape.columns, key=lambda column: column.position):
         if position is None:
             yield from (column.key for column in columns)
@@ -71,12 +72,12 @@ def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:
 
 
 def is_json(endpoint: Endpoint) -> bool:
-    """Whether rows leave as JSON."""
+    """Whether rows are sent as JSON."""
     return not endpoint.options.raw and endpoint.shape.content_type != BYTES
 
 
 def begins_with_names(endpoint: Endpoint) -> bool:
-    """Whether there is a header row, which stands in a result without rows too."""
+    """Whether there is a header row, which a result without rows has too."""
     options = endpoint.options
     is_text = endpoint.shape.path is ResultPath.ROWS and endpoint.shape.content_type != BYTES
     return options.raw and options.column_names and is_text

@@ -1,6 +1,7 @@
-"""Answers whose status and headers SQL has chosen: read behind the call, in its transaction (rendering-7, rendering-8).
+"""Responses whose status and headers are set by SQL: read behind the call, in its transaction (rendering-7,
+rendering-8).
 
-Only endpoints that choose have the second statement; it travels in the same segment, so it costs no round trip.
+Only endpoints with this option have the second statement; it is sent in the same segment, so it costs no round trip.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BODILESS = (204, 205, 304)
 
 
 def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
-    """The statements of a call with the one that reads what they have chosen."""
+    """Return a builder of the call's statements together with the one that reads the status and headers set by SQL."""
     writer = RawRenderer(codecs, False)
 
     def script(mask: int) -> Script:
@@ -40,7 +41,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
         reading = Statement(next(numbers), READ.encode(), count, writer, statement.repeatable, picks=())
         parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
         last = parts[-1]
-        # In the transaction of the last one: what was chosen ends with it.
+        # In the transaction of the last statement: transaction-local settings end with it.
         open_ended = Part(last.statement, False, last.fresh, last.first_row_only, last.behind_commit)
         tail = statement.tail if isinstance(statement, Script) else b""
         return Script(
@@ -55,7 +56,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
 
 
 def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
-    """The last step of such an endpoint."""
+    """Return the last step of an endpoint whose response is set by SQL."""
     lines = header_lines(endpoint)
     personal = is_personal(endpoint.options)
     tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
@@ -74,7 +75,7 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
         section = lines.fill(partial(argument_text, context))
         if personal:
             chosen = [(name, private(value) if name == "cache-control" else value) for name, value in chosen]
-        # Further fields of `Vary` add to those of the comment.
+        # Values of `Vary` are added to those of the comment.
         own = {name for name, _ in chosen} - {"vary"}
         headers = [field for field in fields_of(section, content_type) if field[0].lower() not in own] + chosen
         status = usual if status is None else status
@@ -92,7 +93,7 @@ def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Status, content type and body as they are when nothing is chosen."""
+    """Return status, content type and body as they are if SQL sets nothing."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return endpoint.success_status, None, b""

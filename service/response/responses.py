@@ -1,6 +1,6 @@
-"""A finished call → the response: status, header fields, body (rendering-4 to rendering-22).
+"""Responses of finished calls: status, header fields, body (rendering-4 to rendering-22).
 
-`respond` chooses once for each endpoint; what it chooses has nothing left to decide but what the values decide.
+`respond` makes all decisions for an endpoint once; only those that depend on values remain for each request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_
 
 
 def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
-    """The last step. time_limit: seconds that a streaming client may leave unread what it was sent."""
+    """Return the last step. time_limit: seconds for which a client may leave a streamed response unread."""
     if endpoint.shape.path is ResultPath.VOID:
         return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:
@@ -29,12 +29,12 @@ def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
 
 
 def no_content(endpoint: Endpoint) -> Step:
-    """Status 204, with the comment's headers."""
+    """Return a step that sends status 204 with the comment's headers."""
     return _filled(endpoint, lambda section: _respond_empty(section, 204))
 
 
 def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
-    """The answer with its headers: made once, or for each request where the headers have placeholders."""
+    """Return the response step with its headers: computed once, or for each request if they have placeholders."""
     lines = header_lines(endpoint)
     if lines.is_fixed:
         return answer(lines.fill(no_value))
@@ -96,14 +96,14 @@ async def stream_response(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> None:
-    """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
+    """Send the result of a STREAMING execution as it arrives, and release its connection in any case."""
     execution = context.execution
     if execution is None:
         return
     complete = False
     try:
         if type(context.protocol) is HeadProtocol:
-            # Only the size of the body is unknown; nobody needs the rest of the rows for that.
+            # Only the size of the body is unknown, and the rest of the rows is not needed for that.
             context.protocol.response_empty(status, headers)
             return
         client = alone_on(context.scope)
@@ -113,7 +113,7 @@ async def stream_response(
 
 
 def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[RequestContext], None]:
-    """What a NULL text result, or `single` without a row, becomes (rendering-15)."""
+    """Return the response for a NULL text result, or for `single` without a row (rendering-15)."""
     mode = endpoint.options.null_text
     headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:
@@ -127,14 +127,14 @@ def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Reque
 
 
 def null_body(endpoint: Endpoint) -> bytes:
-    """Raises `Problem` 404 where nothing is what cannot be found."""
+    """Return the body for a NULL result. Raises `Problem` 404 if the endpoint reports it as not found."""
     if endpoint.options.null_text is NullText.NOT_FOUND:
         raise _nothing_found()
     is_rows = endpoint.shape.path is ResultPath.ROWS
     if endpoint.options.null_text is not NullText.NULL_LITERAL:
         # An empty body is no valid JSON document (RFC 8259 section 2).
         return b"null" if endpoint.null_is_json else b""
-    # A row of JSON can only say null; every other result says NULL (rendering-15).
+    # A row of JSON can only be null; every other result is NULL (rendering-15).
     return b"null" if is_rows and is_json(endpoint) else b"NULL"
 
 
@@ -147,6 +147,6 @@ def _nothing_found() -> Problem:
 
 
 def needs_row(endpoint: Endpoint) -> bool:
-    """A result without rows is none."""
+    """Whether a result without rows counts as NULL."""
     one_row = endpoint.shape.path is ResultPath.ROWS
     return one_row and (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)

@@ -1,6 +1,6 @@
-"""`Server-Timing`: where the time of a request went, told in its response (W3C Server Timing).
+"""`Server-Timing`: reports in the response how the time of a request was spent (W3C Server Timing).
 
-Only made where `HttpServer:ServerTiming` asks for it; otherwise no endpoint has a step or a clock for it.
+It is only made if `HttpServer:ServerTiming` is set; otherwise no endpoint has a step or a clock for it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Headers = list[tuple[str, str]]
 
 
 def start_clock(context: RequestContext) -> None:
-    """The step in front of running the routine."""
+    """Start the clock. This step is in front of the run of the routine."""
     if type(context.protocol) is not HeadProtocol:
         context.protocol = TimedProtocol(context)
 
 
 class TimedProtocol:
-    """Stands in for the HTTP server's protocol and adds the header to whatever is answered."""
+    """Wraps the HTTP server's protocol and adds the header to each response."""
 
     def __init__(self, context: RequestContext) -> None:
         self.inner = context.protocol
@@ -32,7 +32,7 @@ class TimedProtocol:
         self.client_disconnect = self.inner.client_disconnect
 
     def __call__(self) -> Any:
-        """The body of the request, which uploads read this late."""
+        """Return the body of the request, which uploads read after the clock has started."""
         return self.inner()
 
     def __aiter__(self) -> Any:
@@ -52,7 +52,8 @@ class TimedProtocol:
 
 
 def server_timing(execution: Execution | None, elapsed: float) -> str:
-    """`queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without a request: it only waited.
+    """Return `queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without an execution, the request only
+    waited.
 
     queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
     last row, or so far when the result is streamed, without `render`: turning rows into the body.

@@ -1,9 +1,9 @@
-"""A large result on its way to a client that may be slow.
+"""Streaming of a large result to a client that may be slow.
 
-granian's own response stream takes whatever it is given and buffers it without end, so a slow reader would make the
-worker grow by the whole result. A file response is read only as fast as the client takes it. So the body goes through
-a pipe: granian reads one end like a file, this module writes the other, and a full pipe is the back-pressure. From
-there it reaches the connection (which stops reading) and PostgreSQL (which stops producing).
+granian's own response stream accepts all data and buffers it without limit, so a slow reader would make the worker grow
+by the whole result. A file response is read only as fast as the client takes it. So the body goes through a pipe:
+granian reads one end like a file, this module writes the other, and a full pipe is the back-pressure. From there it
+reaches the connection (which stops reading) and PostgreSQL (which stops producing).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from rowcall.service.sockets.peers import Presence, is_with, own_sockets
 log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
-"""Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
+"""Size of the pipe if the system lets it be set, as Linux does. Elsewhere the system's default applies."""
 FIRST_LOOK = 0.02
 LOOK_AGAIN = 5.0
-"""Seconds without anything to send, after which it is asked whether the client is there still."""
+"""Seconds without data to send, after which the client connection is checked."""
 OPENED_WITHIN = 5.0
-"""Seconds: granian opens what it is to send at once. It has not, or has closed it unread and says nothing of it, where
-the client has left in that moment."""
+"""Seconds: granian opens a response file at once. If the client disconnects in that moment, granian does not open the
+file, or closes it unread, and does not report that.
+"""
 
 
 class PipeBody:
@@ -45,14 +46,14 @@ class PipeBody:
     def __init__(
         self, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
     ) -> None:
-        """client: `host:port`, whose connection ends when it leaves; empty where nobody can tell."""
+        """client: `host:port`, whose connection is closed with an incomplete body; empty if unknown or shared."""
         self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
         self._time_limit = time_limit
         self._written = 0
         self._read_end, self._write_end, spare = _pipe()
         self._pipe = os.fstat(self._read_end).st_ino
-        """Of the reading end: macOS gives each end a number of its own."""
+        """Inode of the reading end: macOS gives each end an inode of its own."""
         os.set_blocking(self._write_end, False)
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
@@ -60,7 +61,7 @@ class PipeBody:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._watching = self._loop.create_task(self._watch(protocol))
         self._looking: asyncio.TimerHandle | None = None
-        # What granian opens next, by its name, is the reading end.
+        # granian opens the reading end next, by its name.
         os.close(spare)
         try:
             protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
@@ -71,7 +72,9 @@ class PipeBody:
             raise
 
     async def _watch(self, protocol: Any) -> None:
-        """Until granian has begun to read: from then on it says nothing, and closes the pipe."""
+        """Wait for a disconnect until granian has begun to read: from then on it does not report one, and closes the
+        pipe.
+        """
         await protocol.client_disconnect()
         self._leave()
 
@@ -80,7 +83,7 @@ class PipeBody:
         _wake(self._gone)
 
     async def write(self, data: bytes) -> None:
-        """Returns when the pipe has taken everything. Raises `ClientGoneError`."""
+        """Write data, and return when the pipe has taken everything. Raises `ClientDisconnectedError`."""
         view = memoryview(data)
         while view:
             try:
@@ -97,14 +100,16 @@ class PipeBody:
                 view = view[written:]
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
-        """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
+        """Wait until `event` is done, or for `seconds`. Raises `ClientDisconnectedError` if the client disconnects
+        before.
+        """
         until = None if seconds is None else self._loop.time() + seconds
         while not (event.done() or self._gone.done()):
             left = LOOK_AGAIN if until is None else min(LOOK_AGAIN, until - self._loop.time())
             if left <= 0:
                 return
             await asyncio.wait({event, self._gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            # While granian waits for the pipe, it closes neither that nor says that the client has left.
+            # While granian waits for the pipe, it neither closes it nor reports a disconnect.
             if not event.done() and self._presence.ended():
                 self._leave()
         if not event.done():
@@ -128,8 +133,8 @@ class PipeBody:
         self._close_read_end_if_read()
 
     def _look_for_reader(self, seconds: float) -> None:
-        """There is no event for it that granian has opened the pipe. A body of events may have one now and then only,
-        and nothing fills the pipe: without looking, a client that leaves would never be noticed.
+        """Check repeatedly whether granian has opened the pipe, for which there is no event. An event stream may send
+        only little data that never fills the pipe: without these checks, a disconnect would never be noticed.
         """
         self._looking = self._loop.call_later(seconds, self._look, seconds)
 
@@ -139,14 +144,16 @@ class PipeBody:
             self._look_for_reader(min(2 * seconds, 1.0))
 
     def _close_read_end_if_read(self) -> None:
-        """Once something was read, granian has the reading end open; ours would hide that it closes it."""
+        """Close our reading end once granian has read something and so has opened it; ours would hide that granian
+        closes it.
+        """
         if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
-            # The writing end of a pipe is never readable: this is called when the last reader has closed his.
+            # The writing end of a pipe is never readable: this callback runs when the last reader has closed its end.
             self._loop.add_reader(self._write_end, self._leave)
 
     def _is_unread(self) -> bool:
-        """Nobody else has the reading end open."""
+        """Whether granian has not opened the reading end."""
         own = (self._read_end, self._write_end)
         return not any(number not in own and _inode(number) == self._pipe for number in _descriptors())
 
@@ -156,7 +163,7 @@ class PipeBody:
             self._read_end = -1
 
     async def close(self) -> None:
-        """Ends the body. The reading end stays until granian has opened it, which it does in its own time."""
+        """End the body. The reading end stays open until granian has opened it, at a time of its own."""
         if self._looking is not None:
             self._looking.cancel()
         try:
@@ -176,39 +183,43 @@ class PipeBody:
             if waited >= self._time_limit or (not looked and waited >= OPENED_WITHIN and self._is_unread()):
                 break
             looked = waited >= OPENED_WITHIN
-            # There is no event for it: nobody says when a file has been opened.
+            # There is no event for the opening of a file.
             await asyncio.sleep(0.002)
 
     def cut(self, client: str) -> None:
-        """Ends an incomplete body with the client's connection: the end of the pipe alone would look like success."""
+        """End an incomplete body by closing the client's connection: the end of the pipe alone would look
+        like success.
+        """
         if not self._gone.done():
             if client:
                 shut_down_connection(client)
             else:
                 self._break_reading()
-        # Granian may be about to open the reading end by its number, which must not be another pipe's by then.
+        # Granian may be about to open the reading end by its number, which must not belong to another pipe by then.
         closing = self._loop.create_task(self.close())
         _closing.add(closing)
         closing.add_done_callback(_closing.discard)
 
     def _break_reading(self) -> None:
-        """Over a Unix socket clients have no address to find their connection by, and over HTTP/2 it carries other
-        answers too. So whatever reads the pipe here gets something that cannot be read in its place: granian then ends
-        the connection in the middle of the body, or resets the stream alone.
+        """Make granian's next read of the pipe fail, if the connection of the client must not be shut down: over a Unix
+        socket, clients have no address by which to find their connection, and over HTTP/2, it carries other responses
+        too. The descriptor that reads the pipe is replaced by one that cannot be read: granian then ends the connection
+        in the middle of the body, or resets only the stream.
         """
         folder = os.open("/", os.O_RDONLY)
         for number in _descriptors():
             if number not in (self._read_end, self._write_end) and _inode(number) == self._pipe:
                 os.dup2(folder, number, inheritable=False)
         os.close(folder)
-        # A read that waits on the pipe goes on waiting; this ends it, and the next one fails.
+        # A read that already waits on the pipe goes on waiting; this byte ends it, and the next read fails.
         with contextlib.suppress(OSError):
             os.write(self._write_end, b" ")
 
 
 def _pipe() -> tuple[int, int, int]:
-    """Both ends, and a descriptor that can be closed to make room for another one. Raises `Problem` 503: granian would
-    answer 404 for a file that it cannot open."""
+    """Return both ends, and a descriptor that can be closed to make room for another one. Raises `Problem` 503: granian
+    would answer 404 for a file that it cannot open.
+    """
     made: list[int] = []
     try:
         made += os.pipe()
@@ -239,7 +250,7 @@ def _inode(descriptor: int) -> int:
 
 
 def _unread(pipe: int) -> int:
-    """Bytes in it. Of its reading end: on macOS the writing end always says 0."""
+    """Return the number of bytes in the pipe. pipe: the reading end; on macOS the writing end always reports 0."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
 
 
@@ -249,14 +260,14 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 def alone_on(scope: Any) -> str:
-    """The client whose connection carries this answer and nothing else; empty where it carries others as well (HTTP/2),
-    which are not to end because one of them is left unread.
+    """Return the client whose connection carries only this response; empty if it carries others too (HTTP/2), which
+    must not end because one of them is left unread.
     """
     return "" if scope.http_version.startswith("2") else str(scope.client)
 
 
 def shut_down_connection(client: str) -> None:
-    """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
+    """Shut down this process's TCP connection with `client` (`host:port`), wherever in the process it is used."""
     for connection in own_sockets():
         with connection, contextlib.suppress(OSError):
             if is_with(connection, client):
@@ -265,7 +276,7 @@ def shut_down_connection(client: str) -> None:
 
 
 class Encoder(Protocol):
-    """Makes of what a connection has rendered what the client gets."""
+    """Converts rendered parts into the bytes that are sent to the client."""
 
     async def part(self, data: bytes) -> bytes: ...
 
@@ -287,20 +298,20 @@ class Coder(Protocol):
     """Compresses one body."""
 
     def part(self, data: bytes) -> bytes:
-        """Everything that makes `data` readable on the other side."""
+        """Return all bytes that make `data` readable at the receiver."""
 
     def end(self) -> bytes: ...
 
 
 def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
-    """Asks the one that compresses, if there is one among the protocols that stand one in front of the other."""
+    """Return the compressor of the body from the compressing protocol among the wrapped ones, if there is one."""
     while protocol is not None and not hasattr(protocol, "stream_coder"):
         protocol = getattr(protocol, "inner", None)
     return None if protocol is None else protocol.stream_coder(headers)
 
 
 class _Coded:
-    """What another encoder makes, compressed."""
+    """Compresses the output of another encoder."""
 
     def __init__(self, inner: Encoder, coder: Coder) -> None:
         self._inner = inner
@@ -324,9 +335,9 @@ async def stream_result(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
-    """Sends the result of a STREAMING request. False when the client has not taken everything."""
+    """Send the result of a STREAMING execution. False: the client has not received everything."""
     connection = execution.connection
-    assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
+    assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)
     if coder is not None:
         encoder = _Coded(encoder, coder)
@@ -356,7 +367,7 @@ async def _pump(connection: Connection, execution: Execution, encoder: Encoder, 
     while execution.streaming:
         part = connection.take()
         execution.waiter = waiter = asyncio.get_running_loop().create_future()
-        # The next part is rendered while this one is on its way.
+        # The next part is rendered while this one is being sent.
         connection.resume()
         await body.write(await encoder.part(part))
         if execution.streaming:

@@ -1,4 +1,4 @@
-"""Which table formats the requests to an endpoint can choose from."""
+"""The table formats from which requests to an endpoint can choose."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from rowcall.service.response.formats.table import Table, TableFormat
 def table_formats(
     endpoint: Endpoint, wanted: Template, options: WorkerOptions, database: Database
 ) -> dict[str, TableFormat]:
-    """By key. `endpoint` has the shape of a table; one that names its format itself gets no other."""
+    """Return the formats by key. `endpoint` has the shape of a table; if it names a fixed format, no other
+    is included.
+    """
     table = Table(endpoint, header_lines(endpoint), database, options.http.slow_client, options.camel_case)
     formats: dict[str, TableFormat] = {}
     excel, html = options.tables.excel, options.tables.html
     if excel is not None and _may_be(wanted, excel[0]):
-        # Loads xlsxwriter, which a worker without spreadsheets can do without.
+        # Imports xlsxwriter, which workers without spreadsheets do not need.
         from rowcall.service.response.formats.excel import excel_format
 
         formats[excel[0]] = excel_format(table, excel[1])

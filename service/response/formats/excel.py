@@ -1,12 +1,13 @@
-"""Spreadsheets: rows of a worksheet on their way from the database into a zip archive and on to the client.
+"""Spreadsheets: rows of a worksheet are written to a zip archive while they arrive from the database, and streamed to
+the client.
 
-No workbook is ever whole anywhere. `ext.rendering.sheet_rows` writes the rows while they arrive, a thread compresses
-what has been gathered, and the client takes it at its own pace, with the back-pressure that every streamed result has.
-So there is no file to remove, and a worker needs the same memory for ten rows as for a million.
+No workbook exists as a whole. `ext.rendering.sheet_rows` writes the rows while they arrive, a thread compresses the
+gathered part, and the client reads at its own pace, with the back-pressure of every streamed result. So there is no
+file to remove, and a worker needs the same memory for ten rows as for a million.
 
-What does not depend on the rows (content types, styles, the name of the sheet …) is xlsxwriter's: it makes a workbook
-with an empty sheet, and the rows go where that sheet ends. Letting it write the cells too was tried and dropped: at
-some 5 µs a cell under the interpreter's lock it would hold up every other request of the worker.
+The parts that do not depend on the rows (content types, styles, the name of the sheet …) come from xlsxwriter: it makes
+a workbook with an empty sheet, into which the rows are inserted. Writing the cells with it too was tried and dropped:
+at some 5 µs a cell under the interpreter's lock, it would delay every other request of the worker.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from rowcall.service.response.headers import argument_text
 
 SHEET = "xl/worksheets/sheet1.xml"
 SHEET_LIMIT = (1 << 31) - 1
-"""Bytes of the sheet's XML from which the archive would need zip64, which spreadsheet programs do not read as a
-stream."""
+"""Bytes of the sheet's XML from which the archive would need zip64, which spreadsheet programs do not read
+as a stream.
+"""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _STYLE = re.compile(rb'<c r="([ABC])1" s="(\d+)">')
 
@@ -55,7 +57,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
         file = file_name(file_template.fill(value_of), table.routine)
         chosen = sheet_template.fill(value_of).strip() or look.sheet or ""
         sheet = sheet_name(chosen, table.routine)
-        # A comment cannot know the file's name better than `excel_file_name`.
+        # A file name set with `excel_file_name` takes precedence over a header of the comment.
         headers = [field for field in table.headers(context, EXCEL) if field[0] != "content-disposition"]
         headers.append(("content-disposition", content_disposition(file)))
         encoder = WorkbookEncoder(skeleton(sheet, look))
@@ -73,7 +75,7 @@ class Skeleton:
     """A workbook without rows."""
 
     members: tuple[tuple[str, bytes], ...]
-    """Every file of the archive but the sheet."""
+    """Every file of the archive except the sheet."""
     sheet_head: bytes
     sheet_tail: bytes
     styles: tuple[int, int, int]
@@ -81,10 +83,10 @@ class Skeleton:
 
 
 def skeleton(sheet: str, look: Workbooks) -> Skeleton:
-    """Takes about a millisecond."""
+    """Return a workbook without rows. Takes about a millisecond."""
     file = io.BytesIO()
     workbook = Workbook(file, {"in_memory": True})
-    # Equal rows are equal files, which an `ETag` lives of.
+    # Equal rows make equal files, so that an `ETag` is stable.
     workbook.set_properties({"created": datetime.datetime(*_EPOCH)})
     page = workbook.add_worksheet(sheet)
     page.write_number(0, 0, 0, workbook.add_format({"bold": True}))
@@ -100,7 +102,7 @@ def skeleton(sheet: str, look: Workbooks) -> Skeleton:
     styles = {column: int(style) for column, style in _STYLE.findall(samples)}
     return Skeleton(
         members=tuple(members.items()),
-        # How far the rows reach is not known yet; readers can do without.
+        # The number of rows is not known yet; readers do not need it.
         sheet_head=re.sub(rb"<dimension [^>]*>", b"", head) + b"<sheetData>",
         sheet_tail=b"</sheetData>" + tail,
         styles=(styles[b"A"], styles[b"B"], styles.get(b"C", 0)),
@@ -108,7 +110,7 @@ def skeleton(sheet: str, look: Workbooks) -> Skeleton:
 
 
 class _Outlet:
-    """What the archive is written to. Not seekable, so zipfile puts sizes and checksums behind the data."""
+    """Output of the archive. It is not seekable, so zipfile writes sizes and checksums behind the data."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -127,7 +129,7 @@ class _Outlet:
 
 
 class WorkbookEncoder:
-    """Rows of the sheet → bytes of the file. Compressing is done in a thread, one part at a time."""
+    """Converts rows of the sheet into bytes of the file. Compression runs in a thread, one part at a time."""
 
     def __init__(self, frame: Skeleton) -> None:
         self._frame = frame
@@ -140,7 +142,9 @@ class WorkbookEncoder:
         self._sheet.write(frame.sheet_head)
 
     async def part(self, data: bytes) -> bytes:
-        """The next bytes of the file; maybe none yet. ValueError when the sheet gets too large for a spreadsheet."""
+        """Return the next bytes of the file, which may be empty. Raises ValueError if the sheet is too large for a
+        spreadsheet.
+        """
         self._size += len(data)
         if self._size > SHEET_LIMIT:
             raise ValueError("the worksheet is larger than spreadsheet programs can read")

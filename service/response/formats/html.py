@@ -1,4 +1,4 @@
-"""HTML tables: written like JSON, by a writer of their own."""
+"""HTML tables: rendered by a writer of their own, in the same way as JSON."""
 
 from __future__ import annotations
 

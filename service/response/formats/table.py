@@ -1,4 +1,4 @@
-"""What the table formats share: which rows, titles and header fields they have, and how they are streamed."""
+"""Common parts of the table formats: rows, titles, header fields and streaming."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall.service.response.streaming import PLAIN, Encoder
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """One format of one endpoint: what writes its rows, and the step that sends them."""
+    """One format of one endpoint: the writer of its rows, and the step that sends them."""
 
     writer: BodyWriter
     respond: Step
@@ -27,10 +27,10 @@ class TableFormat:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of one endpoint as a table. Composites are expanded whatever JSON does (formats-2)."""
+    """The rows of one endpoint as a table. Composites are expanded whatever the JSON form is (formats-2)."""
 
     endpoint: Endpoint
-    """With the shape of the table."""
+    """The endpoint, with the shape of the table."""
     lines: HeaderLines
     database: Database
     time_limit: float
@@ -46,12 +46,14 @@ class Table:
 
     @property
     def titles(self) -> list[bytes]:
-        """A column without a name is called like the routine (rendering-24)."""
+        """Return the column titles. A column without a name has the name of the routine (rendering-24)."""
         keys = [column.key for column in self.endpoint.shape.columns]
         return keys or [api_name(self.routine, self.camel_case).encode()]
 
     def headers(self, context: RequestContext, content_type: str) -> Headers:
-        """A comment's content type does not win over a table format (formats-3)."""
+        """Return the header fields. A content type of the comment does not override that of a table format
+        (formats-3).
+        """
         return [("content-type", content_type), *self.lines.fields(partial(argument_text, context))]
 
     def stream(self, context: RequestContext, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
