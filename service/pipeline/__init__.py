@@ -1,1 +1,1 @@
-"""What step factories are given, and what they make."""
+"""The services that step factories use, and the type of step factories."""

@@ -1,4 +1,4 @@
-"""What step factories are given, and what they make of it."""
+"""The services that step factories use, and the type of step factories."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 
 class SubrequestSender(Protocol):
-    """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service.
+    """Sends an internal subrequest: method, path with query, headers, body, and the outer request context → the
+    response of an endpoint of this service.
 
-    written: the path with its query as an author wrote it, `{…}` where a client's values stand. They may choose among
-    what anybody may call; an endpoint that is `internal` is only found where the author named it. None: all is his.
+    written: path and query as the author of the comment wrote them, with `{…}` in place of values of the client. Such
+    values may only select endpoints that are public; an `internal` endpoint is only found if the author named it. None:
+    the whole path is the author's.
     """
 
     def __call__(
@@ -50,39 +52,39 @@ def _no_listener(_endpoint: Endpoint) -> Hear | None:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What step factories may use."""
+    """The services that step factories may use."""
 
     options: WorkerOptions
     database: Database
     codecs: Codecs
-    """How values are rendered; numbers of answers may be texts (`answer_codecs`)."""
+    """How values are rendered; in responses, numbers may be rendered as texts (`answer_codecs`)."""
     auth: Identity
     answers: CacheBackends
     host: HostState
     others: Mapping[str, tuple[Database, Codecs, Codecs | None]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
     safe_codecs: Codecs | None = None
-    """How values of answers are rendered where that differs."""
+    """How values of responses are rendered, if that differs."""
     hear: Callable[[Endpoint], Hear | None] = _no_listener
-    """What listens to the notices of everything that an endpoint runs; None for most."""
+    """Makes the notice listener for everything that an endpoint runs; None for most endpoints."""
     client: Client | None = None
-    """Of requests to other services, where endpoints may make some."""
+    """The HTTP client, if endpoints may make outgoing requests."""
     send_subrequest: SubrequestSender | None = None
     """Calls an endpoint of this service."""
     limiting: Callable[[str | None], Step | None] | None = None
-    """The step that asks for a permit of a policy by name, for paths that are no endpoints."""
+    """Makes the step that acquires a permit of a rate limiter policy by name, for paths that are no endpoints."""
     type_answers: BoundedCache | None = None
-    """Answers to the requests of HTTP types, where they are kept."""
+    """Cached responses to the requests of HTTP types, if they are cached."""
     limited: bool = True
-    """Rate limits count these requests; calls from inside the service are not counted (limits-7)."""
+    """Rate limits count these requests; internal subrequests are not counted (limits-7)."""
 
     drain_state: DrainState = field(default_factory=DrainState)
-    """That of the worker."""
+    """The drain state of the worker."""
 
     replicas: Replicas | None = None
-    """Of the main database, where some requests are read from them."""
+    """Replicas of the main database, if there are any."""
     main: Database | None = None
-    """The main one, where `database` is another."""
+    """The main database, if `database` is another."""
 
     @property
     def main_database(self) -> Database:
@@ -93,11 +95,11 @@ class Services:
         return self.safe_codecs or self.codecs
 
     def known(self, connection: str | None) -> bool:
-        """Endpoints may run on it."""
+        """Whether endpoints may use this connection."""
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
 
     def there(self, connection: str | None) -> Services:
-        """What the factories of an endpoint on this connection use."""
+        """Return the services for endpoints on this connection."""
         other = self.others.get((connection or "").casefold())
         return (
             self
