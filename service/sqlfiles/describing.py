@@ -1,8 +1,8 @@
 """Has the server describe statements without running them, and look up the names of types: pipelined, in two passes
 over all files, whatever their number.
 
-Each question is a segment of its own, so that one the server refuses does not disturb the others. What it sets (the
-search path) ends with its segment, which a transaction pooler in between allows too.
+Each query is a segment of its own, so that a refused one does not disturb the others. Its setting (the search path)
+ends with its segment, which a transaction pooler allows too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from psycopg.waiting import Ready, Wait, wait_async
 from rowcall.core.sqlfile.commands import Suspects
 
 _AT_ONCE = 64
-"""Questions handed to libpq between two looks at the answers."""
+"""Queries passed to libpq before results are read again."""
 
 _SUSPECT_FUNCTIONS = """
 select distinct lower(proname) from pg_catalog.pg_proc
@@ -55,7 +55,7 @@ select lower(c.relname) from suspect join pg_catalog.pg_class c on c.oid = suspe
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A statement to be described, with the oids of its parameters' types; 0 leaves one to the server."""
+    """A statement to be described, with the type oids of its parameters; 0 lets the server infer the type."""
 
     sql: str
     types: tuple[int, ...]
@@ -63,16 +63,18 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Names and type oids of the columns; empty for a statement that gives no rows."""
+    """Names and type oids of the columns; empty for a statement without rows."""
 
     columns: tuple[tuple[str, int], ...]
     origins: tuple[tuple[int, int], ...] = ()
-    """Of each column that is one of a table or view as it is: that relation's oid, and its number; else 0, 0."""
+    """For each column that comes unchanged from a table or view: the oid of the relation and the number of the column;
+    else 0, 0.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """What the server says against a statement."""
+    """The error of the server about a statement."""
 
     sqlstate: str
     message: str
@@ -89,13 +91,13 @@ _Send = Callable[[PGconn], None]
 async def describe(
     connection: Connection, questions: Sequence[Question], search_path: str
 ) -> list[Described | Refused]:
-    """One answer for each question, in their order."""
+    """Return the description, or the error, of each statement, in their order."""
     answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
     return [_description(results) for results in answers]
 
 
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
-    """Oids of the types among these names, which need not be types at all."""
+    """Return the oids of the types among these names, which need not be names of types."""
     answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):
@@ -106,13 +108,15 @@ async def find_types(connection: Connection, names: Sequence[str], search_path: 
 
 
 async def find_table_columns(connection: Connection, relations: Sequence[int]) -> dict[tuple[int, int], str]:
-    """`schema.table.column` by a table's oid and the column's number; nothing for views. Raises `psycopg.Error`."""
+    """Return `schema.table.column` by a table's oid and the column's number; nothing for views. Raises
+    `psycopg.Error`.
+    """
     rows = await (await connection.execute(_TABLE_COLUMNS, (relations,))).fetchall()
     return {(relation, number): name for relation, number, name in rows}
 
 
 async def find_suspects(connection: Connection) -> Suspects:
-    """What may change something although it is only read."""
+    """Return the functions and views that may have side effects even if they are only read."""
     functions = await (await connection.execute(_SUSPECT_FUNCTIONS)).fetchall()
     views = await (await connection.execute(_SUSPECT_VIEWS)).fetchall()
     return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
@@ -136,7 +140,7 @@ def _looking_up(name: str) -> _Send:
 async def _ask(
     connection: Connection, questions: Iterable[_Send], count: int, search_path: str
 ) -> list[list[PGresult]]:
-    """The results of each question, without those of what goes in front of it."""
+    """Return the results of each query, without those of the statement in front of it."""
     pgconn = connection.pgconn
     path = search_path.encode()
 
@@ -149,10 +153,10 @@ async def _ask(
 
     pgconn.enter_pipeline_mode()
     try:
-        # Not `connection.wait`, which does not let go before all that is under way has been answered.
+        # Not `connection.wait`, which does not return before everything in progress has been answered.
         answers = await wait_async(_context(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1)
     except BaseException:
-        # Whatever stopped it, answers are still to come that nobody will take.
+        # Results are still to come that nothing would read, so the connection is closed.
         pgconn.finish()
         raise
     pgconn.exit_pipeline_mode()
@@ -162,7 +166,7 @@ async def _ask(
 def _context(
     pgconn: PGconn, send: Callable[[_Send], None], questions: Iterator[_Send], count: int
 ) -> Generator[Wait, Ready | int, list[list[PGresult]]]:
-    """Sends and receives at the same time: a server that cannot get rid of its answers takes no more questions."""
+    """Send and receive at the same time: a server that cannot send its results accepts no more queries."""
     answers: list[list[PGresult]] = []
     results: list[PGresult] = []
     requested = 0
@@ -174,7 +178,7 @@ def _context(
             while len(answers) < count and not pgconn.is_busy():
                 result = pgconn.get_result()
                 if result is None:
-                    # Ends the results of one message; where nothing has been asked, this is all there is.
+                    # This ends the results of one message; if nothing was sent, there are no more.
                     if requested == len(answers):
                         break
                 elif result.status == ExecStatus.PIPELINE_SYNC:

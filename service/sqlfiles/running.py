@@ -1,4 +1,6 @@
-"""The worker's side: the statements of a file as what a connection runs, and what writes their results."""
+"""Running of files in a worker: the statements of a file in the form that a connection runs, and the writers of their
+results.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from rowcall.service.response.rendering import body_writer
 
 
 class Change(Protocol):
-    """What is put in front of the writer of a statement's rows."""
+    """Wraps the writer of a statement's rows."""
 
     def __call__(self, writer: BodyWriter | None, *, shape: ResultShape) -> BodyWriter | None: ...
 
@@ -27,8 +29,11 @@ class Change(Protocol):
 def file_statements(
     endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, change: Change, *, repeatable: bool, wrapped: bool
 ) -> Callable[[int], Statement] | None:
-    """What makes the statement for a mask of present parameters; None for what is no file. `writer`: of a file with one
-    statement. change: what the writers of several statements become. wrapped: all statements are one transaction.
+    """Return the function that builds the statement for a mask of supplied parameters; None for routines that are no
+    files.
+
+    writer: of a file with one statement. change: wraps the writers of several statements. wrapped: all statements are
+    one transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):
@@ -57,7 +62,9 @@ def file_statements(
 
 
 def stands_alone(routine: Routine) -> bool:
-    """One statement that may have to be the only one of its transaction: a CALL that commits, VACUUM."""
+    """Whether the file has one statement that may have to be the only one of its transaction: a CALL that commits,
+    VACUUM.
+    """
     source = routine.source
     return isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh
 
@@ -77,13 +84,13 @@ def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *
 
 
 def _place(number: int, mask: int) -> int:
-    """Of a parameter among the values that a request has; -1 for NULL where it has none."""
+    """Return the index of a parameter among the values of a request; -1 for NULL if it has no value."""
     bit = 1 << number
     return (mask & (bit - 1)).bit_count() if mask & bit else -1
 
 
 def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[BodyWriter | None]:
-    """One for each statement. Where the endpoint answers with nothing, none has one."""
+    """Iterate over the writers, one for each statement. If the endpoint responds without a body, none has one."""
     first = True
     if endpoint.shape.path is not ResultPath.OBJECT:
         while True:
@@ -99,7 +106,7 @@ def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[Bod
 def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
     if part.shape.path is ResultPath.VOID:
         return AffectedRows(prefix)
-    # Of the options only those that make sense within an object.
+    # Only the options that make sense within an object.
     plain = replace(endpoint.options, single=part.single, raw=False)
     inner = body_writer(replace(endpoint, shape=part.shape, options=plain), codecs)
     inner = change(inner, shape=part.shape)

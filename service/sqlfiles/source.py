@@ -1,6 +1,8 @@
-"""The folder and the server's descriptions → what endpoints are built from, and what is wrong with the rest.
+"""The files of SQL as a source of endpoints: routines from the folder and the server's descriptions, and diagnostics
+about files that cannot be served.
 
-A file that has become broken keeps its last good version; one that was never good is left out, or stops the start.
+If a file has become invalid, its last good version is served; a file that was never valid is left out, or stops the
+start.
 """
 
 from __future__ import annotations
@@ -81,20 +83,20 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A file that was good."""
+    """The last good version of a file."""
 
     text: str
     routine: Routine | None
     """None: it has no statement."""
     place: str
-    """Where it was described."""
+    """The database that described it."""
 
 
 Connection = psycopg.AsyncConnection[Any]
 OpenAt = Callable[[str], Awaitable[Connection]]
 """Opens a connection to a place."""
 Place = Callable[[str], str | None]
-"""Name of a connection → its place; None where endpoints cannot run on it."""
+"""Returns the place (database) of a connection name, or None if endpoints cannot run on it."""
 
 
 class SqlFileSource:
@@ -109,21 +111,20 @@ class SqlFileSource:
         self._reported: dict[str, str] = {}
         self._suspects: dict[str, Suspects] = {}
         self._places: dict[str, tuple[int, Mapping[int, TypeInfo]]] = {}
-        """Version of the server and types of the files, as they were read last."""
+        """Version of the server and types of the files, as last read."""
         self._not_exposed: tuple[Diagnostic, ...] = ()
-        """Files that are not read, with a comment that hardly was meant as prose."""
+        """Diagnostics about files without an annotation whose comment looks like one."""
         self._has_read = False
 
     async def read(
         self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
     ) -> dict[str, Catalog]:
-        """Everything that the folder has, by the place where it is described: that of the connection which a file
-        names, or else `home`. only_files: the databases have not changed, so that files that have not either stay as
-        they are.
+        """Read the folder, and return the catalogues by the place that describes the files: that of the connection
+        which a file names, or else `home`. only_files: the databases have not changed, so files that have not changed
+        are not described again.
 
-        Raises:
-            psycopg.Error: home does not answer; elsewhere that is a mistake of the files which name it.
-            StartupError: at the first reading, when broken files are to stop the start.
+        Raises: psycopg.Error: `home` cannot be read; an error of another place is reported for the files that name it.
+        StartupError: at the first reading, if invalid files must stop the start.
         """
         texts = await asyncio.to_thread(self._read_folder)
         if not only_files:
@@ -163,7 +164,7 @@ class SqlFileSource:
         return self._catalogs(home, errors)
 
     def _catalogs(self, home: str, errors: Mapping[str, str]) -> dict[str, Catalog]:
-        """What is known, by place; files that are not served with that of `home`."""
+        """Return the routines by place; the diagnostics of files that are not served are in that of `home`."""
         broken = tuple(
             Diagnostic(path, None, message.removeprefix(f"{path}:").strip(), left_out=1)
             for path, message in errors.items()
@@ -197,7 +198,7 @@ class SqlFileSource:
     async def _describe(
         self, connection: Connection, where: str, files: Sequence[_Parsed], errors: dict[str, str]
     ) -> dict[str, _Known]:
-        """The good ones; adds to `errors`."""
+        """Return the valid files, and add messages about the others to `errors`."""
         if where not in self._suspects:
             self._suspects[where] = await find_suspects(connection)
         reading = _Reading(self.options, self._naming, self._search_path, self._suspects[where], where)
@@ -230,7 +231,7 @@ class SqlFileSource:
         return unreadable or self._asks_for_endpoint(text.text)
 
     def _report(self, errors: Mapping[str, str]) -> None:
-        """Each mistake once, until it changes."""
+        """Log each error once, until it changes."""
         for path, message in errors.items():
             stored = "; its last good version is served" if path in self._known else ""
             if self._reported.get(path) != message:
@@ -241,7 +242,9 @@ class SqlFileSource:
 def sql_file_source(
     settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults, trust: Trust
 ) -> SqlFileSource | None:
-    """`defaults`: those of routines. trust: whose types count. None: the configuration asks for no files."""
+    """Return the source of SQL files, or None if the configuration names no files. `defaults`: those of routines.
+    trust: the owners whose types are used.
+    """
     if options is None:
         return None
     schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
@@ -250,7 +253,7 @@ def sql_file_source(
 
 
 def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
-    """Warnings about files whose comment names a method and a path without `HTTP`."""
+    """Iterate over warnings about files whose comment names a method and a path without `HTTP`."""
     for text in texts:
         body = find_route(text.text, whole=whole)
         if body is not None:
@@ -274,7 +277,7 @@ class _Parsed:
 
     @property
     def connection(self) -> str | None:
-        """What its annotation `connection` names: where it is described, as well as run."""
+        """Return the connection named by the annotation `connection`: the file is described and run there."""
         if "connection" not in self.file.comment.lower():
             return None
         draft = Draft(self.path, self.file.method, parameters=frozenset(self.file.parameters.names))
@@ -284,7 +287,7 @@ class _Parsed:
 
 
 def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_Parsed], dict[str, str]]:
-    """And the messages about those that are no files of SQL."""
+    """Return the files that can be parsed, and messages about the others."""
     parsed: list[_Parsed] = []
     errors: dict[str, str] = {}
     for text in texts:
@@ -299,7 +302,7 @@ def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_Parsed], di
 
 
 class _Reading:
-    """One pass over some files of one place."""
+    """One reading of some files of one place."""
 
     def __init__(
         self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects, place: str
@@ -315,7 +318,7 @@ class _Reading:
         self._table_columns: Mapping[tuple[int, int], str] = {}
 
     async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
-        """The good files, and the messages about the others."""
+        """Return the valid files, and the messages about the others."""
         if not parsed:
             return {}, {}
         self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
@@ -346,7 +349,7 @@ class _Reading:
         return good, self._errors
 
     def _returns_are_types(self, one: _Parsed) -> bool:
-        """Settles what a line that begins with `returns` is: a type, a sentence, or a mistake."""
+        """Decide for each line that begins with `returns` whether it names a type, is prose, or is an error."""
         notes = one.file.notes
         for about in notes.statements:
             if about.returns is None:
@@ -363,7 +366,7 @@ class _Reading:
         return True
 
     def _asked(self, file: SqlFile) -> list[int]:
-        """Indexes of the statements that the server has to describe."""
+        """Return the indexes of the statements that the server must describe."""
         return [index for index, about in enumerate(file.notes.statements) if about.returns is None]
 
     def _question(self, file: SqlFile, index: int) -> Question:
@@ -374,12 +377,14 @@ class _Reading:
         return tuple(self._hinted(file, number) for number in numbers)
 
     def _hinted(self, file: SqlFile, number: int) -> int:
-        """The type of a parameter; 0 where the server decides. A composite travels as text that the statement casts."""
+        """Return the type of a parameter; 0 if the server infers it. A composite is sent as text that the statement
+        casts.
+        """
         oid = self._told(file, number)
         return 0 if self._is_composite(oid) else oid
 
     def _record(self, file: SqlFile, number: int) -> int:
-        """The composite that a parameter is said to be, else 0."""
+        """Return the composite type that the comment declares for a parameter, else 0."""
         oid = self._told(file, number)
         return oid if self._is_composite(oid) else 0
 
@@ -502,7 +507,7 @@ class _Reading:
         return FileResult(key, columns, about.single)
 
     def _module(self, path: str) -> str:
-        """The first folder below that of the pattern, or that folder itself."""
+        """Return the first folder below that of the pattern, or that folder itself."""
         base = PurePosixPath(self._options.folder)
         inner = PurePosixPath(path)
         below = inner.relative_to(base).parts if inner.is_relative_to(base) else inner.parts
@@ -528,7 +533,7 @@ def _refusal(one: _Parsed, index: int, refused: Refused) -> str:
 
 
 def _message(path: str, text: str, message: str, line: int | None, column: int | None) -> str:
-    """`sql/beds.sql:3:8: error 42703: …` with the line and a caret below."""
+    """Return `sql/beds.sql:3:8: error 42703: …` with the line and a caret below."""
     if line is None:
         return f"{path}: {message}"
     if column is None:
