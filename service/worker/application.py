@@ -1,4 +1,4 @@
-"""The application of one worker: routes a request and has its steps run (`ext.driver.request_context`)."""
+"""The application of one worker: finds the route of a request and runs its steps (`ext.driver.request_context`)."""
 
 from __future__ import annotations
 
@@ -67,10 +67,12 @@ log = logging.getLogger("rowcall")
 
 
 class Application:
-    """`await application.start()`, then `prepare` and `swap` editions; the HTTP server calls `handle`."""
+    """Serves the requests of one worker: `await application.start()`, then `prepare` and `activate_snapshot` for each
+    schema snapshot; the HTTP server calls `handle`.
+    """
 
     def __init__(self, options: WorkerOptions) -> None:
-        """To be made in the running event loop."""
+        """Must be created in the running event loop."""
         self._options = options
         BODIES.configure(options.http.bodies)
         self._replicas = None if options.replicas is None else Replicas(options.replicas, options.target)
@@ -112,13 +114,13 @@ class Application:
 
     @property
     def snapshot(self) -> SchemaSnapshot:
-        """The one that is served."""
+        """The schema snapshot that is being served."""
         return self._table.snapshot
 
     def clients(self) -> Clients:
-        """Whose requests are being worked on."""
+        """Return the clients whose requests are in progress."""
         active = [context.scope for context in self._runner.active]
-        # A stream of events is open long after its request has been worked on.
+        # An event stream stays open long after its request has been processed.
         busy = frozenset(scope.client for scope in active if scope not in arriving) | self.events.clients()
         return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
 
@@ -128,7 +130,7 @@ class Application:
         return self._runner.running
 
     def gauges(self) -> list[tuple[str, Mapping[str, str], float]]:
-        """How things are in this worker now (`core.operations.exposition.GAUGES`): name, labels, value."""
+        """Return the current gauges of this worker (`core.operations.exposition.GAUGES`): name, labels, value."""
         result: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
         for connection, database in self._databases.named_all():
             for lane in database.load():
@@ -143,7 +145,7 @@ class Application:
         return result
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
-        """Called when the catalogue has changed under the edition."""
+        """Set the callback for a statement that no longer fits the schema."""
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
@@ -161,7 +163,7 @@ class Application:
             self._watching = self._loop.create_task(self._watch_readers(sessions))
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
-        """Builds the table of an edition beside the one in use."""
+        """Build the route table of a schema snapshot beside the one in use."""
         codecs = codecs_for(snapshot.types, self._options)
         options = snapshot.options
         names = {(item.connection or "").casefold() for item in options}
@@ -214,7 +216,9 @@ class Application:
         self._prepared = table
 
     def activate_snapshot(self, number: int) -> None:
-        """Serves the prepared edition from the next request on; those under way end with the old one."""
+        """Serve the prepared schema snapshot from the next request on; requests in progress finish with the
+        former one.
+        """
         if self._prepared is not None and self._prepared.snapshot.number == number:
             if self._table.snapshot.number:
                 gc.collect()
@@ -227,26 +231,25 @@ class Application:
             self._end_streams_of_before()
             for database in self._databases:
                 database.forget_names()
-            # What has just been built lives as long as the edition: the collector need not look at it again.
+            # These objects live as long as the snapshot, so the garbage collector need not scan them again.
             gc.freeze()
 
     def _end_streams_of_before(self) -> None:
-        """What is read there is no longer offered, or no longer to the same people."""
+        """End event streams that the new schema snapshot no longer offers, or with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     def retire_answers(self) -> None:
-        """Another process serves already."""
+        """Stop storing cached responses: another process serves already."""
         self._answers.retire()
 
     def end_streams(self) -> None:
-        """The service stops: they would never end by themselves."""
+        """End all event streams when the service stops, as they have no end of their own."""
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
-        """Streams last longer than their sessions may: those whose sessions have been ended, or whose keys have been
-        taken back, end too."""
+        """End event streams whose session or API key was revoked; streams last longer than their sessions may."""
         while True:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():
@@ -276,7 +279,7 @@ class Application:
         await self._databases.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
-        """`handle`, where files are served too: one at the path of a request wins."""
+        """Handle a request if static files are served too: a file at its path takes precedence over endpoints."""
         result = None if self._static is None else self._static.find(scope)
         if self._static is None or result is None:
             self.handle(scope, protocol)
@@ -284,7 +287,7 @@ class Application:
             self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, found=result),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
-        """One request from the HTTP server (RSGI scope and protocol)."""
+        """Handle one request of the HTTP server (RSGI scope and protocol)."""
         context = RequestContext(scope, protocol)
         try:
             match = self._table.find(scope.method, scope.path)
@@ -304,7 +307,7 @@ class Application:
         self._runner.start(context, steps)
 
     def keeps_to_its_origin(self, method: str, path: str) -> bool:
-        """Whether the endpoint there says `cors off`."""
+        """Whether the endpoint at this method and path has `cors off`."""
         table = self._table
         if not table.closed:
             return False
@@ -330,7 +333,7 @@ class Application:
         self._runner.advance(context)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
-        """The one place where an error becomes a response."""
+        """Convert an error into a response; this is the only place that does so."""
         scope = context.scope
         if isinstance(error, ClientDisconnectedError):
             if (request := logged(context.protocol)) is not None:
@@ -353,7 +356,7 @@ class Application:
             problem = Problem(500, "an unexpected error; the log of the service has it")
             problem.logged = True
         if problem.status == 500 and not problem.logged:
-            # Whoever reads only the log must find it there, whatever the request log is set to.
+            # The log must contain such an error, whatever the settings of the request log are.
             log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
         self._respond(context.protocol, scope, problem, problem_headers(context, problem))
 
@@ -361,7 +364,9 @@ class Application:
         return f"{one_line(scope.method)} {one_line(self._table.shown_path(scope))}"
 
     def _find_for_user(self, context: RequestContext) -> None:
-        """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
+        """Find HEAD, OPTIONS and error responses for signed-in callers only, as existing paths are hidden from others.
+        HEAD of an existing path continues with the steps of GET, which check access themselves.
+        """
         head = context.scope.method == "HEAD" and self._table.find("GET", context.scope.path) is not None
         if context.user is None and not head:
             raise anonymous_refusal(self._options.auth, context, "paths are hidden from who is not signed in")
@@ -376,7 +381,7 @@ class Application:
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
         if problem.status == 401 and not self._options.explains_unauthorized:
-            # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
+            # Anonymous callers learn neither how an endpoint can be accessed nor what was wrong with a token.
             log.info("%s: 401: %s", self._shown(scope), problem.detail)
             members.pop("detail", None)
         if self._options.problem_traces:
@@ -391,7 +396,9 @@ class Application:
 
 
 def client_of(options: WorkerOptions, host: HostState) -> Client | None:
-    """Of requests to other services. Imported where it is used: most services make none."""
+    """Return the HTTP client for outgoing requests, or None if none are possible. Its modules are imported here, as
+    most services need none.
+    """
     outbound = options.outbound
     stores = any(isinstance(item, ObjectStore) for item in options.uploads.handlers.values())
     if not outbound.types.enabled and not outbound.proxy.enabled and not stores:
@@ -410,7 +417,7 @@ def client_of(options: WorkerOptions, host: HostState) -> Client | None:
 
 
 def status_of(error: Exception) -> int:
-    """What the answer to it has."""
+    """Return the status of the response to an error."""
     if isinstance(error, Problem):
         return error.status
     return 400 if isinstance(error, BindingError | MalformedPathError) else 500

@@ -14,7 +14,7 @@ FIRST_USER_OID = 16384
 
 
 def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
-    """The rendering of every type of the catalogue that PostgreSQL does not bring along itself."""
+    """Return the rendering of every type of the catalogue that is not built into PostgreSQL."""
     codecs = Codecs(options.resolve_nested)
     for info in types.values():
         if info.kind is TypeKind.COMPOSITE:
@@ -35,7 +35,7 @@ def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
 
 
 def safe_codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs | None:
-    """The same for answers whose large numbers are texts; None where they are not."""
+    """Return the rendering for responses with large numbers as texts; None if the option is off."""
     if not options.safe_numbers:
         return None
     codecs = codecs_for(types, options)

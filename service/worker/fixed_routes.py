@@ -1,4 +1,4 @@
-"""Routes that no routine stands behind: those of the service, and those that tell others about an edition."""
+"""Routes without a routine: those of the service, and documents about the endpoints of a schema snapshot."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Found = Iterable[tuple[str, str, tuple[Step, ...]]]
 def service_routes(
     services: Services, keys: Keys, databases: Databases, single_use: RefreshTokenUse
 ) -> Iterator[tuple[Route, tuple[Step, ...]]]:
-    """The same with every edition: operations, signing in and what belongs to it."""
+    """Iterate over the routes that are the same for every schema snapshot: operations, and routes of sign-in."""
     identity = services.auth
     for method, path, steps in (
         *operation_routes(services),
@@ -54,7 +54,7 @@ def service_routes(
 def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Found:
     if services.options.auth.external is None:
         return ()
-    # Brings the client and pyjwt along: for those who use it.
+    # Imports the HTTP client and pyjwt, which only these routes need.
     from rowcall.service.auth.external.sign_in import external_routes
 
     return external_routes(services, keys, single_use)
@@ -64,7 +64,7 @@ def _passkeys(services: Services, databases: Databases) -> Found:
     options = services.options.passkeys
     if options is None:
         return ()
-    # WebAuthn's library is only for those who use it.
+    # Imports the WebAuthn library, which only these routes need.
     from rowcall.service.auth.passkeys.routes import passkey_routes
 
     main = options.connection is None
@@ -74,10 +74,12 @@ def _passkeys(services: Services, databases: Databases) -> Found:
 def snapshot_routes(
     snapshot: SchemaSnapshot, services: Services, send_subrequest: Subrequests | None
 ) -> Iterator[tuple[Route, tuple[Step, ...]]]:
-    """Documents about the endpoints, and their tools. inside: how tools call them; None: there are none."""
+    """Iterate over the routes of documents about the endpoints, and of their tools. send_subrequest: how tools call
+    them; None: there are none.
+    """
     options = services.options
     result = _told(snapshot, options)
-    # Imported where they are used: what others are told is a tenth of all modules, and most services tell nothing.
+    # Imported here: these modules are a tenth of all, and most services have no such documents.
     if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
 
@@ -94,6 +96,6 @@ def snapshot_routes(
 
 
 def _told(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
-    """The endpoints as others are told about them."""
+    """Return the endpoints as documents describe them, with the types of their JSON form."""
     safe, resolve = options.safe_numbers, options.resolve_nested
     return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)

@@ -1,12 +1,12 @@
-"""granian inside a worker: one listener on a socket that the supervisor opened.
+"""The HTTP server of a worker: a granian listener on a socket that the supervisor has opened.
 
-The supervisor keeps the sockets, so connections that arrive while a worker is being replaced wait in the queue of its
+The supervisor holds the sockets, so connections that arrive while a worker is being replaced wait in the queue of the
 socket instead of being refused.
 
-granian's public way runs an RSGI application as one asyncio task for each request. Its native worker only needs
-something with a `_schedule_fn`, so requests are handed to the application as plain callbacks: measured with a constant
-answer, 69,000 instead of 52,000 requests a second. That seam is private to granian, hence the narrow version range in
-pyproject.toml and a test that speaks HTTP through it.
+granian's public interface runs an RSGI application as one asyncio task for each request. Its native worker only needs
+an object with a `_schedule_fn`, so requests are passed to the application as plain callbacks: measured with a constant
+response, 69,000 instead of 52,000 requests a second. This interface is private to granian, hence the narrow version
+range in pyproject.toml and a test that speaks HTTP through it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Handle = Callable[[Any, Any], None]
 
 
 class _Scheduler(CallbackScheduler):
-    """Takes requests from granian's threads to the event loop."""
+    """Passes requests from granian's threads to the event loop."""
 
     def __new__(cls, loop: asyncio.AbstractEventLoop, _handle: Handle) -> Self:
-        # The other arguments serve granian's own tasks, of which there are none.
+        # The other arguments serve granian's own tasks, which are not used.
         new: Any = super().__new__
         scheduler: Self = new(cls, loop, None, None, None, None)
         return scheduler
@@ -49,28 +49,28 @@ class _Scheduler(CallbackScheduler):
             handle = with_connection_close(handle)
 
         def start_arrived() -> None:
-            # Those that arrive meanwhile come in the next turn, so that answers are not kept waiting.
+            # Requests that arrive meanwhile wait for the next turn, so that responses are not delayed.
             for _ in range(len(arrived)):
                 watcher = arrived.popleft()
                 protocol = GuardedProtocol(watcher.proto)
                 try:
                     handle(watcher.scope, protocol)
                 except InvalidResponseError as error:
-                    # Of what answers without the application's steps; those report errors themselves.
+                    # For handlers that respond without the application's steps; those report errors themselves.
                     log.error("a response was rejected: %s", error)
                     protocol.fail()
             if arrived:
                 loop.call_soon(start_arrived)
 
         def schedule(watcher: Any) -> None:
-            # One wake-up of the loop for all that arrive before it runs.
+            # One wake-up of the loop for all requests that arrive before it runs.
             arrived.append(watcher)
             if len(arrived) == 1:
                 wake(start_arrived)
 
         self._schedule_fn = schedule
         self.announce_close = announce_close
-        """From now on."""
+        """Send `Connection: close` with each response from now on."""
 
 
 class HttpServer:
@@ -104,7 +104,7 @@ class HttpServer:
         self._scheduler = _Scheduler(self._loop, handle)
 
     def start(self) -> None:
-        """Begins to accept; does nothing when it does already."""
+        """Begin to accept connections; no effect if it has begun already."""
         if self._started:
             return
         self._started = True
@@ -113,12 +113,13 @@ class HttpServer:
         self._serve(self._scheduler, self._loop, self._signal)
 
     def announce_close(self) -> None:
-        """Each answer asks its client to come back on another connection, so that nobody is sending a request on one
-        that is closed."""
+        """Send `Connection: close` with each response, so that no client sends a request on a connection that is being
+        closed.
+        """
         self._scheduler.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Refuses what is new at once and waits for what runs. False when the time was too short."""
+        """Refuse new requests at once and wait for running ones. Returns False if they did not end within `seconds`."""
         if not self._started:
             return True
         self._signal.set()
@@ -130,7 +131,7 @@ class HttpServer:
 
 
 def with_connection_close(handle: Handle) -> Handle:
-    """HTTP/2 has a frame for it, which granian sends when it stops."""
+    """Add `Connection: close` to responses of HTTP/1. HTTP/2 has a frame for it, which granian sends when it stops."""
 
     def handle_once_more(scope: Any, protocol: Any) -> None:
         once = scope.http_version.startswith("1")
@@ -168,7 +169,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _tls(tls: Tls | None) -> tuple[Any, ...]:
-    """granian's eight arguments for it. That certificate and key fit has been checked by the supervisor."""
+    """Return granian's eight TLS arguments. The supervisor has checked that certificate and key match."""
     if tls is None:
         return (False, None, None, None, "tls1.2", None, [], False)
     return (True, tls.chain, tls.key, None, tls.oldest, None, [], False)

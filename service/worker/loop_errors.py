@@ -1,4 +1,4 @@
-"""What the event loop tells of errors that no task has seen."""
+"""Logging of event loop errors that no task handles."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 log = logging.getLogger("rowcall")
 
 _CLOSED = "the handler is closed"
-"""What uvloop says of a connection that is gone."""
+"""Message of uvloop about a closed connection."""
 
 
 def tell_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """As asyncio does by itself, but for TLS on a connection that its owner has given up, of which uvloop tells an
-    error when the rest of the handshake or of the goodbye cannot be written: it is what was wanted.
+    """Log an error as asyncio does by default, except for TLS on a connection that its owner has closed: uvloop reports
+    an error if the rest of the handshake or of the TLS closure cannot be written, which is expected.
     """
     error = context.get("exception")
     if isinstance(error, RuntimeError) and _CLOSED in str(error):

@@ -1,7 +1,7 @@
-"""What happens to a request before the application sees it, chosen for each listener when a worker starts.
+"""Middleware: processing of requests before the application, chosen for each listener when a worker starts.
 
-Nothing of it is there unless it is configured: limits of the request's head below the server's own, answers that lead
-to https, headers that go with every answer, the request log, ids.
+Each part exists only if it is configured: limits of the request head below the server's own, redirects to https,
+headers of every response, the request log, correlation ids.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def with_middleware(
     https_port: int | None,
     add: Callable[[Seen], None],
 ) -> Handle:
-    """What handles the requests of one listener. What stands further down sees them first."""
+    """Return the handler of one listener's requests. A wrapper further down in this function sees them earlier."""
     http = options.http
     handle: Handle = application.handle if options.static is None else application.handle_files
     port = http.https_port or https_port
-    plain = not listener.secure or options.forwarding.enabled  # a proxy may have told that its client came over http
+    plain = not listener.secure or options.forwarding.enabled  # a trusted proxy may report that its client used http
     if http.redirect_to_https and port is not None and plain and not listener.unix:
         handle = redirected(handle, port, options)
     handle = limited(handle, options)
     handle = with_one_host(handle, options, listener)
-    # The log stands next to the application, which tells it the endpoint.
+    # The log wraps the application directly, which reports the endpoint to it.
     if options.request_log:
         handle = with_log(handle, add)
     if http.compression is not None:
@@ -55,20 +55,20 @@ def with_middleware(
     if http.hsts and (listener.secure or options.forwarding.enabled):
         handle = with_hsts(handle, options, listener)
     if not http.server_header:
-        # granian adds its own name where there is none, and none can be taken away.
+        # granian adds its own name if there is none, and headers cannot be removed.
         handle = with_headers(handle, [("server", "")])
     return with_correlation(handle, options.correlation_header) if options.correlation_header else handle
 
 
 def compressed(handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener) -> Handle:
-    """Imported where it is used: its libraries are only for those who ask for it."""
+    """Wrap `handle` with compression. Imported here, as its libraries are only needed if it is configured."""
     from rowcall.service.response.compression import with_compression
 
     return with_compression(handle, compression, secure_reader(options, listener))
 
 
 def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any], bool]:
-    """Whether a request has come over https, here or to the proxy in front."""
+    """Return a function that returns whether a request came over https, to this service or to the proxy in front."""
     if not options.forwarding.enabled:
         return lambda scope: listener.secure
     read = client_reader(options.forwarding)
@@ -80,7 +80,7 @@ def with_headers(handle: Handle, headers: Headers) -> Handle:
 
 
 def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Browsers are told to come over https only, but for the local host (browsers-12)."""
+    """Add HSTS, which makes browsers use https only, except for the local host (browsers-12)."""
     strict = with_headers(handle, [HSTS])
     is_secure = secure_reader(options, listener)
     read = client_reader(options.forwarding)
@@ -93,7 +93,7 @@ def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Han
 
 
 def host_of(scope: Any) -> str:
-    """Without the port."""
+    """Return the host of a request without the port."""
     return without_port(str(scope.authority or scope.headers.get("host") or ""))
 
 
@@ -103,9 +103,9 @@ def without_port(authority: str) -> str:
 
 
 def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """400 for HTTP/1.1 without the header Host, for HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), for
-    several headers Host, which a proxy and we could take for different ones (RFC 9112, 3.2), and for a host that is not
-    allowed, where some are named.
+    """Refuse requests without exactly one host, with 400: HTTP/1.1 without the header Host, HTTP/2 without both
+    `:authority` and Host (RFC 9113, 8.3.1), several headers Host, which a proxy and this service could interpret
+    differently (RFC 9112, 3.2), and a host that is not allowed, if allowed hosts are configured.
     """
     allowed = options.http.allowed_hosts
 
@@ -124,14 +124,16 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
 
 
 def _may_lack_host(scope: Any) -> bool:
-    """HTTP/1.0 does not require it, and HTTP/2 has `:authority` in its place."""
+    """Whether a request needs no header Host: HTTP/1.0 does not require it, and HTTP/2 has `:authority` in
+    its place.
+    """
     if scope.http_version == "1.1":
         return False
     return not scope.http_version.startswith("2") or bool(scope.authority)
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
-    """307 to the same path over https, where the client has not come over https already (browsers-11)."""
+    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11)."""
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)
 
@@ -158,7 +160,7 @@ def _quoted(path: str) -> str:
 
 
 def limited(handle: Handle, options: WorkerOptions) -> Handle:
-    """414 and 431 for what is over the limits that are configured, or that the server does not keep itself."""
+    """Refuse requests with 414 or 431 beyond limits that are configured, or that the server does not enforce itself."""
     http = options.http
     configured = (http.line_limit, http.headers_limit, http.header_count_limit)
     if configured == (None, None, None) and not http.unguarded_head:
@@ -179,7 +181,7 @@ _HEADER_EXTRA = len(": \r\n")
 
 
 def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
-    """What is too large about the head of a request; None when nothing is."""
+    """Return the problem of a request head that is too large; None if it is within the limits."""
     query = len(scope.query_string)
     line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
     if http.line_limit is not None and line > http.line_limit:

@@ -1,4 +1,4 @@
-"""What the requests of one edition find: routes, and the steps behind them."""
+"""Route table of one schema snapshot: routes, and the steps behind them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rowcall.service.uploads.resumable.protocol import announced, resumes
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):
-    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
+    """Steps by id of the route, compiled at its first request: most endpoints of a large schema are never called."""
 
     def __init__(self, routes: Iterable[Route], services: Services) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class CompiledRoutes(dict[int, tuple[Step, ...]]):
 
 
 class RouteTable:
-    """Everything that is swapped when the schema changes: routes and their handlers."""
+    """Everything that is replaced when a schema snapshot is activated: routes and their handlers."""
 
     def __init__(
         self,
@@ -48,32 +48,34 @@ class RouteTable:
         fixed: Mapping[Route, tuple[Step, ...]],
         streams: Iterable[Offered],
     ) -> None:
-        """routing: of the edition. fixed: routes that no routine stands behind; they win over endpoints on the same
-        method and path. streams: by paths, which win over everything, with any method (events-7).
+        """routing: of the schema snapshot. fixed: routes without a routine; they take precedence over endpoints on the
+        same method and path. streams: event streams by path, which take precedence over everything, with any method
+        (events-7).
         """
         self.snapshot = snapshot
         self.routing: Routing | None = routing
         self.internal_routing: Routing | None = None
-        """With internal endpoints, where others call them."""
+        """Routing with internal endpoints, if there are internal subrequests."""
         routes = routing.router.routes
         tell = any(not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options)
         telling = routes if tell else ()
         pieces = dict(piece_routes(telling, services))
         self.router = routing.router.changed((), (*pieces, *fixed))
         self.closed = frozenset(id(route) for route in (*telling, *pieces) if not route.primary.options.cors)
-        """Routes that pages of other origins are told nothing about."""
+        """Routes that send no CORS headers to pages of other origins."""
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
         self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
         whole = (route for route in telling if all(map(resumes, route.candidates)))
         self.told = {id(route): announced(services) for route in (*whole, *pieces)}
-        """What OPTIONS tells about a route."""
+        """Headers of the response to OPTIONS, by id of the route."""
         self.find = self.router.find
         offered = {item.path: item for item in streams}
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
         self._terms = {path: item.terms for path, item in offered.items()}
         patterns = with_parameters(offered)
         if offered:
-            # No methods: with itself in it, the table of a former edition would not go with the last who uses it.
+            # Not a method of this object: with a reference to itself, the table of a former snapshot would not be freed
+            # with its last user.
             if patterns is None:
                 self.find = partial(_stream_first, self.streams, self.router)
             else:
@@ -81,11 +83,15 @@ class RouteTable:
             self.steps.update((id(match.route), offered[path].steps) for path, match in self.streams.items())
 
     def still_offers(self, stream: Stream) -> bool:
-        """To the same people, and on the same terms. Who reads the stream comes back, and is asked anew."""
+        """Whether a stream is offered with the same access rules and filters. If not, its subscriber reconnects and is
+        authorized again.
+        """
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def find_otherwise(self, context: RequestContext) -> Match | None:
-        """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
+        """Find HEAD and OPTIONS of existing paths. Raises `Problem` 405 for other methods, 404 for paths that do not
+        exist.
+        """
         scope = context.scope
         router = self.router
         path = scope.path
@@ -107,9 +113,9 @@ class RouteTable:
         return match
 
     def shown_path(self, scope: Any) -> str:
-        """The path of a request as the log shows it: without the values that endpoints there keep to themselves."""
+        """Return the path of a request for the log: without the values that redacted endpoints have in it."""
         path: str = scope.path
-        # What is no text leads nowhere, and its remains are not shown either.
+        # Text that is not valid leads to no route, and the rest of it is not shown either.
         readable = path.replace(REPLACED, "_").replace("\0", "_")
         for method in (scope.method, *self.router.allowed(readable)):
             match = self.router.find(method, readable)
@@ -123,7 +129,7 @@ class RouteTable:
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
-    """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
+    """Return the methods for `Allow`: those of the routes, HEAD if there is GET, and OPTIONS."""
     methods = set(router.allowed(path))
     return _with_implied(methods) if methods else ()
 
@@ -156,7 +162,7 @@ def _with_implied(methods: set[str]) -> tuple[str, ...]:
 
 
 def empty_table() -> RouteTable:
-    """Until the first edition is there."""
+    """Return the table that is used before the first schema snapshot."""
     table = RouteTable.__new__(RouteTable)
     table.snapshot = SchemaSnapshot(0, (), {})
     table.routing = table.internal_routing = None

@@ -1,8 +1,8 @@
-"""One worker process: an event loop, a granian listener, the connections, and the edition it serves.
+"""One worker process: an event loop, granian listeners, the connections, and the active schema snapshot.
 
-Started by the supervisor as a copy of its template (`service.supervisor.processes.prefork`), or else as
-`python -P -m rowcall.service.worker.worker CHANNEL_FD FOLDER`. It learns everything else over the channel, and stops
-when the channel ends: a worker never outlives its supervisor.
+The supervisor starts it as a copy of the template process (`service.supervisor.processes.prefork`), or else as `python
+-P -m rowcall.service.worker.worker CHANNEL_FD FOLDER`. It receives everything else over the channel, and stops when the
+channel ends: a worker never outlives its supervisor.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from rowcall.service.worker.middleware import with_middleware
 log = logging.getLogger("rowcall")
 
 LAST_SILENCE = 5.0
-"""Seconds after which a stop closes a connection on which nothing is sent any more."""
+"""Seconds after which a stopping worker closes a connection on which no data is sent any more."""
 
 
 class Worker:
@@ -90,7 +90,7 @@ class Worker:
         self._background = Background()
         self._parts = SnapshotParts()
         self._unreadable: Exception | None = None
-        """What stands in the way of the edition that is being told."""
+        """Why the schema snapshot that is being received cannot be used."""
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
@@ -112,7 +112,7 @@ class Worker:
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
         if self._threads is not None:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
-        # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
+        # In parallel: a database that accepts connections and then does not answer would delay everything else.
         starting = asyncio.create_task(self._application.start())
         starting.add_done_callback(_tell_failure)
         listening = asyncio.create_task(self._listen_or_end())
@@ -122,13 +122,15 @@ class Worker:
         starting.cancel()
         await self._stop()
         self._background.cancel()
-        # Before the channel is closed from here: its end would look like that of the supervisor.
+        # Before the channel is closed here: its end would look like that of the supervisor.
         listening.cancel()
         self._forwarder.flush()
         await self._channel.finish()
 
     async def _listen_or_end(self) -> None:
-        """A worker that hears nothing any more would serve the same keys and endpoints for ever: it is replaced."""
+        """Receive messages. If that fails, stop: without messages, a worker would serve outdated keys and endpoints for
+        ever, so it is replaced.
+        """
         try:
             await self._listen()
         except Exception:
@@ -140,7 +142,7 @@ class Worker:
             try:
                 message = await self._channel.receive()
             except EOFError:
-                say_on_stderr("the supervisor is gone; this worker stops")  # nobody else would write it
+                say_on_stderr("the supervisor is gone; this worker stops")  # it could not be sent to the log any more
                 self._stop_within = 1.0
                 self._stopping.set()
                 return
@@ -169,13 +171,15 @@ class Worker:
                 self._stopping.set()
 
     async def _profile(self, message: TakeProfile) -> None:
-        # Imported where it is used, which is seldom.
+        # Imported here, as it is rarely used.
         from rowcall.service.metrics.sampling import sampled
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
-        """The edition, with its last part. What cannot be read is told then."""
+        """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with
+        that.
+        """
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None
         snapshot = None
@@ -190,11 +194,11 @@ class Worker:
         return snapshot
 
     def _told(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
-        """Raises whatever goes wrong when it is read."""
+        """Return the received schema snapshot. Raises the error of reading it."""
         if isinstance(message, PrepareSnapshotChange):
             return message.snapshot(served)
         snapshot = self._take(message.part)
-        self._parts = SnapshotParts()  # its memory of what it has read
+        self._parts = SnapshotParts()  # its memory of the parts read
         if snapshot is None:
             raise self._unreadable or ValueError(f"parts of edition {message.number} are missing")
         return snapshot
@@ -232,7 +236,7 @@ class Worker:
 
     async def _stop(self) -> None:
         self._application.end_streams()
-        # granian waits for each client of HTTP/2 to confirm its goodbye, and one that keeps a connection may not read.
+        # granian waits for each client of HTTP/2 to confirm the end of its connection, and an idle client may not read.
         silent = asyncio.create_task(close_unused(self._listeners, LAST_SILENCE, self._unread, self._clients))
         ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
         silent.cancel()
@@ -245,7 +249,9 @@ class Worker:
         await self._application.close()
 
     def _clients(self) -> Clients:
-        """A client that is sending is left alone as well: the stop has an end of its own."""
+        """Return all clients with requests as busy: clients that send are not disconnected either, as the stop has its
+        own time limit.
+        """
         clients = self._application.clients()
         return Clients(clients.busy | clients.sending, frozenset())
 
@@ -264,7 +270,7 @@ async def _main(channel_fd: int) -> None:
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
     if start.cores is not None:
-        # Before there are threads, which inherit it, and before memory is touched, which is then near those cores.
+        # Before there are threads, which inherit it, and before memory is used, which is then near those cores.
         os.sched_setaffinity(0, start.cores)
     forwarder = configure_worker_logging(
         start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
@@ -273,7 +279,7 @@ async def _main(channel_fd: int) -> None:
     try:
         await Worker(channel, start, forwarder).run()
     except Exception as error:
-        # To the supervisor, which tells why it has to start another one.
+        # Logged by the supervisor as the reason why it starts another worker.
         log.critical("this worker ends: %s: %s", type(error).__name__, error, exc_info=error)
         forwarder.flush()
         await channel.finish()
