@@ -1,1 +1,1 @@
-"""The parent process: sockets, workers, keys, one edition for all."""
+"""The parent process: sockets, workers, keys, and one schema snapshot for all workers."""

@@ -1,4 +1,4 @@
-"""What operators are told on the admin listener, for all workers together."""
+"""The admin listener: metrics and profiles of all processes for operators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class Admin:
-    """The listener and what stands behind it."""
+    """The admin listener and its pages."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class Admin:
         workers: Callable[[], Sequence[int | None]],
         profiler: Profiler,
     ) -> None:
-        """folder: the host's store. sample: what each worker says, None for one that says nothing. workers: their
-        process ids by number. To be made in the running event loop. Raises StartupError.
+        """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
+        workers: their process ids by number. Must be created in the running event loop. Raises StartupError.
         """
         self._folder = folder
         self._sample = sample
@@ -55,7 +55,7 @@ class Admin:
         self.url = self._listener.url
 
     def close(self) -> None:
-        """In a thread: it waits for the one that listens."""
+        """Close the listener. Must be called in a thread, as it waits for the listening one."""
         self._listener.close()
 
     def _metrics(self, asked: AdminRequest) -> AdminResponse:

@@ -1,4 +1,4 @@
-"""What the log says once the service listens: what was found, and `StartupMessage`."""
+"""Log messages once the service listens: number of endpoints, configuration warnings, and `StartupMessage`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ client = logging.getLogger("rowcall.client")
 
 
 def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], workers: int, seconds: float) -> None:
-    """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
+    """Log `16 endpoints of 14 functions and 2 procedures, 2 workers`, warnings, and the startup message, unless it is
+    empty.
+    """
     log.info("%s, %s", _found(snapshot), _counted(workers, "worker"))
     tell_left_out(snapshot)
     if not snapshot.endpoints:
@@ -38,7 +40,7 @@ _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:Api
 
 
 def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
-    """Of endpoints that ask for somebody who is signed in, where nobody can be."""
+    """Warn about endpoints that require a signed-in user if no way to sign in is configured."""
     if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
     closed = [
@@ -62,7 +64,7 @@ _BEGIN = (
 
 
 def tell_left_out(snapshot: SchemaSnapshot) -> None:
-    """In one line; the reasons stand above it, each once."""
+    """Log the objects that were left out on one line; the reasons have been logged before, each once."""
     if snapshot.left_out:
         names = sorted({item.object for item in snapshot.left_out})
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
@@ -90,7 +92,7 @@ def _tell_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None
 
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
-    """`message` with its placeholders filled in; others stay (logging-6)."""
+    """Return `message` with its placeholders replaced; unknown ones stay (logging-6)."""
     values = {
         "{time}": elapsed(seconds),
         "{urls}": ";".join(urls),
@@ -104,7 +106,7 @@ def startup_message(message: str, settings: Settings, urls: Sequence[str], secon
 
 
 def elapsed(seconds: float) -> str:
-    """`hh:mm:ss.fffffff`."""
+    """Return seconds as `hh:mm:ss.fffffff`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     return f"{hours:02}:{minutes:02}:{rest:010.7f}"
@@ -119,7 +121,9 @@ def _found(snapshot: SchemaSnapshot) -> str:
 
 
 def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
-    """A table is one object, however many operations on it are served; overloads are several of one name."""
+    """Return a key of the database object: a table is one object, whatever number of operations is served; overloads of
+    a name are several.
+    """
     is_table = isinstance(routine.source, TableOperation)
     return routine.kind, routine.schema, routine.name, "" if is_table else routine.identity
 

@@ -1,7 +1,8 @@
-"""Looks whether the catalogue has changed when somebody says so, who need not be right, nor mean well.
+"""Catalogue polling: checks whether the catalogue has changed when a worker or a notification suggests so, which may be
+wrong or malicious.
 
-A look costs the server a fingerprint. There is one a second at most; and where workers keep saying that the catalogue
-has changed and it has not, they are asked to wait longer each time.
+A check costs the server one fingerprint. There is at most one a second; and if workers repeatedly report changes that
+have not happened, their next report is accepted after a growing delay.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import psycopg
 log = logging.getLogger("rowcall")
 
 BETWEEN = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 LONGEST = 64.0
-"""Seconds after which errors of workers are looked into again, when they were wrong time and again."""
+"""Longest delay in seconds before reports of workers are checked again, after repeated wrong ones."""
 
 
 class Catalogues(Protocol):
-    """`service.snapshot.snapshot_reader.EndpointReader`"""
+    """Part of `service.snapshot.snapshot_reader.SnapshotReader`."""
 
     @property
     def has_files(self) -> bool: ...
@@ -31,10 +32,10 @@ class Catalogues(Protocol):
 
 
 class CataloguePolling:
-    """`wish` a look; `run` for as long as the service lives."""
+    """Runs the checks: `request_check` requests one; `run` runs as long as the service."""
 
     def __init__(self, catalogues: Catalogues, read: Callable[[], None], read_files: Callable[[], None]) -> None:
-        """read: reads everything again. read_files: looks at files of SQL, which no fingerprint covers."""
+        """read: reads everything again. read_files: reads files of SQL, which no fingerprint covers."""
         self._catalogues = catalogues
         self._read = read
         self._read_files = read_files
@@ -44,7 +45,9 @@ class CataloguePolling:
         self._not_before = 0.0
 
     def request_check(self, reason: str | None = None) -> None:
-        """reason: what a worker takes for a sign of a change, logged where there is one. None: somebody says so."""
+        """Request a check. reason: why a worker suspects a change, logged if there is one. None: a notification
+        requests it.
+        """
         loop = asyncio.get_running_loop()
         if reason is not None:
             if loop.time() < self._not_before:

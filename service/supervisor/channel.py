@@ -1,6 +1,6 @@
-"""Messages between the supervisor and a worker, over a socket pair that only the two of them hold.
+"""Messages between the supervisor and a worker, over a socket pair that only these two processes have.
 
-A frame is four bytes of length and a pickle. The end of the stream tells each side that the other is gone.
+A frame is four bytes of length and a pickle. The end of the stream informs each side that the other has ended.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Start:
     """Open in the worker under the same numbers."""
     https_port: int | None = None
     cores: frozenset[int] | None = None
-    """Where the worker is to run; None: anywhere."""
+    """Processor cores of the worker; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshot:
-    """Supervisor → worker: build this edition beside the one being served, of which this is the last part."""
+    """Supervisor → worker: build this schema snapshot, whose last part is included, beside the one being served."""
 
     number: int
     part: Part
@@ -57,7 +57,7 @@ class PrepareSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshotChange:
-    """Supervisor → worker, which serves the edition before: the same by what has changed, pickled once for all."""
+    """Supervisor → worker that serves the previous snapshot: the changes to it, pickled once for all workers."""
 
     number: int
     pickled: bytes
@@ -68,14 +68,16 @@ class PrepareSnapshotChange:
             return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
     def snapshot(self, served: SchemaSnapshot) -> SchemaSnapshot:
-        """served: the one that the worker serves. Raises ValueError where this is no change of it."""
+        """Return the changed snapshot. served: the one that the worker serves. Raises ValueError if the change is not
+        based on it.
+        """
         change: SnapshotChange = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
         return change.applied(served)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPrepared:
-    """Worker → supervisor: the edition can be swapped in, or why it cannot."""
+    """Worker → supervisor: the snapshot can be activated, or why it cannot."""
 
     number: int
     error: str | None = None
@@ -83,21 +85,21 @@ class SnapshotPrepared:
 
 @dataclass(frozen=True, slots=True)
 class ActivateSnapshot:
-    """Supervisor → worker: serve the prepared edition from now on."""
+    """Supervisor → worker: activate the prepared snapshot."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Worker → supervisor: the edition is being served."""
+    """Worker → supervisor: the snapshot is active."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Supervisor → worker: the key ring, first before anything is served and again whenever it has changed."""
+    """Supervisor → worker: the key ring, before anything is served and again after each change."""
 
     ring: KeyRing
 
@@ -109,7 +111,7 @@ class KeysWanted:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsed:
-    """Worker → supervisor: a refresh token is being used; is it the first time? Number of the question."""
+    """Worker → supervisor: asks whether a refresh token is used for the first time. number: of the question."""
 
     number: int
     mark: Mark
@@ -118,7 +120,7 @@ class TokenUsed:
 
 @dataclass(frozen=True, slots=True)
 class TokenJudged:
-    """Supervisor → worker: the answer. None: it cannot be told."""
+    """Supervisor → worker: the answer to `TokenUsed`. None: unknown."""
 
     number: int
     first: bool | None
@@ -126,12 +128,12 @@ class TokenJudged:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Worker → supervisor: the database no longer fits the edition."""
+    """Worker → supervisor: the database no longer fits the snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """Worker → supervisor: write this to the log."""
+    """Worker → supervisor: entries to write to the log."""
 
     entries: list[Entry | Seen]
 
@@ -145,28 +147,28 @@ class EventsPublished:
 
 @dataclass(frozen=True, slots=True)
 class EventsWanted:
-    """Worker → supervisor: it has streams, or has none any more."""
+    """Worker → supervisor: it has event streams, or has none any more."""
 
     wanted: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EventsSoFar:
-    """Supervisor → worker, which wants events: those that are kept. What is published from now on follows."""
+    """Supervisor → worker with streams: the events of the replay buffer. Events published from now on follow."""
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class EventsArrived:
-    """Supervisor → worker: events of whichever worker, for its streams."""
+    """Supervisor → worker: events of any worker, for its streams."""
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeNotPublished:
-    """Worker → supervisor: an endpoint has raised what would be an event if it published any."""
+    """Worker → supervisor: an endpoint has raised a notice that would be an event if it published any."""
 
     path: str
     severity: str
@@ -174,10 +176,10 @@ class NoticeNotPublished:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Supervisor → worker: requests are served as ever, but not for long.
+    """Supervisor → worker: the process prepares to end; requests are served as usual.
 
-    unready: health says so. closing: clients are told to come back on other connections. deaf: none is accepted.
-    succeeded: another process serves already.
+    unready: report so in health checks. closing: send `Connection: close`. deaf: accept no new connections. succeeded:
+    another process serves already.
     """
 
     unready: bool = False
@@ -188,21 +190,21 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Supervisor → worker: finish what runs, within so many seconds."""
+    """Supervisor → worker: finish running requests within `seconds`, and stop."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Supervisor → worker: how are things? Number of the question."""
+    """Supervisor → worker: asks for the gauges. number: of the question."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """Worker → supervisor: the answer: names, labels and values (`core.operations.exposition.GAUGES`)."""
+    """Worker → supervisor: the answer to `Sample`: names, labels and values (`core.operations.exposition.GAUGES`)."""
 
     number: int
     gauges: list[tuple[str, Mapping[str, str], float]]
@@ -210,12 +212,12 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class ProfileWanted:
-    """Worker → supervisor: somebody has asked it for a profile, by a signal."""
+    """Worker → supervisor: a signal has requested a profile of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeProfile:
-    """Supervisor → worker: look at yourself for so long. Number of the question."""
+    """Supervisor → worker: profile yourself for `seconds`. number: of the question."""
 
     number: int
     seconds: float
@@ -223,7 +225,7 @@ class TakeProfile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileTaken:
-    """Worker → supervisor: the answer."""
+    """Worker → supervisor: the answer to `TakeProfile`."""
 
     number: int
     text: str
@@ -232,7 +234,7 @@ class ProfileTaken:
 EventMessage = EventsPublished | EventsWanted | NoticeNotPublished
 
 Heard = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
-"""What a worker says of its own accord, the lines of its log aside."""
+"""Messages that a worker sends without a question, except log entries."""
 
 Message = (
     Start
@@ -264,7 +266,7 @@ Message = (
 
 
 class Channel:
-    """One end. `receive` raises `EOFError` when the other side is gone."""
+    """One end of the channel. `receive` raises `EOFError` when the other process has ended."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -282,7 +284,7 @@ class Channel:
 
     @property
     def backlog(self) -> int:
-        """Bytes that have been sent and that the other side has not taken."""
+        """Bytes that have been sent and that the other side has not read."""
         return self._writer.transport.get_write_buffer_size()
 
     async def receive(self) -> Message:
@@ -295,7 +297,7 @@ class Channel:
         return message
 
     async def finish(self) -> None:
-        """Closes when everything that was sent is on its way."""
+        """Close the channel after everything has been written."""
         self._writer.close()
         with contextlib.suppress(ConnectionError):
             await self._writer.wait_closed()

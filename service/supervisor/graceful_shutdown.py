@@ -1,7 +1,7 @@
-"""How a process ends: in order where it was asked once, at once where it was asked again, and after a successor serves.
+"""Graceful shutdown: in order after one signal, at once after a second one, and after a successor serves.
 
-First health says that it is not ready, for as long as load balancers need to notice; then clients are told to come back
-on other connections; then what runs is finished (docs/operations.md).
+First, health checks report that the process is not ready, for as long as load balancers need to notice; then responses
+carry `Connection: close`; then running requests finish (docs/operations.md).
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ log = logging.getLogger("rowcall")
 
 
 class GracefulShutdown:
-    """tell: says it to all workers. stay: whether, as far as is known by then, the sockets stay open elsewhere when
-    this process ends; it accepts nothing more while clients are told.
+    """Runs the phases of a shutdown.
+
+    tell: sends a message to all workers. stay: whether, as far as known, the sockets stay open in another process when
+    this one ends; if so, it accepts no connections while it sends `Connection: close`.
     """
 
     def __init__(self, options: ShutdownOptions, tell: Callable[[Leave], None], stay: Callable[[], bool]) -> None:
@@ -27,13 +29,13 @@ class GracefulShutdown:
         self._tell = tell
         self._stay = stay
         self._message: Leave | None = None
-        """What workers have been told last, once this process has been asked to end."""
+        """The last message to the workers, once a shutdown has begun."""
         self.hurry = asyncio.Event()
-        """Asked to end again: at once."""
+        """Set by another request to stop: end at once."""
 
     @property
     def so_far(self) -> list[Leave]:
-        """What a worker that comes meanwhile is told."""
+        """The messages for a worker that is started meanwhile."""
         return [] if self._message is None else [self._message]
 
     @property
@@ -41,15 +43,17 @@ class GracefulShutdown:
         return self._message is not None
 
     def begin(self) -> None:
-        """From here on new workers are told, and another signal hurries."""
+        """Mark the shutdown as begun: new workers are informed, and another signal speeds it up."""
         self._message = Leave()
 
     async def stop(self) -> None:
-        """Returns when the process may end. Health says that it does."""
+        """Run the phases of a stop, and return when the process may end. Health checks report it."""
         await self._leave(unready=True)
 
     async def yield_to_successor(self) -> None:
-        """A successor serves. Health stays as it is: the same address tells of both."""
+        """Run the phases after a successor serves. Health checks report no change, as the same address leads to both
+        processes.
+        """
         await self._leave(unready=False)
 
     async def _leave(self, *, unready: bool) -> None:

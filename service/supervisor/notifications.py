@@ -1,7 +1,7 @@
-"""`NOTIFY rowcall`: what databases say of themselves on one channel.
+"""`NOTIFY rowcall`: notifications of databases on one channel.
 
-Anybody who can connect can notify, and what is sent is no secret: whoever listens reads it, so no signature would stay
-one. A notification is therefore a hint, and costs a fingerprint a second at most.
+Every user of the database can notify, and payloads are not secret: every listener reads them, so a signature could be
+copied. A notification is therefore only a hint, and causes at most one fingerprint a second.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _FORGET = "forget "
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """What is done with that which is heard."""
+    """The handlers of notifications."""
 
     may_have_changed: Callable[[], None]
-    """Without payload, or `reload`."""
+    """Called without payload, or for `reload`."""
     forgotten: Callable[[str], None]
-    """What follows after `forget `."""
+    """Called with the text after `forget `."""
     found_again: Callable[[], None]
-    """The database is back after a loss; it may be another server than before."""
+    """Called when the database is reachable again after a loss; it may be another server than before."""
 
 
 async def listen(sources: Iterable[Connector], heard: Notified, background: Background) -> None:
-    """Begins to listen at each source. A change between the first reading and the first LISTEN would go unnoticed, so
-    this returns when LISTEN has been tried everywhere.
+    """Start to listen on each database. A change between the first reading and the first LISTEN would not be noticed,
+    so this returns when LISTEN has been tried on all.
     """
     every = []
     for connector in sources:
@@ -50,7 +50,7 @@ async def listen(sources: Iterable[Connector], heard: Notified, background: Back
 async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -> None:
     attempt = 0
     listened = False
-    """Before it listens for the first time, whoever reads the database tells that it is away."""
+    """Before the first LISTEN, the code that reads the database logs that it cannot be reached."""
     lost = False
     while True:
         try:

@@ -1,4 +1,6 @@
-"""Profiles of running workers, made without stopping them: with py-spy where it may, else by the workers themselves."""
+"""Profiles of running workers, made without stopping them: with py-spy if it is allowed, else by the workers
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,12 @@ log = logging.getLogger("rowcall")
 SECONDS = 10.0
 LONGEST = 120.0
 _GRACE = 20.0
-"""Seconds more that whoever makes a profile may take."""
+"""Additional seconds that making a profile may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One that was written. by: who has looked."""
+    """A written profile. by: the tool that made it."""
 
     worker: int
     pid: int
@@ -36,7 +38,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A worker. itself: has it look for so many seconds; None when it does not answer."""
+    """A worker to profile. itself: makes it profile itself for a number of seconds; None if it does not answer."""
 
     pid: int
     itself: Callable[[float], Awaitable[str | None]]
@@ -44,13 +46,15 @@ class Subject:
 
 class Profiler:
     def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, Subject]]) -> None:
-        """workers: those that run, by number."""
+        """workers: the running ones, by number."""
         self._options = options
         self._workers = workers
         self._busy = False
 
     async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
-        """Raises `Problem`: 409 while another one is being made, 404 for a worker that is not there."""
+        """Profile all workers, or one. Raises `Problem`: 409 while another profile is being made, 404 for a worker that
+        does not exist.
+        """
         workers = self._workers()
         if only is not None:
             if only not in workers:
@@ -80,7 +84,7 @@ class Profiler:
 
     def _folder(self) -> Path:
         if self._options.folder is None:
-            # Readable for nobody else, as names of routines are told.
+            # Readable for the owner only, as it contains names of routines.
             return Path(tempfile.mkdtemp(prefix="rowcall-profile-"))
         self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._options.folder
@@ -100,12 +104,14 @@ class Profiler:
 
 
 def find_py_spy() -> str | None:
-    """On the path, or beside the interpreter, as in a virtual environment that is not activated."""
+    """Return py-spy on the path, or beside the interpreter, as in a virtual environment that is not activated."""
     return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
 
 
 def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
-    """False: it could not. It looks without holding the process up, so now and then a stack is missing."""
+    """Run py-spy. Returns False if it failed. It samples without pausing the process, so now and then a stack is
+    missing.
+    """
     arguments = ("record", "--pid", str(pid), "--duration", str(max(1, round(seconds))), "--nonblocking", "--idle")
     try:
         ended = subprocess.run(  # noqa: S603 (a program of the operator's, with numbers and a path of ours)

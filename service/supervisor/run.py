@@ -1,4 +1,4 @@
-"""Runs the service in this process and its workers until it is told to stop."""
+"""Runs the service in this process and its workers until it is stopped."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ def run(
     until: Callable[[], Awaitable[None]] | None = None,
     template: Template | None = None,
 ) -> int:
-    """Serves until SIGTERM or SIGINT, and gives the exit code; or until `until` comes back, and gives START_AGAIN.
+    """Serve until SIGTERM or SIGINT, and return the exit code; or until `until` returns, and return START_AGAIN.
 
-    template: what workers are copies of; without one each is a process that starts anew.
+    template: the process of which workers are copies; without it, each is started by exec.
 
-    Raises:
-        StartupError: a port is taken, the database cannot be read, no worker can serve.
-        ConfigError: a value of the configuration cannot be used.
+    Raises: StartupError: a port is taken, the database cannot be read, no worker can serve. ConfigError: a value of the
+    configuration cannot be used.
     """
 
     raise_limit()
@@ -59,5 +58,5 @@ def run(
     try:
         return asyncio.run(serve())
     finally:
-        # Before an embedded database is stopped: the log may go there.
+        # Before an embedded database is stopped: the log may be written to it.
         current_log().close()

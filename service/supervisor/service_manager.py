@@ -1,4 +1,4 @@
-"""What systemd is told about this process (sd_notify(3)); nothing where nobody asks for it."""
+"""Notifications to systemd about this process (sd_notify(3)); none if it does not ask for them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 
 
 class ServiceManager:
-    """environment: that of the process."""
+    """Sends notifications to systemd. environment: that of the process."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         microseconds = environment.get("WATCHDOG_USEC", "") if watched and self._address else ""
         self.between = int(microseconds) / 2e6 if microseconds.isdecimal() else 0.0
-        """Seconds between two signs of life; 0: nobody waits for them."""
+        """Seconds between two keep-alive messages; 0: they are not expected."""
 
     def ready(self, status: str) -> None:
-        """The process id goes along: this may be the successor of the process that was started."""
+        """Report readiness, with the process id: this may be the successor of the process that was started."""
         self._tell("READY=1", f"MAINPID={os.getpid()}", f"STATUS={status}")
 
     def reloading(self) -> None:
@@ -34,7 +34,7 @@ class ServiceManager:
         self._tell(f"STATUS={status}")
 
     async def keep_alive(self) -> None:
-        """For ever: whoever has stopped turning its event loop is started again."""
+        """Send keep-alive messages without end: systemd restarts a process whose event loop is blocked."""
         while True:
             self._tell("WATCHDOG=1")
             await asyncio.sleep(self.between)
@@ -42,7 +42,7 @@ class ServiceManager:
     def _tell(self, *lines: str) -> None:
         if not self._address:
             return
-        # One that begins with @ has no place in the file system.
+        # An address that begins with @ is abstract, without a file.
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as item:
             item.sendto("\n".join(lines).encode(), address)

@@ -1,10 +1,12 @@
-"""A new process takes the place of one that runs: it gets the listening sockets themselves, over a Unix socket.
+"""Socket hand-over for a zero-downtime restart: a new process gets the listening sockets of the running one, over a
+Unix socket.
 
-Both then have the same queue of connections, so at no moment is there nobody to accept one. Sharing the port instead
-(SO_REUSEPORT) gives each process a queue of its own; what waits in that of the old one is reset when it is closed.
+Both then share one queue of connections, so at every moment a process accepts them. Sharing the port instead
+(SO_REUSEPORT) gives each process a queue of its own; the connections in that of the old one are reset when it is
+closed.
 
-The new one asks, gets the sockets, starts, and says when it serves. Then the old one gives up its place and leaves. A
-new one that fails before that changes nothing.
+The new process connects, gets the sockets, starts, and reports when it serves. Then the old one closes its hand-over
+socket and shuts down gracefully. If the new one fails before that, nothing changes.
 """
 
 from __future__ import annotations
@@ -28,15 +30,15 @@ _HELLO = b"rowcall handover 1"
 _SERVING = b"serving"
 _YOURS = b"yours"
 _PART = struct.Struct("!I?")
-"""How many sockets follow, and whether they stay open elsewhere when all of us end."""
+"""Number of sockets that follow, and whether they stay open elsewhere when all our processes end."""
 _MOST_DESCRIPTORS = 250
-"""In one message (SCM_MAX_FD of Linux is 253)."""
+"""Descriptors in one message (SCM_MAX_FD of Linux is 253)."""
 _PATIENCE = 5.0
 _CREDENTIALS = struct.Struct("3i")
 
 
 def _owner(connection: socket.socket) -> int:
-    """The user at the other end."""
+    """Return the user id of the process at the other end."""
     result = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     user: int = _CREDENTIALS.unpack(result)[1]
     return user
@@ -47,7 +49,7 @@ def _is_trusted(connection: socket.socket) -> bool:
 
 
 class PreviousProcess:
-    """The process that runs, seen from the one that takes its place."""
+    """The previous process, seen from the one that replaces it."""
 
     def __init__(self, connection: socket.socket, inherited: Inherited) -> None:
         self._connection = connection
@@ -55,7 +57,9 @@ class PreviousProcess:
 
     @classmethod
     def at(cls, path: str) -> PreviousProcess | None:
-        """None: nobody is there. Raises StartupError where one is, and does not hand over."""
+        """Get the sockets of the process at this path; None if there is none. Raises StartupError if it does not hand
+        over.
+        """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.settimeout(_PATIENCE)
         try:
@@ -76,7 +80,7 @@ class PreviousProcess:
             ) from None
 
     async def leave(self) -> None:
-        """Tells it that its place is taken, and waits until it has given it up."""
+        """Report to the previous process that this one serves, and wait until it has closed its hand-over socket."""
         loop = asyncio.get_running_loop()
         self._connection.setblocking(False)
         with self._connection, contextlib.suppress(OSError):
@@ -101,7 +105,7 @@ def _received(connection: socket.socket) -> Inherited:
 
 
 async def _answer(connection: socket.socket) -> bytes:
-    """What the successor says; nothing when it has ended, be it with packets that it had not read."""
+    """Return the message of the successor; empty if it has ended, even with packets that it had not read."""
     try:
         return await asyncio.get_running_loop().sock_recv(connection, 64)
     except ConnectionResetError:
@@ -109,7 +113,7 @@ async def _answer(connection: socket.socket) -> bytes:
 
 
 class SuccessorListener:
-    """Where a successor asks. on_successor: called once, when it serves."""
+    """Hands the sockets to a successor. on_successor: called once, when it serves."""
 
     def __init__(self, path: str, listeners: Listeners, on_successor: Callable[[], None]) -> None:
         self._path = path
@@ -118,13 +122,13 @@ class SuccessorListener:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """Raises StartupError."""
+        """Open the Unix socket. Raises StartupError."""
         item = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = os.umask(0o177)  # for the owner alone, from the first moment
         try:
             with contextlib.suppress(FileNotFoundError):
                 if stat.S_ISSOCK(os.stat(self._path).st_mode):
-                    os.unlink(self._path)  # whoever was there is gone, or has given its place up
+                    os.unlink(self._path)  # the process that used it has ended, or has handed over
             item.bind(self._path)
             item.listen()
             item.setblocking(False)
@@ -143,7 +147,7 @@ class SuccessorListener:
             self._socket = None
 
     async def run(self) -> None:
-        """One successor at a time, until one has taken over."""
+        """Serve one successor at a time, until one has taken over."""
         loop = asyncio.get_running_loop()
         while self._socket is not None:
             connection, _ = await loop.sock_accept(self._socket)

@@ -1,7 +1,7 @@
-"""Shows that a long start is under way, to a person who watches it.
+"""Shows the progress of a long start in the terminal.
 
-Only in a terminal that the log goes to, and only when it takes longer than a second: a start that is over at once
-needs no moving picture, and a log file none at all.
+Only in a terminal to which the log is written, and only if the start takes longer than a second: a short start needs no
+animation, and a log file none at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHOW_AFTER = 1.0
 
 
 class Progress:
-    """`with Progress(watched=…) as progress:`, then `progress.tell("reading …")` as it goes on."""
+    """Use: `with Progress(watched=…) as progress:`, then `progress.tell("reading …")` for each phase."""
 
     def __init__(self, *, watched: bool) -> None:
         self._watched = watched
@@ -48,7 +48,7 @@ class Progress:
                 self._status.stop()
 
     def tell(self, text: str) -> None:
-        """What is being done now."""
+        """Set the description of the current phase."""
         with self._lock:
             self._text = text
             if self._status is not None:
@@ -59,6 +59,6 @@ class Progress:
 
         with self._lock:
             if self._watched:
-                # While it is shown, rich prints above it what others write to sys.stdout.
+                # While it is shown, rich prints above it what other code writes to sys.stdout.
                 self._status = Console(file=sys.stdout).status(self._text)
                 self._status.start()

@@ -1,7 +1,8 @@
-"""The parent process: opens the sockets, reads the database, runs the workers, and keeps all of them on one edition.
+"""The parent process: opens the sockets, reads the database, runs the workers, and updates all of them to one schema
+snapshot.
 
-A changed schema becomes a new edition: every worker builds it beside the one it serves, and only when all of them
-could, all swap. When anything on that way fails, the last good edition stays.
+After a change of the schema, every worker builds the new snapshot beside the one it serves, and only if all of them
+succeed, all activate it. If any step fails, the last good snapshot stays active.
 """
 
 from __future__ import annotations
@@ -84,13 +85,13 @@ log = logging.getLogger("rowcall")
 
 
 class _Reading(enum.IntEnum):
-    """How much is read again; whoever wants more wins."""
+    """How much is read again; the largest request counts."""
 
     FILES = 0
     SEEN = 1
-    """What the last look at the catalogue has found to be changed."""
+    """The changes that the last check of the catalogue has found."""
     CHANGES = 2
-    """What has changed until now."""
+    """All changes until now."""
     WHOLE = 3
 
 
@@ -156,10 +157,10 @@ class Supervisor:
         self._reload = asyncio.Event()
         self._looks = CataloguePolling(reader, self._read_what_was_seen, self._reload.set)
         self._wanted = _Reading.FILES
-        """How much the next reading is to read."""
+        """How much the next reading includes."""
         self._background = Background()
         self._between_hosts = Background()
-        """Goes on until the last worker has ended: requests that end meanwhile publish too."""
+        """Runs until the last worker has ended: requests that finish meanwhile publish events too."""
         self._began = begin_start()
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -185,12 +186,12 @@ class Supervisor:
         return self._code
 
     def end(self, code: int) -> None:
-        """Makes `run` stop in order and give `code`."""
+        """Make `run` stop in order and return `code`."""
         self._code = code
         self._stop.set()
 
     def _stop_requested(self) -> None:
-        """The first time in order; once more, at once."""
+        """Handle a signal to stop: the first one stops in order, another one at once."""
         if self._departure.begun or self._stop.is_set():
             self._code = 0
             self._departure.hurry.set()
@@ -203,7 +204,7 @@ class Supervisor:
             self.end(0)
 
     def _yield_to_successor(self) -> None:
-        """A successor serves."""
+        """Begin a graceful shutdown, as a successor serves."""
         if self._departure.begun:
             return
         log.info("another process serves; this one finishes what runs")
@@ -224,11 +225,13 @@ class Supervisor:
             self._background.start(self._succession())
 
     async def _succession(self) -> None:
-        """The same command once more, as it is installed and configured now. It takes over when it serves."""
+        """Start the same command again, with the installed version and configuration of now. It takes over when it
+        serves.
+        """
         process = await asyncio.create_subprocess_exec(
             *interpreter_command(*sys.orig_argv[1:]),
             env=interpreter_environment(),
-            # In this folder: the arguments and the configuration may have relative paths.
+            # In this folder: the arguments and the configuration may contain relative paths.
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -265,10 +268,12 @@ class Supervisor:
         self._background.keep("looking at the catalogue", self._looks.run)
 
     def _open_admin(self) -> None:
-        """Before there is a database: who waits for it can see so."""
+        """Open the admin listener before the database is connected, so that operators see a service that
+        waits for it.
+        """
         if self._admin_options is None:
             return
-        # Imported where it is used: its server is only for those who ask for it.
+        # Imported here: its server is only needed if it is configured.
         from rowcall.service.supervisor.admin import Admin
 
         self._admin = Admin(
@@ -281,7 +286,7 @@ class Supervisor:
         log.info("the admin listener is at %s", self._admin.url)
 
     async def _take_admin_over(self) -> None:
-        """From the process that has served before, which closes its own in the same moment."""
+        """Open the admin listener after the previous process, which closes its own at the same moment."""
         for attempt in itertools.count():
             try:
                 self._open_admin()
@@ -304,7 +309,7 @@ class Supervisor:
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
     async def _take_place(self) -> None:
-        """From here on this process is the one that serves, and the next one asks it."""
+        """Take over from the previous process, and wait for a successor from now on."""
         if self._previous_process is not None:
             await self._previous_process.leave()
             self._background.start(self._take_admin_over())
@@ -313,12 +318,12 @@ class Supervisor:
             self._background.start(self._handover.run())
 
     async def _with_requests(self, snapshot: SchemaSnapshot) -> SchemaSnapshot:
-        """The same, with what it serves of example requests."""
+        """Return the snapshot with the example requests that it serves."""
         requests = await self._describer.served_requests(snapshot.endpoints, snapshot.types_of)
         return replace(snapshot, example_requests=requests) if requests else snapshot
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
-        """Clients and documents, for others."""
+        """Write clients and documents about the endpoints."""
         await self._describer.write(snapshot.endpoints, snapshot.types_of)
         if self._options.mcp is not None:
             announce_tools(snapshot.endpoints)
@@ -357,14 +362,14 @@ class Supervisor:
     # --- workers ---------------------------------------------------------------------------------------------------
 
     def _greeting(self, number: int) -> list[Message]:
-        """What a new worker is told first."""
+        """Return the first messages to a new worker."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
         return [start, Keys(self._keeper.ring), *self._departure.so_far]
 
     def _hear(self, worker: WorkerProcess, message: Heard) -> None:
         if isinstance(message, Stale):
-            # A worker has met an error that says so, which routines can raise as well, and clients provoke.
+            # A worker has met such an error, which routines can raise as well, and clients can provoke.
             self._looks.request_check(
                 "the database has changed under a prepared statement; its catalogue is read again"
             )
@@ -400,7 +405,7 @@ class Supervisor:
         if channels and self._options.target.pooler:
             log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
         else:
-            # Not yet without those of the edition that is still served.
+            # Add to the channels of the snapshot that is still active.
             await self._channels.watch(self._channels.wanted | channels)
 
     def _hear_of_events(self, worker: WorkerProcess, message: EventMessage) -> None:
@@ -431,11 +436,11 @@ class Supervisor:
     # --- editions --------------------------------------------------------------------------------------------------
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
-        """Gives the reason when the workers do not serve it."""
+        """Publish a snapshot to the workers. Returns the reason if they do not serve it."""
         channels = channels_of(snapshot.options)
 
         async def before_activation() -> None:
-            # A stream is open from its first answer on: what is notified right behind that has to be heard.
+            # A stream is open from its first response on: a notification right behind that must be received.
             await self._listen_to_channels(channels)
             self._listeners.begin()
 
@@ -452,7 +457,7 @@ class Supervisor:
             self._manager.reloading()
             await self._read_again(expected)
             self._tell_manager()
-            # Whatever asks in the meantime is answered by one more reading.
+            # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)
 
     async def _read_again(self, wanted: _Reading) -> None:
@@ -473,7 +478,7 @@ class Supervisor:
         before = self._workers.snapshot
         difference = Difference.between(before, snapshot)
         if only_files and not difference and snapshot.left_out == before.left_out:
-            return  # saved as it was, or broken as it was
+            return  # saved without a change, or still invalid
         reason = await self._publish(await self._with_requests(snapshot))
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", snapshot.number, reason)
@@ -488,7 +493,7 @@ class Supervisor:
                 log.error("%s", error)
 
     async def _watch_changes(self) -> None:
-        """Begins to look for what a developer changes, if that is asked for."""
+        """Start to watch for changes by a developer, if configured."""
         watching = self._reader.watcher()
         if watching is not None:
             await watching.start(self._background, self._reload.set, self._read_everything)
@@ -507,8 +512,9 @@ def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
 
 
 async def _give_up(starting: asyncio.Task[None]) -> None:
-    """Cancels it until it ends: libraries may take a cancellation for an error that passes, or wait for the server to
-    have cancelled as well."""
+    """Cancel the start repeatedly until it ends: libraries may take a cancellation for a transient error, or wait until
+    the server has cancelled too.
+    """
     while not starting.done():
         starting.cancel()
         await asyncio.wait({starting}, timeout=1)

@@ -1,1 +1,1 @@
-"""The processes of the workers: made, watched, started again, and given one edition."""
+"""The processes of the workers: started, watched, replaced, and updated to one schema snapshot."""

@@ -1,8 +1,9 @@
-"""Processes as copies of one that has imported everything: memory is shared, and a killed worker is back at once.
+"""Pre-fork: worker processes are copies of a template process that has imported everything, so that they share memory
+and a killed worker is replaced at once.
 
 The template is forked from the supervisor before that has threads, connections or an event loop, and copies itself on
-request over a socket pair; the end of that socket ends it. Where the system cannot do this (`possible`), or where the
-template has been killed, processes are started anew, which differs in nothing but the time it takes.
+request over a socket pair; it ends with that socket. If the system cannot do this (`possible`), or if the template has
+been killed, processes are started by exec, which differs only in the time it takes.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ _QUESTION = struct.Struct("!cI")
 _ANSWER = struct.Struct("!q")
 _RUNNING = 1 << 40
 _MOST_DESCRIPTORS = 250
-"""In one message (SCM_MAX_FD of Linux is 253)."""
+"""Descriptors in one message (SCM_MAX_FD of Linux is 253)."""
 
 
 def possible() -> bool:
-    """Not on macOS: its system libraries do not survive a copy of their process."""
+    """Whether pre-fork works here. It does not on macOS: its system libraries do not survive a fork."""
     return sys.platform == "linux" and hasattr(os, "pidfd_open")
 
 
 def single_threaded() -> bool:
-    """Of other threads a copy would have the locks and not the threads."""
+    """Whether the process has one thread. A copy would have the locks of other threads, but not the threads."""
     return len(os.listdir("/proc/self/task")) == 1
 
 
 def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
-    """In the template: answers until it is let go, which is a SystemExit. Comes back in each copy, once, with what the
-    copy was asked for and the descriptors that came with it."""
+    """Answer requests in the template until its socket ends, which raises SystemExit. In each copy, return once, with
+    the payload and the descriptors of the request.
+    """
     gc.collect()
-    # Looking for garbage would touch every object, and so end the sharing of its memory.
+    # A garbage collection would write to every object, and so end the sharing of memory.
     gc.freeze()
     while True:
         kind, payload, descriptors = _receive(channel)
@@ -72,18 +74,20 @@ def _receive(channel: socket.socket) -> tuple[bytes, bytes, list[int]]:
 
 
 class Template:
-    """The template, seen from the process that asks it for copies."""
+    """The template process as seen by the supervisor."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._one_by_one = threading.Lock()
 
     def copy(self, payload: bytes, descriptors: Sequence[int] = ()) -> int:
-        """The process id of a new copy. Raises OSError where the template is gone."""
+        """Return the process id of a new copy. Raises OSError if the template has ended."""
         return self._ask(_COPY, payload, descriptors)
 
     def exit_code(self, pid: int) -> int | None:
-        """Of a copy that has ended, once; None while it runs. Negative: the signal that ended it."""
+        """Return the exit code of a copy that has ended, once; None while it runs. Negative: the signal
+        that ended it.
+        """
         code = self._ask(_EXIT_CODE, str(pid).encode())
         return None if code == _RUNNING else code
 
@@ -101,11 +105,11 @@ class Template:
 
 
 class Copy:
-    """A copy that runs: of `asyncio.subprocess.Process` what the supervisor uses."""
+    """A running copy, with the part of the interface of `asyncio.subprocess.Process` that the supervisor uses."""
 
     @classmethod
     async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:
-        """It finds these descriptors under the same numbers."""
+        """Start a copy. It has these descriptors under the same numbers."""
         payload = " ".join(map(str, descriptors)).encode()
         # In a thread: the template may still be importing.
         return cls(template, await asyncio.to_thread(template.copy, payload, descriptors))
@@ -124,7 +128,7 @@ class Copy:
             code = self._template.exit_code(self.pid)
         except OSError:
             code = None
-        # Whoever inherited it from a template that is gone knows its code, and nobody else.
+        # If the template has ended, only the process that adopted the copy knows its exit code.
         self._ended.set_result(-1 if code is None else code)
 
     async def wait(self) -> int:
@@ -138,13 +142,13 @@ class Copy:
 
 
 def name_process(name: str) -> None:
-    """What `top` and `ps -o comm` show, 15 characters at most; on Linux."""
+    """Set the name that `top` and `ps -o comm` show, at most 15 characters; on Linux."""
     with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(name)
 
 
 def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
-    """Moves open descriptors to the numbers that they have in the process they came from."""
+    """Move open descriptors to the numbers that they have in the process that sent them."""
     aside = [fcntl.fcntl(item, fcntl.F_DUPFD_CLOEXEC, max(places, default=0) + 1) for item in descriptors]
     for item in descriptors:
         os.close(item)
@@ -154,11 +158,11 @@ def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
 
 
 def forked_template(prepare: str, *libraries: str) -> Template | None:
-    """Forks the template from here; it imports the module `prepare` and runs `main(descriptor)` of it in each copy.
+    """Fork the template process; it imports the module `prepare`, and each copy runs its `main(descriptor)`.
 
-    libraries: modules that the copies are going to import, each at a time of its own otherwise.
+    libraries: further modules to import in the template, which each copy would otherwise import itself.
 
-    None where there cannot be one.
+    Returns None if there cannot be a template.
     """
     if not possible() or not single_threaded():
         return None
@@ -172,7 +176,7 @@ def forked_template(prepare: str, *libraries: str) -> Template | None:
 
 
 def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str]) -> NoReturn:
-    # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+    # A Ctrl-C is for the supervisor, which stops the workers in order.
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with open(os.devnull, "rb") as nothing:
@@ -196,5 +200,5 @@ def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str])
     except SystemExit as drain_state:
         code = drain_state.code if isinstance(drain_state.code, int) else 1
     sys.stdout.flush()
-    # Taking everything apart would touch the shared memory once more, for nobody.
+    # Freeing all objects would write to the shared memory once more, without use.
     os._exit(code)

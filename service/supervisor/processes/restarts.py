@@ -1,9 +1,9 @@
-"""How long to wait before a worker that has died is replaced.
+"""Restart back-off: the delay before a worker that has exited is replaced.
 
-One death is an accident, and its worker is replaced at once. A worker that dies again and again as soon as it runs
-must not keep the machine busy with starting it: each start in such a row waits longer than the one before, up to a few
-seconds. It never ends: what kills workers may go away (memory of a neighbour, a request that someone repeats), and the
-connections of its socket wait meanwhile.
+A single exit is an accident, and the worker is replaced at once. A worker that exits repeatedly soon after its start
+must not keep the machine busy with starting it: each start in such a series waits longer than the one before, up to a
+few seconds. The attempts never end: the cause may disappear (memory use of another process, a request that a client
+repeats), and the connections of its socket wait meanwhile.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from rowcall.service.background import pause
 from rowcall.service.log.entry import one_line
 
 QUICK = 5.0
-"""Seconds that a worker has to live for its death to count as an accident."""
+"""Seconds that a worker must have lived for its exit to count as an accident."""
 MANY = 5
-"""Quick deaths in a row after which the log says that it looks like a rule."""
+"""Number of quick exits in a row after which the log reports a systematic cause."""
 
 
 class RestartDelay:
-    """Of the workers in one place."""
+    """The restart back-off of one worker number."""
 
     def __init__(self) -> None:
         self._in_a_row = 0
 
     def pause_after(self, lived: float) -> float:
-        """Seconds to wait after the death of a worker that has lived for so long."""
+        """Return the seconds to wait after the exit of a worker. lived: its lifetime in seconds."""
         if lived >= QUICK:
             self._in_a_row = 0
             return 0.0
@@ -35,13 +35,16 @@ class RestartDelay:
 
     @property
     def look_systematic(self) -> bool:
-        """True for the death that makes it so, and not for those that follow."""
+        """Whether the exits look systematic: True for the exit that reaches the limit, and not for those
+        that follow.
+        """
         return self._in_a_row == MANY
 
 
 def cause(code: int, last_error: str | None) -> str:
-    """Why a worker has ended, as far as that can be told. code: negative for a signal. last_error: what it has logged
-    as its last."""
+    """Return why a worker has ended, as far as known. code: negative for a signal. last_error: the last error that it
+    logged.
+    """
     result = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
     parts = (_signal(-code) if code < 0 else None, result and f"its last error: {result}")
     return "; ".join(filter(None, parts)) or "it has logged no error"

@@ -1,4 +1,4 @@
-"""One worker process as the supervisor sees it: started, asked, listened to, ended."""
+"""One worker process as the supervisor sees it: its start, messages and end."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from rowcall.service.supervisor.processes.prefork import Copy, Template
 log = logging.getLogger("rowcall")
 
 SAMPLE_WITHIN = 1.0
-"""Seconds for a worker to say how things are; one that is busy for longer is left out."""
+"""Seconds within which a worker must send its gauges; one that is busy for longer is left out."""
 PREPARE_WITHIN = 60.0
-"""Seconds a worker may take to build an edition."""
+"""Seconds that a worker may take to build a schema snapshot."""
 
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
 async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
-    """A worker process that has these descriptors under the same numbers; the first is its channel."""
+    """Start a worker process that has these descriptors under the same numbers; the first is its channel."""
     if template is not None:
         try:
             return await Copy.made_by(template, descriptors)
@@ -56,13 +56,13 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
         env=interpreter_environment(),
         pass_fds=descriptors,
         stdin=asyncio.subprocess.DEVNULL,
-        # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+        # A Ctrl-C is for the supervisor, which stops the workers in order.
         start_new_session=True,
     )
 
 
 class WorkerProcess:
-    """From its start until it is gone."""
+    """One worker process, from its start to its end."""
 
     def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
@@ -70,12 +70,12 @@ class WorkerProcess:
         self.channel = channel
         self.started = time.monotonic()
         self.serving = 0
-        """The edition that it has said it serves; 0: none, or nobody knows."""
+        """Number of the snapshot that it serves, as reported; 0: none, or unknown."""
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self.gone = False
         self.last_error: str | None = None
-        """What it has logged as its last."""
+        """The last error that it logged."""
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
@@ -93,7 +93,7 @@ class WorkerProcess:
         answer: type[SnapshotPrepared] | type[Serving],
         number: int,
     ) -> str | None:
-        """Sends `message` and waits for its answer: None, or what went wrong."""
+        """Send `message` and wait for its answer. Returns None, or an error text."""
         if self.gone:
             return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -107,7 +107,7 @@ class WorkerProcess:
             self._answers.pop((answer, number), None)
 
     async def activate_snapshot(self, number: int) -> str | None:
-        """Has it serve the edition that it has prepared: None, or what went wrong."""
+        """Make the worker activate its prepared snapshot. Returns None, or an error text."""
         self.serving = 0
         error = await self.ask(ActivateSnapshot(number), Serving, number)
         if error is None:
@@ -115,12 +115,12 @@ class WorkerProcess:
         return error
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
-        """How it says that things are; None when it has not said anything within `seconds`."""
+        """Return the gauges of the worker; None without an answer within `seconds`."""
         result: Gauges | None = await self._told(Sample(number), seconds)
         return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
-        """What it has seen itself do for so long; None when it has not said anything."""
+        """Return a profile of the worker over `seconds`; None without an answer."""
         result: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
@@ -144,7 +144,9 @@ class WorkerProcess:
             self.process.kill()
 
     async def listen(self, hear: Callable[[WorkerProcess, Heard], None]) -> None:
-        """Takes the worker's messages until it is gone, and gives on what is no answer and no line of the log."""
+        """Receive the worker's messages until it ends, and pass those to `hear` that are neither answers nor log
+        entries.
+        """
         with contextlib.suppress(EOFError):
             while True:
                 message = await self.channel.receive()
@@ -168,7 +170,7 @@ class WorkerProcess:
                 future.set_result(f"worker {self.number} is gone")
 
     async def end(self, seconds: float) -> None:
-        """Waits so long until it ends by itself."""
+        """Wait `seconds` for the process to end, and kill it then."""
         waiting: Awaitable[int] = self.process.wait()
         try:
             await asyncio.wait_for(waiting, seconds)

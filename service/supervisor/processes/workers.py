@@ -1,4 +1,4 @@
-"""The workers of this service: one in each place, replaced when it dies, and all of them on one edition."""
+"""The workers of this service: one for each number, replaced after its exit, all of them with one schema snapshot."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ log = logging.getLogger("rowcall")
 
 
 class Workers:
-    """What they need from the service comes in as calls.
+    """Starts, watches, replaces and updates the workers.
 
-    greeting: what a new one in this place is told first. hear: what one says that is for others. on_gone: one has
-    ended although nobody asked it to.
+    greeting: returns the first messages to a new worker of this number. hear: receives messages that are no answers.
+    on_gone: called when a worker has ended unexpectedly.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Workers:
         self._publishing = asyncio.Lock()
         self._ending = asyncio.Event()
         self._watches = Background()
-        """One for each worker; they go on until it has said its last word."""
+        """One task for each worker; it runs until its last message has been read."""
         self.snapshot = SchemaSnapshot(0, (), {})
-        """That all of them serve; number 0: none yet."""
+        """The snapshot that all workers serve; number 0: none yet."""
 
     def __iter__(self) -> Iterator[WorkerProcess]:
-        """Those that there are, in order; one may have ended a moment ago."""
+        """Iterate over the existing workers, in order; one may have ended a moment ago."""
         return (worker for worker in self._places if worker is not None)
 
     @property
@@ -72,7 +72,7 @@ class Workers:
 
     @property
     def pids(self) -> list[int | None]:
-        """For each place; None where one is being replaced."""
+        """The process id for each number; None while the worker is being replaced."""
         return [None if worker is None else worker.process.pid for worker in self._places]
 
     def tell(self, message: Message) -> None:
@@ -95,7 +95,7 @@ class Workers:
         try:
             await worker.listen(self._hear)
         except Exception:
-            # Nobody would notice its end any more.
+            # Its end would not be noticed any more.
             log.exception("worker %d cannot be listened to and is replaced", worker.number)
             worker.kill()
         self._hear(worker, EventsWanted(wanted=False))
@@ -110,7 +110,7 @@ class Workers:
             await self._replace(worker.number)
 
     async def _log_exit_and_back_off(self, worker: WorkerProcess, code: int) -> None:
-        """Tells of the death, and waits as long as it asks for, or until the service stops."""
+        """Log a worker's exit, and wait for the restart back-off, or until the service stops."""
         deaths = self._deaths[worker.number]
         seconds = deaths.pause_after(time.monotonic() - worker.started)
         when = f" in {seconds:.1f} s" if seconds else ""
@@ -133,36 +133,36 @@ class Workers:
         async with self._publishing:
             worker = self._places[number]
             snapshot = self.snapshot
-            # Before the first edition there is nothing to serve; the first publication includes this worker.
+            # Before the first snapshot there is nothing to serve; the first publication includes this worker.
             if worker is not None and snapshot.number:
                 (error,) = await _told_everything(snapshot, [worker])
                 error = error or await worker.activate_snapshot(snapshot.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
-                    worker.kill()  # or the connections that its socket gets would wait for ever
+                    worker.kill()  # otherwise the connections of its socket would wait without end
 
     async def _spawn_at_last(self, number: int) -> None:
         for attempt in itertools.count(5):
             try:
                 await self._spawn(number)
-            except Exception as error:  # whatever it is: a worker that is not started again is missing for good
+            except Exception as error:  # every error: a worker that is not started again is missing for good
                 log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
                 await asyncio.sleep(pause(attempt))
             else:
                 return
 
     def stop_restarting(self) -> None:
-        """From here on none that ends is replaced."""
+        """Replace no worker that ends from now on."""
         self._ending.set()
 
     async def end(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Has all of them finish what runs, for so long at most; `hurry` cuts that short."""
+        """Make all workers finish running requests, for at most `seconds`; `hurry` ends that early."""
         self.stop_restarting()
         workers = list(self)
         self.tell(Stop(seconds))
         await self._ended(workers, seconds + 5, hurry)
         if watches := list(self._watches):
-            # What the workers have sent to the log as their last.
+            # The last log entries of the workers.
             await asyncio.wait(watches, timeout=1)
         self._watches.cancel()
         for worker in workers:
@@ -183,8 +183,9 @@ class Workers:
     # --- editions --------------------------------------------------------------------------------------------------
 
     async def publish(self, snapshot: SchemaSnapshot, before_activation: Callable[[], Awaitable[None]]) -> str | None:
-        """All swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason when none
-        did. before_swap: is done once all have built it, before any of them serves it.
+        """Make all workers activate the snapshot, or none. A worker that has ended gets it when it is replaced. Returns
+        the reason if none did. before_activation: called once all have built the snapshot, before any of them serves
+        it.
         """
         async with self._publishing:
             workers = list(self)
@@ -200,8 +201,8 @@ class Workers:
             return None
 
     async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-        """Has all of them build it: what each answers. Whoever serves the edition before it is told what has changed,
-        and told everything where that does not go well.
+        """Make all workers build the snapshot, and return their answers. Workers that serve the previous snapshot
+        receive only the changes, and if that fails, the whole snapshot.
         """
         base = self.snapshot
         change = SnapshotChange.between(base, snapshot) if base.number else None
@@ -222,7 +223,9 @@ class Workers:
 
 
 async def _told_everything(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-    """Has them build it: what each answers. A part is read there while the next one is written here."""
+    """Send the whole snapshot to workers, and return their answers. They read a part while the next one is pickled
+    here.
+    """
     index, last = 0, b""
     for index, part in enumerate(parts_of(snapshot)):
         if index:
