@@ -101,22 +101,22 @@ class BlockingSession(psycopg.Connection[Any]):
 
 
 def _noted(attempt: Attempt) -> Attempt:
-    begun = _attempts.get()
-    if begun is not None:
-        begun.append(attempt)
+    attempts = _attempts.get()
+    if attempts is not None:
+        attempts.append(attempt)
     return attempt
 
 
 @contextlib.contextmanager
 def closing_attempts() -> Iterator[None]:
     """Close all connection and cancel attempts that were started in the block and have not ended."""
-    begun: list[Attempt] = []
-    token = _attempts.set(begun)
+    attempts: list[Attempt] = []
+    token = _attempts.set(attempts)
     try:
         yield
     finally:
         _attempts.reset(token)
-        for attempt in begun:
+        for attempt in attempts:
             attempt.close()
 
 
@@ -151,16 +151,16 @@ class Connector:
 
     async def open(self) -> Connection:
         """Open a connection in pipeline mode. Raises `psycopg.OperationalError`."""
-        opened = await self.open_plain()
+        session = await self.open_plain()
         try:
-            connection = Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
+            connection = Connection(session.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
         except ConnectionError as error:
-            await opened.close()
+            await session.close()
             raise psycopg.OperationalError(str(error)) from error
         except BaseException:
-            await opened.close()
+            await session.close()
             raise
-        connection.owner = opened
+        connection.owner = session
         return connection
 
     async def cancel(self, connection: Connection, seconds: float) -> None:

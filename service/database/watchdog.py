@@ -133,8 +133,8 @@ class Watchdog:
                 if head.age > HELD_UP and connection.in_flight > 1:
                     self._break_up(connection)
                 elif head not in self._shared_heads and isinstance(head.owner, RequestContext):
-                    gone = self._end_when_gone(pool, connection, head, head.owner.protocol.client_disconnect)
-                    self._shared_heads[head] = self._loop.create_task(gone)
+                    watching = self._end_when_gone(pool, connection, head, head.owner.protocol.client_disconnect)
+                    self._shared_heads[head] = self._loop.create_task(watching)
 
     def _break_up(self, connection: Connection) -> None:
         """Run all executions in flight again, each on a dedicated connection: the head may use its whole time there,

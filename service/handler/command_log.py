@@ -51,8 +51,8 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     """Return a step that logs the use of a cached proxy response (caching-22)."""
-    tell = _status_reporter(endpoint, options)
-    return None if tell is None else lambda context: tell(context, "/* proxy response from cache */")
+    report = _status_reporter(endpoint, options)
+    return None if report is None else lambda context: report(context, "/* proxy response from cache */")
 
 
 def log_invalidation(
@@ -61,15 +61,15 @@ def log_invalidation(
     """Return a function that logs an invalidation: whether a cached response was found, and its key, as a hash if
     values are not logged (caching-22).
     """
-    tell = _status_reporter(endpoint, options)
-    if tell is None:
+    report = _status_reporter(endpoint, options)
+    if report is None:
         return None
     plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
 
     def log_it(context: RequestContext, found: bool, key: bytes | None) -> None:
         word = "removed" if found else "not found"
-        shown = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
-        tell(context, f"/* cache invalidation: {word} */ {shown}")
+        key_text = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
+        report(context, f"/* cache invalidation: {word} */ {key_text}")
 
     return log_it
 

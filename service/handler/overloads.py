@@ -34,13 +34,13 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         return compile_endpoint(endpoints[0], services)
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
-    counted = limit_route(endpoints, services) if in_body else None
-    done: tuple[Factory, ...] = () if counted is None else (limit_all_callers,)
+    rate_limit = limit_route(endpoints, services) if in_body else None
+    done: tuple[Factory, ...] = () if rate_limit is None else (limit_all_callers,)
     if in_body and share_basic(endpoints):
         done = (*done, authenticate)  # the gate has authenticated: a challenge command must not run twice
     compiled = [compile_endpoint(endpoint, services, done) for endpoint in endpoints]
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)
-    known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
+    known_names = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
     guard = services.auth.antiforgery
     not_bound = None if guard is None or not guard.options.reads_forms else guard.options.field
     ignores_unknown_parameters = route.primary.options.ignores_unknown_parameters
@@ -48,7 +48,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     async def choose_by_query(context: RequestContext) -> None:
         keys = _keys_of_query(context)
         if ignores_unknown_parameters:
-            keys = [key for key in keys if key in known]
+            keys = [key for key in keys if key in known_names]
         context.follow(compiled[choose(candidates, keys, route.path_values)])
 
     async def choose_by_body(context: RequestContext) -> None:
@@ -61,7 +61,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         return (choose_by_query,)
     # The access checks come first, so that a client does not send a large body only to have it refused.
     requested = gate(endpoints, services)
-    return (*requested, choose_by_body) if counted is None else (counted, *requested, choose_by_body)
+    return (*requested, choose_by_body) if rate_limit is None else (rate_limit, *requested, choose_by_body)
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:

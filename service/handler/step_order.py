@@ -194,22 +194,22 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     expected = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
-    tell = _status_reporter(endpoint, services)
+    report = _status_reporter(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
-    for key, made in table_formats(flat, expected, services.options, services.database).items():
+    for key, table_format in table_formats(flat, expected, services.options, services.database).items():
         after = send_result(endpoint, services)
         steps[key] = (
             *((headers,) if headers else ()),
-            *_run(flat, services, with_column_checks(made.writer, flat)),
-            made.respond,
+            *_run(flat, services, with_column_checks(table_format.writer, flat)),
+            table_format.respond,
             *((after,) if after else ()),
         )
 
     async def choose(context: RequestContext) -> None:
         chosen = steps.get(expected.fill(partial(argument_text, context)))
         if chosen is not None:
-            if tell is not None:
-                tell(context, "bypass")
+            if report is not None:
+                report(context, "bypass")
             context.follow(chosen)
 
     return choose
@@ -408,8 +408,8 @@ def without_choice(endpoint: Endpoint) -> Endpoint:
 
 def chooses(endpoint: Endpoint, services: Services) -> bool:
     """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
-    stored = plan_of(endpoint, services) is not None
-    return endpoint.sets_response and not stored and endpoint.options.proxy_out is None
+    is_cached = plan_of(endpoint, services) is not None
+    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
@@ -470,7 +470,7 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
     services = services.there(endpoint.options.connection)
     steps: list[Step] = []
     for factory in STEPS:
-        made = None if factory in done else factory(endpoint, services)
-        if made is not None:
-            steps += made if isinstance(made, tuple) else (made,)
+        step = None if factory in done else factory(endpoint, services)
+        if step is not None:
+            steps += step if isinstance(step, tuple) else (step,)
     return tuple(steps)

@@ -24,17 +24,17 @@ def _cut(text: bytes) -> bytes:
 
 def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
     """Set application_name for the call, as in `{"app":"shop","uid":"7","id":null}`."""
-    shown = services.options.application_name
-    if shown is None:
+    application = services.options.application_name
+    if application is None:
         return None
     user_id = services.options.auth.identity.user_id
 
     def setting(context: RequestContext) -> tuple[bytes, bytes]:
         user = context.user
         members = {
-            "app": shown.application,
+            "app": application.application,
             "uid": None if user is None else user.first(user_id),
-            "id": context.scope.headers.get(shown.header),
+            "id": context.scope.headers.get(application.header),
         }
         return b"application_name", _cut(orjson.dumps(members))
 

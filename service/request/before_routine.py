@@ -33,8 +33,8 @@ def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 def _compiled(command: BeforeCommand, services: Services) -> Command:
     text, takes = numbered(command.sql, {})
-    known = dict(enumerate((value_of(value, services) for value in command.values), 1))
-    sources = [known.get(number, _nothing) for number in takes]
+    readers = dict(enumerate((value_of(value, services) for value in command.values), 1))
+    sources = [readers.get(number, _nothing) for number in takes]
 
     def values(context: RequestContext) -> list[bytes | None]:
         return [source(context) for source in sources]

@@ -182,7 +182,7 @@ class Bodies:
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _Reading, *, counted: bool) -> bytes:
         """counted: the body has no Content-Length, so only its chunks show where it ends."""
-        gathered = io.BytesIO()
+        buffer = io.BytesIO()
         pieces = silence = 0
         whole = False
         bearable = _empty_pieces_at_the_end(scope) if counted else 2
@@ -202,9 +202,9 @@ class Bodies:
                 pieces += 1
                 if pieces > FREE_PIECES + reading.received // SMALLEST_PIECE:
                     raise _crumbled()
-                gathered.write(piece)
+                buffer.write(piece)
             # Without a copy, which would be expensive for a body of 30 MB.
-            body = gathered.getvalue()
+            body = buffer.getvalue()
             whole = True
         finally:
             self._arriving -= reading.received
@@ -229,15 +229,15 @@ class Bodies:
 
     def _let_go(self) -> None:
         """Release complete bodies that are no longer referenced elsewhere."""
-        stored: list[bytes] = []
+        referenced: list[bytes] = []
         while self._whole:
             body = self._whole.pop()
             # Two references: the local variable, and the argument of `getrefcount`.
             if sys.getrefcount(body) > 2:
-                stored.append(body)
+                referenced.append(body)
             else:
                 self._freed += len(body)
-        self._whole = stored
+        self._whole = referenced
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()

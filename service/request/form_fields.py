@@ -37,14 +37,14 @@ def _take_pair(body: bytes, name: str) -> tuple[str | None, bytes]:
         raise too_many_fields()
     expected = name.encode()
     result: list[str] = []
-    stored: list[bytes] = []
+    remaining: list[bytes] = []
     for pair in body.split(b"&"):
         key, _, value = pair.partition(b"=")
         if unescape(key) == expected:
             result.append(unescape(value).decode(errors="replace"))
         else:
-            stored.append(pair)
-    return (result[0], b"&".join(stored)) if result else (None, body)
+            remaining.append(pair)
+    return (result[0], b"&".join(remaining)) if result else (None, body)
 
 
 def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, bytes]:
@@ -53,17 +53,17 @@ def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, 
         raise too_many_fields()
     result: list[str] = []
     before, *parts = (b"\r\n" + body).split(delimiter)
-    stored = [before]
+    remaining = [before]
     for part in parts:
         head, _, value = part.partition(b"\r\n\r\n")
         if len(head) <= LONGEST_HEADERS and _name_of(head) == name:
             result.append(value.decode(errors="replace"))
         else:
-            stored.append(part)
+            remaining.append(part)
     if not result:
         return None, body
     # An empty form leaves two parts: the text before the first delimiter, and the end.
-    return result[0], delimiter.join(stored).removeprefix(b"\r\n") if len(stored) > 2 else b""
+    return result[0], delimiter.join(remaining).removeprefix(b"\r\n") if len(remaining) > 2 else b""
 
 
 def _name_of(head: bytes) -> bytes | None:

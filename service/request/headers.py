@@ -76,8 +76,8 @@ def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Calla
 
     def read_behind_proxies(context: RequestContext) -> bytes:
         scope = context.scope
-        seen = seen_headers(forwarding, scope.headers.items(), scope.client, scope.scheme)
-        return headers_json(((name, value) for name, value in seen if name not in replaced), added)
+        headers = seen_headers(forwarding, scope.headers.items(), scope.client, scope.scheme)
+        return headers_json(((name, value) for name, value in headers if name not in replaced), added)
 
     return read_behind_proxies if forwarding.enabled else read
 

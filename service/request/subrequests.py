@@ -222,8 +222,8 @@ class _PipeReader:
 
 
 def _marked(raw_path: str) -> str:
-    taken = _SLASH in raw_path or _ENCODED in raw_path.upper()
-    return raw_path if taken else _ENCODED_SLASH.sub(_ENCODED, raw_path)
+    contains_mark = _SLASH in raw_path or _ENCODED in raw_path.upper()
+    return raw_path if contains_mark else _ENCODED_SLASH.sub(_ENCODED, raw_path)
 
 
 def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
@@ -239,7 +239,7 @@ def _is_named(route: str, written: str | None, path: str) -> bool:
     segments = written.partition("#")[0].partition("?")[0].split("/")
     result = zip(segments, route.split("/"), strict=False)
     return path.count("/") + 1 == len(segments) and all(
-        taken.startswith("{") or "{" not in segment for segment, taken in result
+        placeholder.startswith("{") or "{" not in segment for segment, placeholder in result
     )
 
 

@@ -29,17 +29,17 @@ def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
             return None if address is None else address.encode()
 
         return forwarded
-    known: dict[str, bytes | None] = {}
+    addresses: dict[str, bytes | None] = {}
 
     def direct(scope: Any) -> bytes | None:
         peer: str = scope.client
         # One connection sends many requests with the same peer text, which includes the port.
-        if peer in known:
-            return known[peer]
+        if peer in addresses:
+            return addresses[peer]
         address = parse_address(peer)
-        if len(known) >= 4096:
-            known.clear()
-        result = known[peer] = None if address is None else str(address).encode()
+        if len(addresses) >= 4096:
+            addresses.clear()
+        result = addresses[peer] = None if address is None else str(address).encode()
         return result
 
     return direct

@@ -20,8 +20,10 @@ class DeadlineError(Problem):
     """
 
     def __init__(self, context: RequestContext) -> None:
-        begun = context.execution
-        unsure = begun is not None and begun.state != ExecutionState.WAITING and not begun.statement.repeatable
+        execution = context.execution
+        unsure = (
+            execution is not None and execution.state != ExecutionState.WAITING and not execution.statement.repeatable
+        )
         detail = "the deadline of the request has passed"
         super().__init__(504, f"{detail}; it is not known whether it took effect" if unsure else detail)
 

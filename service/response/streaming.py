@@ -105,10 +105,10 @@ class PipeBody:
         """
         until = None if seconds is None else self._loop.time() + seconds
         while not (event.done() or self._gone.done()):
-            left = LOOK_AGAIN if until is None else min(LOOK_AGAIN, until - self._loop.time())
-            if left <= 0:
+            timeout = LOOK_AGAIN if until is None else min(LOOK_AGAIN, until - self._loop.time())
+            if timeout <= 0:
                 return
-            await asyncio.wait({event, self._gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({event, self._gone}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             # While granian waits for the pipe, it neither closes it nor reports a disconnect.
             if not event.done() and self._presence.ended():
                 self._leave()
@@ -176,10 +176,10 @@ class PipeBody:
             os.close(self._write_end)
 
     async def _until_read(self) -> None:
-        begun = self._loop.time()
+        start = self._loop.time()
         looked = False
         while _unread(self._read_end) >= self._written > 0 and not self._gone.done():
-            waited = self._loop.time() - begun
+            waited = self._loop.time() - start
             if waited >= self._time_limit or (not looked and waited >= OPENED_WITHIN and self._is_unread()):
                 break
             looked = waited >= OPENED_WITHIN
@@ -220,18 +220,18 @@ def _pipe() -> tuple[int, int, int]:
     """Return both ends, and a descriptor that can be closed to make room for another one. Raises `Problem` 503: granian
     would answer 404 for a file that it cannot open.
     """
-    made: list[int] = []
+    descriptors: list[int] = []
     try:
-        made += os.pipe()
-        made.append(os.dup(made[0]))
+        descriptors += os.pipe()
+        descriptors.append(os.dup(descriptors[0]))
     except OSError as error:
-        for descriptor in made:
+        for descriptor in descriptors:
             os.close(descriptor)
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
         log.error("a stream cannot begin: %s (ulimit -n)", error.strerror)
         raise unavailable("the service has too many files and connections open to begin a stream") from None
-    return made[0], made[1], made[2]
+    return descriptors[0], descriptors[1], descriptors[2]
 
 
 _closing: set[asyncio.Task[None]] = set()
@@ -318,12 +318,12 @@ class _Coded:
         self._coder = coder
 
     async def part(self, data: bytes) -> bytes:
-        made = await self._inner.part(data)
-        return self._coder.part(made) if made else b""
+        encoded = await self._inner.part(data)
+        return self._coder.part(encoded) if encoded else b""
 
     async def end(self) -> bytes:
-        made = await self._inner.end()
-        return (self._coder.part(made) if made else b"") + self._coder.end()
+        encoded = await self._inner.end()
+        return (self._coder.part(encoded) if encoded else b"") + self._coder.end()
 
 
 async def stream_result(

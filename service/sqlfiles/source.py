@@ -233,9 +233,9 @@ class SqlFileSource:
     def _report(self, errors: Mapping[str, str]) -> None:
         """Log each error once, until it changes."""
         for path, message in errors.items():
-            stored = "; its last good version is served" if path in self._known else ""
+            suffix = "; its last good version is served" if path in self._known else ""
             if self._reported.get(path) != message:
-                log.error("%s%s", message, stored)
+                log.error("%s%s", message, suffix)
         self._reported = dict(errors)
 
 
@@ -446,13 +446,13 @@ class _Reading:
         parameters = []
         for number, name in enumerate(file.parameters.names):
             oid = self._hinted(file, number)
-            shown = self._types[oid].display if oid else "text"
+            type_name = self._types[oid].display if oid else "text"
             own = None if name.startswith("$") else name
             parameters.append(
                 Parameter(
                     own,
                     oid,
-                    shown,
+                    type_name,
                     ParameterMode.IN,
                     has_default=False,
                     argument=number,
@@ -474,11 +474,11 @@ class _Reading:
     def _results(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> list[FileResult]:
         results = []
         several = len(one.file.statements) > 1
-        shown = 0
+        visible = 0
         for index, (statement, about) in enumerate(zip(one.file.statements, one.file.notes.statements, strict=True)):
             hidden = about.skip or (several and self._options.hide and is_hidden(statement))
-            shown += not hidden
-            key = None if hidden else about.name or f"{self._options.prefix}{shown}"
+            visible += not hidden
+            key = None if hidden else about.name or f"{self._options.prefix}{visible}"
             results.append(self._result(about, key, described.get((one.path, index))))
         return results
 

@@ -67,8 +67,8 @@ def tell_left_out(snapshot: SchemaSnapshot) -> None:
     """Log the objects that were left out on one line; the reasons have been logged before, each once."""
     if snapshot.left_out:
         names = sorted({item.object for item in snapshot.left_out})
-        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-        log.warning("%d left out: %s; rowcall --endpoints lists why", snapshot.left_out_count, shown)
+        listing = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        log.warning("%d left out: %s; rowcall --endpoints lists why", snapshot.left_out_count, listing)
 
 
 _SHOWN = 10

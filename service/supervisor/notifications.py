@@ -51,7 +51,7 @@ async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -
     attempt = 0
     listened = False
     """Before the first LISTEN, the code that reads the database logs that it cannot be reached."""
-    lost = False
+    was_lost = False
     while True:
         try:
             async with await connector.open_plain() as connection:
@@ -59,7 +59,7 @@ async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -
                 tried.set()
                 listened = True
                 attempt = 0
-                if lost:
+                if was_lost:
                     heard.found_again()
                 async for notification in connection.notifies():
                     payload = notification.payload
@@ -69,7 +69,7 @@ async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -
                         heard.may_have_changed()
         except (psycopg.Error, OSError) as error:
             tried.set()
-            lost = True
+            was_lost = True
             level = logging.INFO if listened else logging.DEBUG
             log.log(level, "not listening for NOTIFY: %s", " ".join(str(error).split()))
         await asyncio.sleep(pause(attempt + 2))

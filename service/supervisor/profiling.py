@@ -66,8 +66,8 @@ class Profiler:
         try:
             folder = self._folder()
             log.info("profiling %d workers for %g s, into %s", len(workers), seconds, folder)
-            made = [self._of(number, worker, seconds, folder) for number, worker in workers.items()]
-            values = [item for item in await asyncio.gather(*made) if item is not None]
+            pending = [self._of(number, worker, seconds, folder) for number, worker in workers.items()]
+            values = [item for item in await asyncio.gather(*pending) if item is not None]
         except OSError as error:
             raise Problem(500, f"the profile cannot be written: {error.strerror or error}") from None
         finally:
@@ -114,7 +114,7 @@ def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
     """
     arguments = ("record", "--pid", str(pid), "--duration", str(max(1, round(seconds))), "--nonblocking", "--idle")
     try:
-        ended = subprocess.run(  # noqa: S603 (a program of the operator's, with numbers and a path of ours)
+        completed = subprocess.run(  # noqa: S603 (a program of the operator's, with numbers and a path of ours)
             [py_spy, *arguments, "--format", "raw", "--output", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -125,8 +125,8 @@ def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
     except (subprocess.TimeoutExpired, OSError) as error:
         log.info("py-spy has not looked at pid %d: %s", pid, error)
         return False
-    if ended.returncode != 0 or not file.is_file():
-        reason = " ".join(ended.stderr.decode(errors="replace").split())[:300]
+    if completed.returncode != 0 or not file.is_file():
+        reason = " ".join(completed.stderr.decode(errors="replace").split())[:300]
         log.info("py-spy cannot look at pid %d, so it looks at itself: %s", pid, reason)
         return False
     file.chmod(0o600)

@@ -129,11 +129,11 @@ class Supervisor:
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings), inherited)
         self._handover = SuccessorListener(handover, self._listeners, self._yield_to_successor) if handover else None
         listeners = len(self._listeners.of(0))
-        for doubt in (
+        for warning in (
             *configuration_warnings(settings, self._listeners.https_port),
             *client_connections.configuration_warnings(options, listeners),
         ):
-            log.warning("%s", doubt)
+            log.warning("%s", warning)
         database = options.target.parameters.get("dbname", "")
         described = descriptions(settings, database, options.auth, self._listeners.urls)
         self._options = replace(
@@ -433,7 +433,7 @@ class Supervisor:
         self._wanted = max(self._wanted, wanted)
         self._reload.set()
 
-    # --- editions --------------------------------------------------------------------------------------------------
+    # --- schema snapshots ----------------------------------------------------------------------------------------
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
         """Publish a snapshot to the workers. Returns the reason if they do not serve it."""

@@ -201,13 +201,13 @@ class Application:
             for route, steps in {**self._fixed, **dict(snapshot_routes(snapshot, services, send_subrequest))}.items()
         }
         former = self._table
-        gone, come = moved_endpoints(former.snapshot, snapshot)
-        routing = None if former.routing is None else former.routing.changed(gone, come)
+        removed, added = moved_endpoints(former.snapshot, snapshot)
+        routing = None if former.routing is None else former.routing.changed(removed, added)
         table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
         if any(item.upload is not None for item in options):
             self._background.start(tidy(snapshot.endpoints, self._options.uploads))
         if send_subrequest is not None:
-            routing = None if former.internal_routing is None else former.internal_routing.changed(gone, come)
+            routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
             table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
             router = table.internal_routing.router
             send_subrequest.serve(

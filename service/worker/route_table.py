@@ -57,8 +57,10 @@ class RouteTable:
         self.internal_routing: Routing | None = None
         """Routing with internal endpoints, if there are internal subrequests."""
         routes = routing.router.routes
-        tell = any(not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options)
-        telling = routes if tell else ()
+        has_headers = any(
+            not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options
+        )
+        telling = routes if has_headers else ()
         pieces = dict(piece_routes(telling, services))
         self.router = routing.router.changed((), (*pieces, *fixed))
         self.closed = frozenset(id(route) for route in (*telling, *pieces) if not route.primary.options.cors)

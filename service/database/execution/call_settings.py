@@ -34,8 +34,8 @@ class CallSettings:
         seconds = self.timeout(call)
         if not context.deadline:
             return seconds
-        left = max(0.001, context.deadline - self._loop.time())
-        return min(seconds, left) if seconds > 0 else left
+        remaining = max(0.001, context.deadline - self._loop.time())
+        return min(seconds, remaining) if seconds > 0 else remaining
 
     def values(self, call: Call, *, watched: bool, seconds: float) -> Values:
         """Return the transaction-local settings that a request of the call needs; empty if the session defaults are

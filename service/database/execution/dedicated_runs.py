@@ -286,8 +286,8 @@ class DedicatedRuns:
         if statement is not None:
             return statement
         try:
-            left = _left_of(execution)
-            seconds = min(PATIENCE, left / 2) if left > 0 else PATIENCE
+            remaining = _left_of(execution)
+            seconds = min(PATIENCE, remaining / 2) if remaining > 0 else PATIENCE
             ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection, seconds)
         except BaseException:
             self._pool.release(connection)
@@ -398,9 +398,9 @@ def _left_of(execution: Execution) -> float:
 
 async def _wait(seconds: float, context: RequestContext) -> None:
     """Sleep before a retry. Raises `ClientDisconnectedError` if the client disconnects meanwhile."""
-    gone = asyncio.ensure_future(context.protocol.client_disconnect())
-    done, _ = await asyncio.wait({gone}, timeout=seconds)
-    gone.cancel()
+    disconnect = asyncio.ensure_future(context.protocol.client_disconnect())
+    done, _ = await asyncio.wait({disconnect}, timeout=seconds)
+    disconnect.cancel()
     if done:
         raise ClientDisconnectedError("the client has left before the command was tried again")
 

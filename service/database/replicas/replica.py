@@ -78,15 +78,15 @@ class Replica:
         if position is None:
             return
         self.position = position
-        left = []
+        remaining = []
         for entry in self._waiting:
             if entry[1].done():
                 continue
             if entry[0] <= position:
                 entry[1].set_result(None)
             else:
-                left.append(entry)
-        self._waiting = left
+                remaining.append(entry)
+        self._waiting = remaining
 
     async def dependencies(self, position: int, seconds: float) -> bool:
         """Wait until the replica has replayed everything up to `position`. False: it has not, within `seconds`."""

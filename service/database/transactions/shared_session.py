@@ -75,8 +75,8 @@ class SharedSession:
         """
         tries = AttemptState()
         while not execution.succeeded:
-            lost = self._connection is None or self._connection.state != ConnectionState.READY
-            pause = None if self._begun and lost else self._failures.pause(call, context.mask, execution, tries)
+            is_lost = self._connection is None or self._connection.state != ConnectionState.READY
+            pause = None if self._begun and is_lost else self._failures.pause(call, context.mask, execution, tries)
             if pause is None:
                 raise self._failures.problem(call, context, execution, tries)
             await asyncio.sleep(pause)

@@ -123,9 +123,9 @@ class _Outlet:
         pass
 
     def take(self) -> bytes:
-        taken = b"".join(self._parts)
+        data = b"".join(self._parts)
         self._parts.clear()
-        return taken
+        return data
 
 
 class WorkbookEncoder:

@@ -58,8 +58,8 @@ def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
             for descriptor in descriptors:
                 os.close(descriptor)
         else:
-            ended, status = os.waitpid(int(payload), os.WNOHANG)
-            answer = os.waitstatus_to_exitcode(status) if ended else _RUNNING
+            ended_pid, status = os.waitpid(int(payload), os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if ended_pid else _RUNNING
         channel.sendall(_ANSWER.pack(answer))
 
 

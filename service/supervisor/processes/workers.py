@@ -180,7 +180,7 @@ class Workers:
                 worker.kill()
         await ending
 
-    # --- editions --------------------------------------------------------------------------------------------------
+    # --- schema snapshots ----------------------------------------------------------------------------------------
 
     async def publish(self, snapshot: SchemaSnapshot, before_activation: Callable[[], Awaitable[None]]) -> str | None:
         """Make all workers activate the snapshot, or none. A worker that has ended gets it when it is replaced. Returns
