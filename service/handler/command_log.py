@@ -66,8 +66,8 @@ def log_invalidation(
         return None
     plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
 
-    def log_it(context: RequestContext, found: bool, key: bytes | None) -> None:
-        word = "removed" if found else "not found"
+    def log_it(context: RequestContext, was_cached: bool, key: bytes | None) -> None:
+        word = "removed" if was_cached else "not found"
         key_text = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
         report(context, f"/* cache invalidation: {word} */ {key_text}")
 

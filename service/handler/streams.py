@@ -42,11 +42,11 @@ def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcast
         yield Offered(path, terms, tuple(steps))
 
 
-def _is_closed(wanted: Events, services: Services) -> bool:
+def _is_closed(events: Events, services: Services) -> bool:
     """Whether connecting requires authorization. Messages of a channel have no scope of their own, so it requires the
     rights to call the endpoint.
     """
-    return services.options.events.authorize or wanted.channel is not None
+    return services.options.events.authorize or events.channel is not None
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:

@@ -49,9 +49,9 @@ def tagged(wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int
 class _TaggingProtocol(ObservedProtocol):
     __slots__ = ("_wanted",)
 
-    def __init__(self, protocol: object, wanted: str) -> None:
+    def __init__(self, protocol: object, if_none_match: str) -> None:
         super().__init__(protocol)
-        self._wanted = wanted
+        self._wanted = if_none_match
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         status, headers = tagged(self._wanted, status, headers, body)
@@ -67,7 +67,9 @@ class _TaggingProtocol(ObservedProtocol):
         self.inner.response_file(status, headers, file)
 
 
-def _fits(wanted: str, mark: str) -> bool:
+def _fits(if_none_match: str, mark: str) -> bool:
     """Compare weakly (RFC 9110, 13.1.2)."""
     opaque = mark.removeprefix("W/")
-    return wanted.strip() == "*" or opaque in (item.strip().removeprefix("W/") for item in wanted.split(","))
+    return if_none_match.strip() == "*" or opaque in (
+        item.strip().removeprefix("W/") for item in if_none_match.split(",")
+    )

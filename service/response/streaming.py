@@ -153,7 +153,7 @@ class PipeBody:
             self._loop.add_reader(self._write_end, self._leave)
 
     def _is_unread(self) -> bool:
-        """Whether granian has not opened the reading end."""
+        """Whether no other descriptor of this process has the reading end open, so that granian does not read."""
         own = (self._read_end, self._write_end)
         return not any(number not in own and _inode(number) == self._pipe for number in _descriptors())
 

@@ -348,18 +348,18 @@ class _Reading:
         }
         return good, self._errors
 
-    def _returns_are_types(self, one: _Parsed) -> bool:
+    def _returns_are_types(self, parsed: _Parsed) -> bool:
         """Decide for each line that begins with `returns` whether it names a type, is prose, or is an error."""
-        notes = one.file.notes
+        notes = parsed.file.notes
         for about in notes.statements:
             if about.returns is None:
                 continue
             if about.returns == "void" or about.returns in self._oids:
                 notes.claimed.add(about.returns_line)
             elif about.returns_certain:
-                line, column = place(one.file.text, about.returns_at)
+                line, column = place(parsed.file.text, about.returns_at)
                 message = f"returns: {about.returns!r} is no type"
-                self._errors[one.path] = _message(one.path, one.file.text, message, line, column)
+                self._errors[parsed.path] = _message(parsed.path, parsed.file.text, message, line, column)
                 return False
             else:
                 about.returns = None
@@ -397,28 +397,28 @@ class _Reading:
     def _is_composite(self, oid: int) -> bool:
         return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
 
-    def _routine(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
-        file = one.file
+    def _routine(self, parsed: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
+        file = parsed.file
         if not file.statements:
             return None
         effects = [effect(statement, self._suspects) for statement in file.statements]
         ways = execution_plans(file.statements, effects, wrapped=self._options.wrapped)
-        results = self._results(one, described)
+        results = self._results(parsed, described)
         statements = tuple(
             FileStatement(numbered.text, numbered.numbers, self._type_oids(file, numbered.numbers), way, result)
             for numbered, way, result in zip(file.parameters.statements, ways, results, strict=True)
         )
-        name = PurePosixPath(one.path).stem
+        name = PurePosixPath(parsed.path).stem
         reads = all(what is Effect.READ for what in effects)
         in_query = file.method in ("GET", "DELETE")
         source = FileSource(
-            file=one.path,
+            file=parsed.path,
             method=file.method,
             transport=Transport.QUERY if in_query else Transport.BODY,
             path=default_path("public", name, self._naming.prefix, self._naming.kebab),
             statements=statements,
             claimed=frozenset(file.notes.claimed),
-            module=self._module(one.path),
+            module=self._module(parsed.path),
             unnamed=self._options.unnamed,
             fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
             warnings=(*file.notes.warnings, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
@@ -439,7 +439,7 @@ class _Reading:
             parameters=tuple(self._parameters(file)),
             columns=columns,
             source=source,
-            sets_response=any(names_response(one.text) for one in source.statements),
+            sets_response=any(names_response(statement.text) for statement in source.statements),
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:
@@ -471,15 +471,17 @@ class _Reading:
             )  # fmt: skip
         return parameters
 
-    def _results(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> list[FileResult]:
+    def _results(self, parsed: _Parsed, described: Mapping[tuple[str, int], Described]) -> list[FileResult]:
         results = []
-        several = len(one.file.statements) > 1
+        several = len(parsed.file.statements) > 1
         visible = 0
-        for index, (statement, about) in enumerate(zip(one.file.statements, one.file.notes.statements, strict=True)):
+        for index, (statement, about) in enumerate(
+            zip(parsed.file.statements, parsed.file.notes.statements, strict=True)
+        ):
             hidden = about.skip or (several and self._options.hide and is_hidden(statement))
             visible += not hidden
             key = None if hidden else about.name or f"{self._options.prefix}{visible}"
-            results.append(self._result(about, key, described.get((one.path, index))))
+            results.append(self._result(about, key, described.get((parsed.path, index))))
         return results
 
     def _result(self, about: StatementNotes, key: str | None, described: Described | None) -> FileResult:
@@ -521,12 +523,12 @@ def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
     return names | (returned - {"void"})
 
 
-def _refusal(one: _Parsed, index: int, refused: Refused) -> str:
-    numbered = one.file.parameters.statements[index]
-    offset = one.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
-    line, column = place(one.file.text, offset)
+def _refusal(parsed: _Parsed, index: int, refused: Refused) -> str:
+    numbered = parsed.file.parameters.statements[index]
+    offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
+    line, column = place(parsed.file.text, offset)
     message = f"error {refused.sqlstate}: {refused.message}"
-    text = _message(one.path, one.file.text, message, line, column)
+    text = _message(parsed.path, parsed.file.text, message, line, column)
     for name, more in (("detail", refused.detail), ("hint", refused.hint)):
         text += f"\n{name}: {more}" if more else ""
     return text

@@ -58,8 +58,8 @@ class Admin:
         """Close the listener. Must be called in a thread, as it waits for the listening one."""
         self._listener.close()
 
-    def _metrics(self, asked: AdminRequest) -> AdminResponse:
-        open_metrics = wants_open_metrics(asked.accept)
+    def _metrics(self, request: AdminRequest) -> AdminResponse:
+        open_metrics = wants_open_metrics(request.accept)
         result = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
             families = [
@@ -69,11 +69,11 @@ class Admin:
             ]
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
-    def _profile(self, asked: AdminRequest) -> AdminResponse:
-        seconds = _seconds(asked)
+    def _profile(self, request: AdminRequest) -> AdminResponse:
+        seconds = _seconds(request)
         if not 0 < seconds <= LONGEST:
             raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
-        only = asked.query.get("worker")
+        only = request.query.get("worker")
         if only is not None and not only.isdecimal():
             raise Problem(400, f"worker: {only[:50]!r} is no number of a worker")
         profiling = self._profiler.profile(seconds, None if only is None else int(only))
@@ -81,13 +81,13 @@ class Admin:
         members = {"seconds": seconds, "profiles": [asdict(profile) for profile in profiles]}
         return AdminResponse("application/json", orjson.dumps(members))
 
-    def _own(self, told: Sequence[Sequence[Gauge] | None]) -> list[Family]:
+    def _own(self, samples: Sequence[Sequence[Gauge] | None]) -> list[Family]:
         numbers = {number: pid for number, pid in enumerate(self._workers()) if pid is not None}
         processes = [Process("supervisor", os.getpid()), *(Process(f"worker {n}", pid) for n, pid in numbers.items())]
         return [
             *self._processes.families(processes),
             _single("rowcall_workers", "gauge", "Workers that run.", len(numbers)),
-            _single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", told.count(None)),
+            _single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", samples.count(None)),
             _single("rowcall_worker_restarts", "counter", "Workers that have died and were replaced.", self.restarts),
             Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
         ]
@@ -101,8 +101,8 @@ async def _awaited(work: Awaitable[Result]) -> Result:
     return await work
 
 
-def _seconds(asked: AdminRequest) -> float:
+def _seconds(request: AdminRequest) -> float:
     try:
-        return float(asked.query.get("seconds", SECONDS))
+        return float(request.query.get("seconds", SECONDS))
     except ValueError:
-        raise Problem(400, f"seconds: {asked.query['seconds'][:50]!r} is no number") from None
+        raise Problem(400, f"seconds: {request.query['seconds'][:50]!r} is no number") from None

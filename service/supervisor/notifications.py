@@ -47,7 +47,7 @@ async def listen(sources: Iterable[Connector], heard: Notified, background: Back
     await asyncio.gather(*every)
 
 
-async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -> None:
+async def _listen(connector: Connector, handlers: Notified, tried: asyncio.Event) -> None:
     attempt = 0
     listened = False
     """Before the first LISTEN, the code that reads the database logs that it cannot be reached."""
@@ -60,13 +60,13 @@ async def _listen(connector: Connector, heard: Notified, tried: asyncio.Event) -
                 listened = True
                 attempt = 0
                 if was_lost:
-                    heard.found_again()
+                    handlers.found_again()
                 async for notification in connection.notifies():
                     payload = notification.payload
                     if payload.startswith(_FORGET):
-                        heard.forgotten(payload.removeprefix(_FORGET))
+                        handlers.forgotten(payload.removeprefix(_FORGET))
                     elif payload in ("", "reload"):
-                        heard.may_have_changed()
+                        handlers.may_have_changed()
         except (psycopg.Error, OSError) as error:
             tried.set()
             was_lost = True

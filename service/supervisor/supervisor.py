@@ -429,8 +429,8 @@ class Supervisor:
     def _read_what_was_seen(self) -> None:
         self._read(_Reading.SEEN)
 
-    def _read(self, wanted: _Reading) -> None:
-        self._wanted = max(self._wanted, wanted)
+    def _read(self, reading: _Reading) -> None:
+        self._wanted = max(self._wanted, reading)
         self._reload.set()
 
     # --- schema snapshots ----------------------------------------------------------------------------------------
@@ -460,14 +460,14 @@ class Supervisor:
             # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)
 
-    async def _read_again(self, wanted: _Reading) -> None:
-        only_files = wanted is _Reading.FILES
+    async def _read_again(self, reading: _Reading) -> None:
+        only_files = reading is _Reading.FILES
         try:
             snapshot = await self._reader.read(
                 self._workers.snapshot.number + 1,
                 only_files=only_files,
-                whole=wanted is _Reading.WHOLE,
-                seen=wanted is _Reading.SEEN,
+                whole=reading is _Reading.WHOLE,
+                seen=reading is _Reading.SEEN,
             )
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())

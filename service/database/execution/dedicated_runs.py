@@ -346,9 +346,9 @@ class DedicatedRuns:
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._pool.release(connection)
 
-    def _reset(self, wanted: list[Statement], execution: Execution) -> None:
+    def _reset(self, resets: list[Statement], execution: Execution) -> None:
         if execution.connection is not None:
-            self._pool.finish(execution.connection, resets=wanted)
+            self._pool.finish(execution.connection, resets=resets)
 
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
         """Set settings and run commands of a CALL at session level in front of it: in its own segment they would keep

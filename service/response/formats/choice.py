@@ -30,5 +30,5 @@ def table_formats(
     return formats
 
 
-def _may_be(wanted: Template, key: str) -> bool:
-    return not wanted.is_fixed or wanted.parts == (key,)
+def _may_be(template: Template, key: str) -> bool:
+    return not template.is_fixed or template.parts == (key,)
