@@ -1,5 +1,5 @@
-"""What the workers of one host share without any other server: tables on shared memory, and a bus that wakes them.
+"""State that the workers of one host share without another server: tables in shared memory, and a message bus.
 
-A capability opens an environment of its own (`HostStore.environment`), and publishes and subscribes on the one bus
-(`HostStore.bus`). docs/host-store.md says what is consistent when.
+A capability opens an environment of its own (`HostState.environment`), and publishes and subscribes on the common bus
+(`HostState.message_bus`). docs/host-store.md describes what is consistent when.
 """

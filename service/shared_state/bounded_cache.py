@@ -1,6 +1,6 @@
-"""Answers that a capability keeps for itself, in a table of its own and no more than a number of them.
+"""A bounded cache of one capability: cached responses in a table of its own, limited in number.
 
-When there is no room for another one it is not kept; those that are there stay, and may be kept anew.
+When the limit is reached, no new entry is stored; existing entries stay, and may be replaced.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.single_flight import CacheLease, Found
 
 SIZE = 67_108_864
-"""Bytes of all of them."""
+"""Size of the table in bytes."""
 
 
 class BoundedCache:
-    """Opened when it is first asked. To be made in the running event loop. most: answers. prune: seconds."""
+    """A cache whose table is opened at its first use. Construct it in the running event loop.
+
+    most: maximum number of entries. prune: seconds between removals of expired entries.
+    """
 
     def __init__(self, host: HostState, name: str, most: int, prune: float) -> None:
         self._host = host
@@ -34,11 +37,11 @@ class BoundedCache:
         return MemoryCache(self._host.answers(self._name, SIZE), self._host.message_bus)
 
     def begin(self, key: bytes) -> Found | Awaitable[Found]:
-        """An answer, the ticket to compute it, or that it is none that is shared. Waits as long as it takes."""
+        """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. Waits without a time limit."""
         return self._answers.begin(key, 0)
 
     def keep(self, key: bytes, lease: CacheLease, entry: Entry, seconds: float | None) -> None:
-        """Tells the answer to those who wait, and keeps it if there is room for it."""
+        """Deliver the entry to the waiting requests, and store it if the limit allows. seconds: lifetime."""
         room = self._answers.count() < self._most or self._answers.get(key) is not None
         lease.keep(entry, seconds if room else 0.0)
 

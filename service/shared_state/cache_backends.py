@@ -1,4 +1,4 @@
-"""The stores of answers of one worker: one for each kind, made when an endpoint first needs it (caching-27)."""
+"""The cache backends of one worker: one for each `Type`, created when an endpoint first needs it (caching-27)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Asked = TypeVar("Asked")
 AGAIN_SECONDS = 1.0
 
 MOST_BUFFERED = 33_554_432
-"""Bytes of an answer that a worker holds to keep it."""
+"""Largest response, in bytes, that a worker buffers to store it."""
 
 
 class CacheBackends:
-    """To be made in the running event loop."""
+    """Creates and holds the cache backends of a worker. Construct it in the running event loop."""
 
     def __init__(self, options: CacheOptions, host: HostState) -> None:
         self.options = options
@@ -41,16 +41,18 @@ class CacheBackends:
         self._memory: MemoryCache | None = None
         self._redis: asyncio.Task[RedisCache | None] | None = None
         self._absent = asyncio.Event()
-        """Redis is not there, as it was for this host's first worker; it is looked for."""
+        """Set while Redis is unreachable here although this host's first worker reached it; connecting is retried."""
         self._pruning: asyncio.TimerHandle | None = None
         self._forgetting: set[asyncio.Future[None]] = set()
         self._retired = False
         self._fallen_back = False
         self._common: set[Place] = set()
-        """Where forgetting reaches other hosts, too."""
+        """Backends whose invalidations also reach other hosts."""
 
     def open(self) -> None:
-        """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
+        """Connect to Redis if a configured backend uses it, so that the start reports whether it is reachable.
+        Subscribe to invalidations by tag.
+        """
         uses_redis = {Place.REDIS, Place.HYBRID} if self.options.hybrid.uses_redis else {Place.REDIS}
         if uses_redis & self.options.places:
             self._connect()
@@ -64,12 +66,16 @@ class CacheBackends:
         return store
 
     def every(self) -> tuple[CacheBackend, ...]:
-        """All that answers may be in: what another worker has kept, this one forgets too."""
+        """Return all configured backends. An invalidation must reach each of them, as other workers may have stored
+        entries there.
+        """
         return tuple(self.of(place) for place in self.options.places)
 
     def retire(self) -> None:
-        """Another process serves in the place of this one, and has a memory of its own: what is forgotten there is not
-        heard of here. What is in Redis is common to both."""
+        """Stop using the memory backend, because another process serves in place of this one.
+
+        That process has a memory of its own, and its invalidations do not reach this one. Redis is common to both.
+        """
         self._retired = True
         if self._memory is not None:
             self._memory.retire()
@@ -83,7 +89,11 @@ class CacheBackends:
         return None
 
     def expect_heard(self, place: Place) -> None:
-        """Raises `Problem` 503 where forgetting would not reach the process that serves by now."""
+        """Check that an invalidation in this process reaches the process that serves now.
+
+        Raises:
+            Problem: 503, it does not, as another process has taken over with a memory of its own.
+        """
         retired = self._retired or (self._memory is not None and self._memory.retired)
         if retired and place not in self._common:
             raise unavailable(
@@ -92,7 +102,7 @@ class CacheBackends:
             )
 
     def _hear_tags(self, message: bytes) -> None:
-        """The supervisor has heard that these are out of date (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
+        """Invalidate tags that the supervisor has received (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
         for tag in message.decode().replace(",", " ").split():
             for store in self.every():
                 result = store.invalidate_tag(tag)
@@ -118,15 +128,18 @@ class CacheBackends:
         return HybridCache(redis, self._memory_answers(), self.options.hybrid)
 
     def _connect(self) -> asyncio.Task[RedisCache | None]:
-        """One connection for all that use Redis."""
+        """Return the task that connects to Redis. All backends share this connection."""
         if self._redis is None:
             self._redis = asyncio.get_running_loop().create_task(self._connected())
         return self._redis
 
     async def _connected(self) -> RedisCache | None:
-        """None: the first worker of this host has not found it, and the store of the host takes its place (caching-28
-        to caching-30). All workers go one way: what one of them kept for itself, nobody else could forget."""
-        # Redis's client is only for those who use it.
+        """Connect to Redis. Return None if the memory backend of the host is used instead (caching-28 to caching-30).
+
+        The first worker of a host decides, and all its workers do the same: if one worker cached in memory and another
+        in Redis, an invalidation would not reach both.
+        """
+        # Imported here, so that only services with Redis load its client.
         from rowcall.service.shared_state.redis_link import RedisLink
 
         try:
@@ -161,7 +174,7 @@ class CacheBackends:
         return answers
 
     def largest(self, place: Place) -> int:
-        """Bytes of an answer from which it is none that is kept."""
+        """Return the size in bytes from which a response is not stored."""
         most = min(self.options.memory // LARGEST, MOST_BUFFERED)
         return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
@@ -192,7 +205,7 @@ class CacheBackends:
 
 
 class _Absent:
-    """For as long as Redis is not there: every request computes, and nobody may believe that anything is forgotten."""
+    """Backend while Redis is unreachable: every request computes its response, and every invalidation fails."""
 
     def begin(self, _key: bytes, _time_limit: float) -> Found:
         return NOT_SHARED
@@ -213,7 +226,7 @@ class _Absent:
 
 
 class _Later:
-    """Stands for a store that is being connected. absent: set while it is known not to be there."""
+    """Stands for a backend that is still connecting. absent: set while the backend is known to be unreachable."""
 
     def __init__(self, coming: Awaitable[CacheBackend], absent: asyncio.Event) -> None:
         self._coming = asyncio.ensure_future(coming)
@@ -254,7 +267,7 @@ class _Later:
 
 
 async def _tried(link: RedisLink, attempts: int) -> str | None:
-    """Why it cannot be reached; None: it is."""
+    """Try to connect. Return why it failed, or None if it succeeded."""
     from rowcall.service.shared_state.redis_connection import FAILURES
 
     reason = ""
@@ -270,7 +283,7 @@ async def _tried(link: RedisLink, attempts: int) -> str | None:
 
 
 async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
-    """Nobody waits who could be told that it has not been forgotten, so it is tried until it is."""
+    """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one."""
     while True:
         try:
             await found
@@ -279,7 +292,7 @@ async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
         else:
             return
         await asyncio.sleep(AGAIN_SECONDS)
-        again = store.invalidate_tag(tag)
-        if not isinstance(again, Awaitable):
+        retry = store.invalidate_tag(tag)
+        if not isinstance(retry, Awaitable):
             return
-        found = again
+        found = retry

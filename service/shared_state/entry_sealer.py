@@ -1,10 +1,10 @@
-"""Cached responses in Redis carry a digest of their key and content, and are refused without it.
+"""Digests of cached responses in Redis: an entry without the digest of its key and content is refused.
 
-Whatever Redis replies (the reply to another command, a changed value, an entry that another program wrote by mistake)
-is never given as the response to a request that has another key.
+So whatever Redis replies (the reply to another command, a changed value, an entry that another program wrote by
+mistake) is never returned for another key.
 
 The digest has no secret: hosts that share a Redis do not necessarily share a key ring (by default each host has a
-folder of its own), and would refuse each other's entries. A program that may write to this Redis is trusted, as before.
+folder of its own), and would refuse each other's entries. Programs that may write to this Redis are therefore trusted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def sealed(name: bytes, content: bytes) -> bytes:
 
 
 def opened(name: bytes, data: bytes) -> bytes | None:
-    """Return the content; None if the data is not an entry of this name."""
+    """Return the content, or None if the data is not an entry of this name."""
     digest, content = data[:_SIZE], data[_SIZE:]
     return content if digest == _digest(name, content) else None
 

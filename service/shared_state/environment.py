@@ -1,9 +1,9 @@
-"""One LMDB environment of the host's store: an ordered map from bytes to bytes that all workers see alike.
+"""LMDB environments of the shared state: ordered maps from bytes to bytes that all workers of the host see alike.
 
-LMDB because a reader takes no lock and a writer's death leaves the last complete state: pages are written beside those
-in use, a commit is one word, and the writers' lock is given on by the kernel. On shared memory a commit of a few keys
-costs 2 µs, a read 1.7 µs (bench/micro/test_store.py). Everything stands in the environment's main table, whose keys
-begin with the letter of their kind: each further LMDB table would double the cost of a commit.
+LMDB is used because readers take no lock, and because the death of a writer leaves the last complete state: pages are
+written beside those in use, a commit is one word, and the kernel passes on the writers' lock. In shared memory a commit
+of a few keys costs 2 µs, a read 1.7 µs (bench/micro/test_store.py). All data is in the main table of the environment,
+with keys that begin with the letter of their kind: each further LMDB table would double the cost of a commit.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ READERS = 1022
 LONGEST_KEY = 511
 PAGE = 4096
 HEADROOM = 1.5
-"""A write copies pages, and pages that a reader may still see are not free yet."""
+"""Factor for the size of the map: a write copies pages, and pages that a reader may still use are not free yet."""
 LEAST = 524_288
-"""Bytes of an environment, however little there is."""
+"""Minimum size of an environment in bytes, however little memory is free."""
 
 log = logging.getLogger("rowcall")
 
@@ -43,7 +43,9 @@ class Cursor(Protocol):
 
 
 class Transaction(Protocol):
-    """What is used of LMDB's: it may give views instead of bytes, which nobody here asks for."""
+    """The part of LMDB's transactions that is used here. LMDB can also return views instead of bytes, which is not
+    used.
+    """
 
     def get(self, key: bytes) -> bytes | None: ...
     def put(self, key: bytes, value: bytes, *, append: bool = ...) -> bool: ...
@@ -54,12 +56,14 @@ class Transaction(Protocol):
 
 
 class Environment:
-    """size: bytes that its pages may take; it has fewer where there is not so much memory. What makes room is the
-    user's own business (`used`).
+    """An open LMDB environment.
+
+    size: bytes that its pages may take. It gets fewer if there is not enough memory. The user of the environment
+    removes data to make room (see `used`).
     """
 
     def __init__(self, path: Path, size: int) -> None:
-        """Raises OSError where there is next to none."""
+        """Open or create the environment. Raises OSError if there is almost no memory."""
         self.path = path
         with agreed(path, size, _map_size) as self.size:
             self._lmdb = self._opened()
@@ -74,7 +78,7 @@ class Environment:
             map_size=_map_size(self.size),
             max_readers=READERS,
             max_spare_txns=4,
-            # Nothing has to outlive the machine, so nothing is ever waited for.
+            # The data need not survive a restart of the machine, so commits do not wait for synchronisation.
             sync=False,
             metasync=False,
             writemap=True,
@@ -84,19 +88,19 @@ class Environment:
         )
 
     def get(self, key: bytes) -> bytes | None:
-        """As of the last commit."""
+        """Return the value of the key as of the last commit, or None."""
         with self.begin() as transaction:
             return transaction.get(key)
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """To be used with `with`: commits at its end, or does nothing when that is an exception.
+        """Return a write transaction, for `with`: it commits at the end, or rolls back on an exception.
 
-        Writers of all processes follow one another, so nothing is waited for inside.
+        Writers of all processes run one after the other, so the block must not wait for anything.
         """
         return self.begin(write=True)
 
     def forget_readers(self) -> None:
-        """Frees the pages that processes which are gone were reading."""
+        """Free the pages that processes were reading which have ended since."""
         self._lmdb.reader_check()
 
     def close(self) -> None:
@@ -110,8 +114,11 @@ def _map_size(size: int) -> int:
 
 @contextlib.contextmanager
 def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
-    """The size of what lies in this folder, the same for all processes: that of the first one. Nobody else makes it
-    ready meanwhile. whole: bytes of shared memory that a size takes."""
+    """Yield the size of the data in this folder. The first process decides it, and it is the same for all.
+
+    Other processes wait until the block has ended, so that only one prepares the data. whole: function from a size to
+    the bytes of shared memory that it takes.
+    """
     path.mkdir(mode=0o700, exist_ok=True)
     with locked(path / "size") as file:
         result = file.read()
@@ -122,8 +129,9 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
 
 
 def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
-    """As much as half of what is free, at most: others come after us, and a page that cannot be had when it is written
-    to ends the process (SIGBUS).
+    """Reduce a size to at most half of the free memory, with a warning.
+
+    Others need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
@@ -144,9 +152,11 @@ def _reserve_all(path: Path) -> None:
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Its pages are there from now on. macOS cannot: there it is as long, and they come when they are written to.
+    """Allocate the pages of a file now. macOS cannot: there the file gets its length, and pages are allocated when
+    written to.
 
-    Raises OSError, which names the file, where they cannot be had.
+    Raises:
+        OSError: the pages are not available; the error names the file.
     """
     if sys.platform == "darwin":
         os.truncate(file.fileno(), max(size, os.fstat(file.fileno()).st_size))
@@ -159,21 +169,24 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[BinaryIO]:
-    """A file, made where there is none, that one process has at a time; written to at its end."""
+    """Open a file that only one process has at a time, and create it if it is missing. Writes go to its end."""
     with path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         try:
             yield cast("BinaryIO", file)
         finally:
-            # Not by closing: a map of it has the file open too.
+            # Closing would not release it: a memory map of the file holds it open as well.
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager
 def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
-    """Memory that all processes share, zeros at first, in a folder of its own and of the size that they have agreed on.
-    Whoever makes it ready does so in the `with`, alone. Pages come when they are written to, where enough are free."""
+    """Yield memory that all processes share, initially zeros, in a folder of its own and of the agreed size.
+
+    The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
+    they are written to.
+    """
     with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:
             reserve(cast("BinaryIO", file), fitting)
@@ -183,13 +196,13 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
 
 
 def used(transaction: Transaction) -> int:
-    """Bytes of the pages in use, as this transaction sees them."""
+    """Return the bytes of the pages in use, as this transaction sees them."""
     pages = transaction.stat()
     return int(PAGE * (pages["branch_pages"] + pages["leaf_pages"] + pages["overflow_pages"]))
 
 
 def between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values from `first` up to but not including `end`, in order."""
+    """Yield keys and values from `first` up to but not including `end`, in order."""
     with transaction.cursor() as cursor:
         if not cursor.set_range(first):
             return
@@ -200,8 +213,8 @@ def between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tupl
 
 
 def last_before(transaction: Transaction, end: bytes, kind: bytes) -> bytes | None:
-    """The highest key below `end` that begins with `kind`."""
+    """Return the highest key below `end` that begins with `kind`, or None."""
     with transaction.cursor() as cursor:
-        result = cursor.prev() if cursor.set_range(end) else cursor.last()
+        is_positioned = cursor.prev() if cursor.set_range(end) else cursor.last()
         key = cursor.key()
-        return key if result and key.startswith(kind) else None
+        return key if is_positioned and key.startswith(kind) else None

@@ -1,4 +1,4 @@
-"""The store of a host as one process sees it: opened when it is first needed, closed with the process."""
+"""The shared state of a host as one process uses it: opened at first use, closed with the process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ FORGET_TAGS = "forget-tags"
 
 
 class HostState:
-    """To be used in a running event loop. folder: made by the supervisor (`service.shared_state.state_folder`)."""
+    """Access to the shared state. Use it in a running event loop.
+
+    folder: made by the supervisor (`service.shared_state.state_folder`).
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,37 +32,42 @@ class HostState:
 
     @property
     def name(self) -> str:
-        """Of this start of the service, on this host."""
+        """Name of this start of the service on this host."""
         return self._folder.name
 
     def environment(self, name: str, size: int) -> Environment:
-        """The environment of a capability, the same for all processes. size: bytes, the same for all processes."""
+        """Return the environment of a capability, the same for all processes. size: bytes, equal in all processes."""
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
 
     def answers(self, name: str, size: int) -> ResponseTable[Entry]:
-        """The kept answers of a capability, as `environment`."""
+        """Return the table of cached responses of a capability. Name and size as for `environment`."""
         if name not in self._tables:
             with shared_memory(self._folder / name, size) as memory:
                 self._tables[name] = ResponseTable(memory, os.getpid(), Entry)
         return self._tables[name]
 
     def once(self, name: str, make: Callable[[], Kept]) -> Kept:
-        """What one process has one of, whichever edition it serves: made by the first who asks. It is closed with the
-        store where it has a `close`."""
+        """Return the object of this name, which exists once in a process for all schema snapshots; create it at the
+        first call.
+
+        If it has a `close` method, it is closed together with the shared state.
+        """
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]  # type: ignore[return-value]
 
     def agreed(self, name: str, mine: str) -> str:
-        """What the first process of this host has said that was asked for its word about this."""
+        """Return the value that the first process of this host has proposed under this name. mine: the proposal of this
+        process.
+        """
         path = self._folder / name
-        word = self._folder / f"{name}.{os.getpid()}"
-        word.write_text(mine, "utf-8")
+        proposal = self._folder / f"{name}.{os.getpid()}"
+        proposal.write_text(mine, "utf-8")
         with contextlib.suppress(FileExistsError):
-            os.link(word, path)
-        word.unlink()
+            os.link(proposal, path)
+        proposal.unlink()
         return path.read_text("utf-8")
 
     @cached_property
@@ -67,19 +75,20 @@ class HostState:
         return MessageBus(self._folder)
 
     def tell_worker_gone(self, process: int) -> None:
-        """Whatever it held is free, and whoever waits for it need not any longer. Where nobody listens, nothing is
-        opened for it."""
+        """Publish the exit of a worker: its leases are free, and waiting for it ends. Nothing is opened if no process
+        listens.
+        """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(WORKER_GONE, str(process).encode())
 
     def announce_invalidation(self, tags: str) -> None:
-        """All answers with these tags, separated by commas or blanks, are out of date."""
+        """Publish that all responses with these tags are invalid. tags: separated by commas or blanks."""
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(FORGET_TAGS, tags.encode())
 
     def close(self) -> None:
-        for stored in self._kept.values():
-            close = getattr(stored, "close", None)
+        for shared_object in self._kept.values():
+            close = getattr(shared_object, "close", None)
             if close is not None:
                 close()
         self._kept.clear()

@@ -1,9 +1,9 @@
-"""Answers in Redis with copies in the store of each host (caching-31, `Hybrid`).
+"""The hybrid cache: responses in Redis with copies in the shared state of each host (caching-31, `Hybrid`).
 
-A copy is given only while this worker hears what is forgotten: it listens to Redis and is answered by it all the time.
-All listeners are noted in Redis. Whoever forgets an answer tells them and waits until each has said that its copies are
-gone, or until one that has fallen silent must have stopped giving copies by itself. So when an invalidation is
-answered, no host has the old one.
+A copy is used only while this worker receives invalidations: it listens to Redis, and Redis answers it continuously.
+All listeners are registered in Redis. An invalidation is published to them and waits until each has confirmed that its
+copies are removed, or until a listener that has fallen silent must have stopped using its copies. So when an
+invalidation is answered, no host has the old response.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rowcall.service.shared_state.single_flight import Found, FoundStale, invali
 CHANNEL = b"rowcall:forget"
 LISTENERS = b"rowcall:listeners"
 SILENT = 1.0
-"""Seconds without an answer after which copies are not given any more."""
+"""Seconds without an answer of Redis after which copies are not used any more."""
 PATIENCE = 1.3
-"""Seconds for which those who have copies are waited for; longer than `SILENT`."""
+"""Seconds for which an invalidation waits for workers with copies; longer than `SILENT`."""
 SHORTEST = 0.01
-"""Seconds for which Redis is told to wait, at least: it counts in milliseconds, and none of them is for ever."""
+"""Shortest time limit in seconds for a blocking command of Redis. It counts in milliseconds, and 0 means no limit."""
 NOTED = 2.5
-"""Seconds for which a listener is one after it has noted itself: `SILENT`, and what the note may take."""
+"""Seconds for which a registration of a listener is valid: `SILENT`, and the time that registering may take."""
 _COPY = b"copy\0"
 _NOTE = """
 local time = redis.call('TIME')
@@ -51,12 +51,15 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
 
 @lru_cache(1024)
 def _copy_name(key: bytes) -> bytes:
-    """Remembered: keys of `Hybrid` are of bounded length, and those that are asked for often are few."""
+    """Return the name of a copy in the memory backend.
+
+    The results are cached: keys of `Hybrid` have a bounded length, and few keys are requested often.
+    """
     return _COPY + stored_name(key)
 
 
 class HybridCache:
-    """To be made in the running event loop."""
+    """Cache backend with Redis and copies in memory. Construct it in the running event loop."""
 
     def __init__(self, redis: RedisCache, memory: MemoryCache, options: HybridOptions) -> None:
         self._redis = redis
@@ -66,20 +69,20 @@ class HybridCache:
         self._own = secrets.token_hex(8).encode()
         self._heard = 0.0
         self._noted = -NOTED
-        """When it has noted last that it listens."""
+        """Time of the last successful registration as a listener."""
         self._since = time.monotonic()
-        """Since when it has listened without a break."""
+        """Time since which this worker has listened without interruption."""
         self._forgotten = 0
         redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
         redis.link.background(self._note())
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- lookup ----------------------------------------------------------------------------------------------------
 
     def begin(self, key: bytes, time_limit: float) -> Any:
         return self._copied(key) or self._begin(key, time_limit)
 
     def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> Any:
-        """Copies are fresh; what is not stands in Redis."""
+        """Look up a key. Copies are always fresh; stale responses are only in Redis."""
         return self._copied(key) or self._begin_stale(key, time_limit, stale)
 
     def _copied(self, key: bytes) -> Entry | None:
@@ -89,46 +92,56 @@ class HybridCache:
         return time.monotonic() - self._heard < SILENT
 
     async def _begin(self, key: bytes, time_limit: float) -> Found:
-        began, seen = time.monotonic(), self._forgotten
+        began, invalidations = time.monotonic(), self._forgotten
         result = await self._redis.begin(key, time_limit)
-        # What is computed now is copied when it is asked for again: only an answer that Redis has taken is one.
+        # Only a response that Redis has stored is copied. One that is computed now is copied at its next lookup.
         if type(result) is Entry:
-            await self._copy(key, result, began, seen, 0.0)
+            await self._copy(key, result, began, invalidations, 0.0)
         return result
 
     async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
-        began, seen = time.monotonic(), self._forgotten
+        began, invalidations = time.monotonic(), self._forgotten
         result = await self._redis.begin_stale(key, time_limit, stale)
         if type(result) is Entry:
-            await self._copy(key, result, began, seen, stale.longest)
+            await self._copy(key, result, began, invalidations, stale.longest)
         return result
 
     async def last(self, key: bytes, stale: Stale) -> Entry | None:
         return await self._redis.last(key, stale)
 
     async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
-        """Unless anything has been forgotten since the answer was asked for: it might have been this one."""
+        """Copy a response to memory, unless anything was invalidated since its lookup began: it may have been
+        this one.
+        """
         requested = time.monotonic()
         try:
-            left = await self._redis.left(key)
+            remaining = await self._redis.left(key)
         except GoneError:
             return
-        seconds = self._lifetime(entry, None if left is None else left - stale)
+        seconds = self._lifetime(entry, None if remaining is None else remaining - stale)
         if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
-            taken = time.monotonic() - requested
-            self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - taken, began)
+            elapsed = time.monotonic() - requested
+            self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
-        """Of the copy: what is left of the answer's; where that is the default one, no more than that of copies."""
+        """Return the lifetime of the copy in seconds, or None.
+
+        It is the remaining lifetime of the response; if that is the default one, the lifetime of copies is an upper
+        limit.
+        """
         is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
         if self._local is None or not is_default:
             return left
         return self._local if left is None else min(left, self._local)
 
-    # --- forgetting ------------------------------------------------------------------------------------------------
+    # --- invalidation ----------------------------------------------------------------------------------------------
 
     async def forget(self, key: bytes) -> bool:
-        """Raises `Problem` when nothing says that it is forgotten everywhere."""
+        """Invalidate a key on all hosts. Return whether there was an entry.
+
+        Raises:
+            Problem: it is not confirmed that the entry is removed everywhere.
+        """
         name = stored_name(key)
         self._forgotten += 1
         held = self._memory.forget(_COPY + name, noted=True)
@@ -137,7 +150,7 @@ class HybridCache:
         return result or held
 
     async def invalidate_tag(self, tag: str) -> int:
-        """Raises `Problem` as `forget` does."""
+        """Invalidate a tag on all hosts. Return the number of removed entries. Raises `Problem` as `forget` does."""
         self._forgotten += 1
         self._memory.invalidate_tag(tag)
         count = await self._redis.invalidate_tag(tag)
@@ -153,11 +166,11 @@ class HybridCache:
             missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
         except GoneError:
             raise invalidation_failed() from None
-        # A Redis that has just begun anew does not know yet who listens.
+        # A Redis that has just restarted does not know all listeners yet.
         if not self._hears() or time.monotonic() - self._since < NOTED:
             missing.add(b"somebody")
-        while missing and (left := until - time.monotonic()) > SHORTEST:
-            missing.discard(await self._next_reply(reply, left))
+        while missing and (remaining := until - time.monotonic()) > SHORTEST:
+            missing.discard(await self._next_reply(reply, remaining))
         if missing:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
 
@@ -174,7 +187,9 @@ class HybridCache:
     # --- listening -------------------------------------------------------------------------------------------------
 
     async def _note(self) -> None:
-        """For ever: notes that this worker listens. Without a note it gives no copies: nobody would wait for it."""
+        """Register this worker as a listener, again and again. Without a registration it uses no copies, as no
+        invalidation would wait for it.
+        """
         while True:
             began = time.monotonic()
             with contextlib.suppress(GoneError):
@@ -183,13 +198,16 @@ class HybridCache:
             await asyncio.sleep(PING)
 
     def _began(self) -> None:
-        # Whatever was forgotten meanwhile, nobody has told us.
+        # Invalidations during the interruption were not received.
         self._forgotten += 1
         self._since = time.monotonic()
         self._memory.invalidate_all(_COPY)
 
     def _answered(self, asked: float) -> None:
-        """What was said before that has been heard, so copies are as good as they were then."""
+        """Record that Redis has answered a question that was sent at `asked`.
+
+        All invalidations published before that time have been received, so copies are as current as they were then.
+        """
         if asked - self._noted < SILENT:
             self._heard = asked
 
@@ -207,4 +225,4 @@ class HybridCache:
                 await client.expire(reply, 10)
 
     def close(self) -> None:
-        """The stores behind are closed by whoever made them."""
+        """Do nothing: the two backends behind are closed by their creator."""

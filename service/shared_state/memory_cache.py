@@ -1,8 +1,9 @@
-"""Answers in the store of the host: what one worker has computed or forgotten, all of them know at once.
+"""The memory backend: cached responses in the shared state of the host, where all workers see every change at once.
 
-They stand in a table in shared memory (`ext.response_cache.table`), together with the leases: somebody is computing the
-answer, and whether other processes wait. A lease is what makes forgetting final: it ends together with the answer, and
-an answer whose lease is gone is not kept any more. So nothing that was read before the invalidation outlives it.
+Responses are in a table in shared memory (`ext.response_cache.table`), together with the leases, which record that a
+response is being computed and whether other processes wait for it. The lease makes an invalidation final: the
+invalidation ends it together with the response, and a response whose lease has ended is not stored. So no response that
+was read before an invalidation outlives it.
 """
 
 from __future__ import annotations
@@ -36,24 +37,27 @@ from rowcall.service.shared_state.single_flight import (
 )
 
 GRACE = 5.0
-"""Seconds after its deadline for which whoever computes is still waited for."""
+"""Seconds after the deadline of a lease holder for which other requests still wait for it."""
 LARGEST = 16
-"""An answer larger than this part of the room is not kept: half of a shard of the table."""
+"""A response larger than this fraction of the table is not stored: half of a shard of the table."""
 UNSHARED = 10.0
-"""Seconds for which an answer that turned out to be too large is not waited for again."""
+"""Seconds for which requests do not wait again for a response that turned out to be too large."""
 MOST_UNSHARED = 4096
 TOPIC = "answers"
 FORGOTTEN_AT_ONCE = 256
-"""Answers of a tag; whoever else asks waits for so long."""
+"""Entries of a tag that are removed under one lock; other lookups wait for that long."""
 LONGEST_NAME = 1024
 _BEGINNING = 16
 
 now = time.monotonic
-"""The same for all processes of the host, and no change of the wall clock moves it."""
+"""Monotonic clock: the same for all processes of the host, and unaffected by changes of the wall clock."""
 
 
 def stored_name(key: bytes) -> bytes:
-    """Long keys are hashed behind their beginning. No key that is not has the length of such a name."""
+    """Return the name under which a key is stored: the key, or if it is long, its beginning and its hash.
+
+    No unhashed key has the length of a hashed name.
+    """
     if len(key) <= LONGEST_NAME:
         return key
     name = key[:_BEGINNING] + hashlib.sha256(key).digest()
@@ -66,7 +70,7 @@ class MemoryLease(Lease):
     answers: MemoryCache
 
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
-        """Forgetting a tag notes when, and this ticket knows since when it is out."""
+        """Record the tags. An invalidation of a tag records its time, and the lease knows when it was acquired."""
         self.tags = tags
 
     def last(self, stale: Stale) -> Entry | None:
@@ -88,7 +92,9 @@ class MemoryLease(Lease):
 
 
 class MemoryCache:
-    """To be made in the running event loop. table: of all processes of the host."""
+    """Cache backend in shared memory. Construct it in the running event loop. table: shared by all processes of the
+    host.
+    """
 
     def __init__(self, table: ResponseTable[Entry], message_bus: MessageBus) -> None:
         self._table = table
@@ -101,7 +107,7 @@ class MemoryCache:
             message_bus.subscribe(WORKER_GONE, lambda message: self._release_process(int(message))),
         )
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- lookup ----------------------------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Entry | None:
         return self._table.find(stored_name(key), now())
@@ -136,7 +142,11 @@ class MemoryCache:
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
 
     def _acquire(self, name: bytes, time_limit: float, *, fresh: bool) -> Found | None:
-        """None: somebody else is at it, and will tell. fresh: no other answer is good enough."""
+        """Return the entry, a new lease, or `NOT_SHARED`; None if another request holds the lease and will report the
+        result.
+
+        fresh: do not accept a stale entry.
+        """
         at = now()
         result = self._table.begin(name, at + time_limit + GRACE if time_limit > 0 else 0.0, at, fresh)
         if type(result) is Entry:
@@ -146,7 +156,7 @@ class MemoryCache:
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[Found]:
-        # It listens from now on, whenever it is awaited.
+        # Join now, not when it is first awaited: a result reported in between must not be missed.
         return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
 
     async def _waited(self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool) -> Found:
@@ -158,7 +168,7 @@ class MemoryCache:
             result = self._acquire(name, time_limit, fresh=fresh)
             if result is not None:
                 return result
-            # In the same turn of the loop, or the word could come before somebody listens.
+            # Join without an await in between: otherwise the result could be reported before this request waits for it.
             future = self._waiters.join(name)
 
     def _is_unshared(self, name: bytes) -> bool:
@@ -170,7 +180,7 @@ class MemoryCache:
         del self._unshared[name]
         return False
 
-    # --- as steps --------------------------------------------------------------------------------------------------
+    # --- steps -----------------------------------------------------------------------------------------------------
 
     def lookup(
         self,
@@ -182,16 +192,24 @@ class MemoryCache:
         tell: Callable[[RequestContext, str], None] | None,
         otherwise: Step,
     ) -> Step:
-        """`begin` as the step in front of a run, with as little as there is to do for a hit or a miss that nobody else
-        computes. prefix, wanted: of the keys. needless: how many steps a hit leaves out. on_hit, tell: called for the
-        log and for the answer's header. otherwise: the same step for all cases."""
+        """Return the step that looks up a request before the routine runs.
+
+        For a hit, and for a miss that no other request computes, it does no more than necessary
+        (`ext.driver.cache_fast_path`).
+
+        prefix, wanted: of the keys. steps_to_skip: number of steps that a hit skips. on_hit, tell: called for the log
+        and for the cache status header. otherwise: the Python step for all other cases.
+        """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, wanted, self._table, seconds, LONGEST_NAME, self._unshared)
         return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, tell, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
-        """`MemoryTicket.keep` as the step behind it. largest: bytes from which an answer is not kept. most: rows; 0:
-        however many."""
+        """Return the step that stores the result, as `MemoryLease.keep` does.
+
+        seconds: lifetime; None: until invalidated. largest: size in bytes from which a response is not stored. most:
+        maximum number of rows; 0: no limit.
+        """
         lifetime = -1.0 if seconds is None else seconds
         most_bytes = min(largest, self._largest + 1)
         completed = self._completed
@@ -203,10 +221,12 @@ class MemoryCache:
     def _completed(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
         self._report_cached(lease, Entry._make(values), flags)
 
-    # --- ending ----------------------------------------------------------------------------------------------------
+    # --- completion ------------------------------------------------------------------------------------------------
 
     def complete(self, lease: MemoryLease, entry: Entry, at: float) -> None:
-        """Keeps the answer, unless it was forgotten while it was computed, and tells it to those who wait."""
+        """Store the response, unless it was invalidated while it was computed, and deliver it to the waiting
+        requests.
+        """
         if len(entry.body) > self._largest:
             self.pass_on(lease)
             return
@@ -223,16 +243,16 @@ class MemoryCache:
         self.end(lease, NOT_SHARED)
 
     def end(self, lease: MemoryLease, outcome: Outcome) -> None:
-        """Those who wait are told what has come of it."""
+        """End a lease without a stored response, and report the outcome to the waiting requests."""
         self._tell(lease.name, outcome, self._table.drop(lease.name, lease.number))
 
     def _tell(self, name: bytes, outcome: Outcome, flags: int) -> None:
-        """flags: what the end of the lease has said."""
+        """Report the outcome to the waiting requests. flags: result of ending the lease in the table."""
         if self._waiters.has(name):
-            # Forgotten in the meantime: others wait for another one now.
+            # If it was invalidated meanwhile, requests that wait now wait for another lease.
             self._waiters.tell(name, RETRY_LOOKUP if flags == GONE else outcome)
         if flags != GONE and flags & AWAITED:
-            # An answer they find for themselves.
+            # Other processes find a stored response by another lookup.
             self._message_bus.publish(TOPIC, _told(name, RETRY_LOOKUP if isinstance(outcome, Entry) else outcome))
 
     def _hear(self, message: bytes) -> None:
@@ -246,24 +266,28 @@ class MemoryCache:
         self._waiters.tell(name, outcome)
 
     def _release_process(self, process: int) -> None:
-        """Its leases end with it."""
+        """Release the leases of a worker that has ended."""
         self._table.release_process(process)
         self._waiters.tell_all()
 
-    # --- forgetting ------------------------------------------------------------------------------------------------
+    # --- invalidation ----------------------------------------------------------------------------------------------
 
     def forget(self, key: bytes, *, noted: bool = False) -> bool:
-        """noted: `put` shall know of it too."""
+        """Invalidate a key. Return whether there was an entry. noted: record it for later calls of `put` as well."""
         name = stored_name(key)
         result, awaited = self._table.forget(name, now(), noted)
-        # Those who wait in this process were there before; they ask again, and the next one computes.
+        # Requests of this process that wait have begun before the invalidation; they look up again, and one of them
+        # computes.
         self._waiters.tell(name, RETRY_LOOKUP)
         if awaited:
             self._message_bus.publish(TOPIC, _told(name, RETRY_LOOKUP))
         return result
 
     def invalidate_tag(self, tag: str) -> int:
-        """At once for everybody: what is found afterwards was computed afterwards."""
+        """Invalidate all entries of a tag, at once for all processes, and return their number.
+
+        A response found afterwards was computed afterwards.
+        """
         name, at, count, more = tag.encode(), now(), 0, True
         while more:
             result, more = self._table.invalidate_tag(name, at, FORGOTTEN_AT_ONCE)
@@ -271,33 +295,37 @@ class MemoryCache:
         return count
 
     def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
-        """A copy of an answer that somebody else has computed, as it was `began`: unless it was forgotten since, which
-        another worker may have heard already."""
+        """Store a copy of a response that another process has computed.
+
+        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier.
+        """
         at = now()
         if len(entry.body) <= self._largest:
             entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
             self._table.put(stored_name(key), entry, began, at)
 
     def invalidate_all(self, prefix: bytes) -> None:
-        """All answers whose key begins so. prefix: no longer than what is left of a long key."""
+        """Remove all entries whose key has this prefix. prefix: at most as long as the part that hashed names keep of a
+        key.
+        """
         self._table.invalidate_all(prefix)
 
     def retire(self) -> None:
-        """Nothing is given or kept from now on: every request is answered for itself."""
+        """Stop using and storing entries: every request computes its own response from now on."""
         self._table.retire()
         self._waiters.tell_all()
 
     @property
     def retired(self) -> bool:
-        """For all processes of the host."""
+        """Whether the table is retired, for all processes of the host."""
         return self._table.retired
 
     def count(self) -> int:
-        """How many answers there are, those that have ended and were not removed yet among them."""
+        """Return the number of entries, including expired ones that are not removed yet."""
         return self._table.count
 
     def prune(self) -> int:
-        """Removes what has ended; gives how many answers that were."""
+        """Remove expired entries, and return their number."""
         return self._table.prune(now())
 
     def close(self) -> None:

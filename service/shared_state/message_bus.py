@@ -1,11 +1,12 @@
-"""Messages between the processes of one host: whoever publishes wakes all others, and nobody polls.
+"""Messages between the processes of one host: publishing wakes all listeners, without polling.
 
     bus.subscribe("cache", take, missed)
     bus.publish("cache", b"...")
 
-Messages stand in the store in one order, the same for everybody; the bell of each listener only says that there are
-more. A listener gets every message from its subscription on, its own process's too, once and in order. The store keeps
-the latest ones only: who was away for longer is told that it has missed some, and has to look for itself.
+Messages are in the shared state in one order, the same for all processes; the wake-up pipe of a listener only signals
+that there are more. A listener receives every message from its subscription on, including those of its own process,
+once and in order. Only the latest messages are retained: a listener that falls further behind is notified that it has
+missed some, and has to check for itself.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from rowcall.service.shared_state.wakeup_pipe import Notifier, WakeupPipe
 log = logging.getLogger("rowcall")
 
 WORKER_GONE = "worker-gone"
-"""Topic on which the supervisor tells of a worker's death; the message is its process id in decimal digits."""
+"""Topic on which the supervisor reports the exit of a worker. The message is its process id in decimal digits."""
 
 KEPT = 8192
-"""Messages."""
+"""Number of retained messages."""
 SIZE = 67_108_864
 """Bytes of all messages together."""
 LONGEST = 8_388_608
-"""Bytes of one message."""
+"""Maximum length of one message in bytes."""
 
 Take = Callable[[bytes], None]
 Missed = Callable[[], None]
@@ -54,8 +55,10 @@ class MessageBus:
         self._next = 0
 
     def subscribe(self, topic: str, take: Take, missed: Missed | None = None) -> Callable[[], None]:
-        """`take` is called in the event loop for every message that is published from now on; `missed` when some are
-        lost for this process. Gives what ends the subscription."""
+        """Call `take` in the event loop for every message of the topic that is published from now on.
+
+        missed: called when messages are lost for this process. Returns a function that ends the subscription.
+        """
         self._listen()
         entry = (take, missed)
         takers = self._takers.setdefault(topic.encode(), [])
@@ -68,10 +71,10 @@ class MessageBus:
         return end
 
     def publish(self, topic: str, payload: bytes) -> None:
-        """Returns at once; every listener of the host will take it.
+        """Send a message to all listeners of the host. Returns at once.
 
         Raises:
-            ValueError: it is too long.
+            ValueError: the message is too long.
         """
         if len(payload) > LONGEST:
             raise ValueError(f"a message of {len(payload)} bytes is too long")
@@ -82,11 +85,11 @@ class MessageBus:
             transaction.put(_key(number), len(name).to_bytes(1, "big") + name + payload)
             _trim(transaction, number)
             bells = [key[1:].decode() for key, _ in between(transaction, _BELL, _AFTER_BELL)]
-        gone = self._notifier.ring(bells)
-        if gone:
+        unread_pipes = self._notifier.ring(bells)
+        if unread_pipes:
             with self._environment.write() as transaction:
-                for item in gone:
-                    transaction.delete(_BELL + item.encode())
+                for pipe in unread_pipes:
+                    transaction.delete(_BELL + pipe.encode())
 
     def close(self) -> None:
         if self._wakeup_pipe is not None:
@@ -122,7 +125,7 @@ class MessageBus:
                 try:
                     take(message[1 + length :])
                 except Exception:
-                    # The others have come with it, and are not read again.
+                    # The other messages were read with this one, and will not be read again.
                     log.exception("a message to the processes of this host was not taken")
 
     def _tell_missed(self) -> None:
@@ -133,7 +136,7 @@ class MessageBus:
 
 
 def _trim(transaction: Transaction, number: int) -> None:
-    """Drops the oldest ones; the one that has just come stays."""
+    """Remove the oldest messages beyond the limits, but never the one just published."""
     while True:
         oldest = next(between(transaction, _MESSAGE, _AFTER))[0]
         first = int.from_bytes(oldest[1:], "big")

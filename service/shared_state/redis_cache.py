@@ -1,22 +1,22 @@
-"""Answers in Redis: one truth for all workers of all hosts.
+"""The Redis backend: cached responses common to all workers of all hosts.
 
-For each key three things that Redis keeps together (in a Cluster too: they share the part in braces):
+For each key, Redis has three entries in the same slot of a Cluster (the part in braces is equal):
 
-    rowcall:{KEY}:a   the answer, with its lifetime
-    rowcall:{KEY}:l   the lease: the ticket of whoever computes, for LEASE seconds unless it is renewed
-    rowcall:{KEY}:w   somebody waits
+    rowcall:{KEY}:a   the response, with its lifetime
+    rowcall:{KEY}:l   the lease: the number of the request that computes, for LEASE seconds unless it is renewed
+    rowcall:{KEY}:w   set if requests wait
 
-    rowcall:tag:{TAG}:names   of the answers that have a tag, or are being computed with it
-    rowcall:tag:{TAG}:going   those that are being forgotten by it, with the number of the last who began to
-    rowcall:tag:{TAG}:turns   how many have begun to
+    rowcall:tag:{TAG}:names   names of the responses that have a tag, or are being computed with it
+    rowcall:tag:{TAG}:going   names that are being invalidated by the tag, with the number of the latest invalidation
+    rowcall:tag:{TAG}:turns   number of invalidations of the tag
 
-A lease is taken, and an answer written, forgotten or given up, by one script each, so in one step for everybody. As in
-the store of a host, forgetting deletes the lease too, and an answer whose lease is gone is not written any more. An
-answer is among those of its tags before it is computed, so a tag that is forgotten takes its lease as well. Its name
-leaves the tag only when it is forgotten: whoever forgets a tag moves its names aside in one step, so that what begins
-behind that is named anew, and names that were moved wait for the next one when Redis is lost on the way.
+To acquire or release a lease, and to write or invalidate a response, one script each is run, so each is atomic. As in
+the memory backend, an invalidation deletes the lease too, and a response whose lease is gone is not written. The name
+of a response is added to its tags before it is computed, so an invalidation of a tag deletes its lease as well. A name
+leaves a tag only by an invalidation: this moves all names of the tag aside in one step, so that a computation that
+begins later adds its name again, and moved names are processed by the next invalidation if Redis is lost meanwhile.
 
-All times are Redis's own: setting the clock of a host changes nothing.
+All times are those of Redis, so that setting the clock of a host changes nothing.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from rowcall.service.shared_state.single_flight import (
 
 CHANNEL = b"rowcall:answers"
 LEASE = 3.0
-"""Seconds after which a host that has died is taken for dead."""
+"""Seconds after which the lease of a dead host expires."""
 RENEW = 1.0
 COMPUTING = 3600
-"""Seconds for which a tag knows of an answer besides its lifetime: longer than any computing takes."""
+"""Seconds for which a tag has the name of a response beyond its lifetime: longer than any computation takes."""
 MOST_REFUSALS = 3
-"""Corrupt entries of one key after which a request computes without the cache."""
+"""Number of corrupt entries of one key after which a request computes without the cache."""
 AT_ONCE = 100
-"""Answers of a tag that are forgotten at one time."""
+"""Number of responses of a tag that are invalidated at the same time."""
 
 log = logging.getLogger("rowcall.cache")
 
@@ -150,7 +150,7 @@ return answer
 
 
 def stored_name(key: bytes) -> bytes:
-    """Keys hold what clients send; in Redis only their hash is seen."""
+    """Return the name of a key in Redis: its hash, because keys contain values that clients send."""
     return hashlib.sha256(key).hexdigest().encode()
 
 
@@ -179,7 +179,7 @@ class RedisLease:
 
     async def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
         self.tags = tags
-        # Where nobody could forget it by its tags, it is none that is kept.
+        # If it cannot be invalidated by its tags, the response must not be stored.
         self._shared = await self._answers.announce(self._name, tags, seconds)
 
     async def last(self, stale: Stale) -> Entry | None:
@@ -189,7 +189,7 @@ class RedisLease:
         if not self._shared:
             self.pass_on()
             return
-        # As a length and not as a point in time: hosts may have different clocks.
+        # The lifetime is a duration and not a point in time, because hosts may have different clocks.
         entry = entry._replace(written=0.0, ends=0.0 if seconds is None else seconds + stale)
         self._answers.link.background(self._answers.complete(self._name, self.number, entry))
 
@@ -201,25 +201,27 @@ class RedisLease:
 
 
 class RedisCache:
-    """To be made in the running event loop, of a link that is connected. worker: what no other worker of this host is
-    called by (`worker_gone`); host: what no other host is called by."""
+    """Cache backend in Redis. Construct it in the running event loop, with a connected link.
+
+    worker: unique among the workers of this host (see `worker_gone`). host: unique among the hosts.
+    """
 
     def __init__(self, link: RedisLink, host: str, worker: int) -> None:
         self.link = link
         self._waiters = SingleFlightWaiters()
         self._open: dict[bytes, tuple[bytes, float]] = {}
-        """Tickets of this worker by name: number, and when it was taken."""
+        """Leases of this worker by name: number, and when it was acquired."""
         self._host = host.encode()
         self._mark = b"%b-%d-%b-" % (self._host, worker, secrets.token_hex(4).encode())
         self._numbers = 0
         self.awaited: dict[bytes, bytes] = {}
-        """Whom this worker waits for, by name."""
+        """Number of the lease that this worker waits for, by name."""
         link.on_back.append(self._waiters.tell_all)
         link.background(self._renew())
-        # What was said while nobody listened is lost.
+        # Messages published while it was not listening are lost.
         link.background(link.listen(CHANNEL, self._hear, self._waiters.tell_all))
 
-    # --- asking ----------------------------------------------------------------------------------------------------
+    # --- lookup ----------------------------------------------------------------------------------------------------
 
     async def begin(self, key: bytes, time_limit: float) -> Found:
         name = stored_name(key)
@@ -248,7 +250,7 @@ class RedisCache:
         return self._opened(name, data) if data else None
 
     async def left(self, key: bytes) -> float | None:
-        """Seconds for which the answer is kept; None: for ever; 0: it is not. Raises `GoneError`."""
+        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError`."""
         left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
         if not isinstance(left, int):
             raise GoneError
@@ -266,7 +268,7 @@ class RedisCache:
         until = time.monotonic() + time_limit
         refusals = 0
         while True:
-            # Listening begins before the question: the word may come before its answer has been read.
+            # Join before the command is sent: the result may be published before its reply has been read.
             future = self._waiters.join(name)
             try:
                 self._numbers += 1
@@ -311,7 +313,9 @@ class RedisCache:
     async def _await(
         self, name: bytes, future: asyncio.Future[Outcome], left: float
     ) -> Entry | RetryLookup | NotShared:
-        """AGAIN after as long as a lease lives: a host that has died says nothing."""
+        """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
+        nothing.
+        """
         try:
             if left <= 0 or left > LEASE:
                 return await self._waiters.wait(name, future, LEASE, late=RETRY_LOOKUP)
@@ -321,7 +325,7 @@ class RedisCache:
             raise
 
     def _opened(self, name: bytes, data: Any) -> Entry | None:
-        """Return the entry, or None if it is corrupt, or not the entry of this key."""
+        """Return the entry, or None if it is corrupt or belongs to another key."""
         content = entry_sealer.opened(name, data) if isinstance(data, bytes) else None
         return None if content is None else unpacked(content)
 
@@ -331,11 +335,11 @@ class RedisCache:
         await self.link.run(_BREAK, _keys(name)[:1], [data])
 
     def _awaits_no_more(self, name: bytes) -> None:
-        """One of those who waited does not any more."""
+        """Remove the name from `awaited` if no request of this worker waits for it any more."""
         if not self._waiters.has(name):
             self.awaited.pop(name, None)
 
-    # --- ending ----------------------------------------------------------------------------------------------------
+    # --- completion ------------------------------------------------------------------------------------------------
 
     async def announce(self, name: bytes, tags: tuple[str, ...], seconds: float | None) -> bool:
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
@@ -347,14 +351,16 @@ class RedisCache:
         return True
 
     async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
-        """Whether it is kept. `entry.ends`: for how many seconds; 0: until it is forgotten."""
+        """Write a computed response. Return whether it was stored. `entry.ends`: lifetime in seconds; 0: until
+        invalidated.
+        """
         self._open.pop(name, None)
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
         try:
             sealed = entry_sealer.sealed(name, packed(entry))
             output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
         except GoneError:
-            # It may have been forgotten while it was computed, and nobody is there to say so.
+            # It may have been invalidated while it was computed, and Redis cannot confirm that it was not.
             self._waiters.tell(name, NOT_SHARED)
             return False
         self._waiters.tell(name, entry if output else RETRY_LOOKUP, number)
@@ -373,11 +379,13 @@ class RedisCache:
                 outcome = RETRY_LOOKUP
         self._waiters.tell(name, outcome)
 
-    # --- forgetting ------------------------------------------------------------------------------------------------
+    # --- invalidation ----------------------------------------------------------------------------------------------
 
     async def forget(self, key: bytes) -> bool:
-        """Raises:
-        Problem: Redis does not say that it is forgotten, so nobody may believe it.
+        """Invalidate a key on all hosts. Return whether there was an entry.
+
+        Raises:
+            Problem: Redis does not confirm that the entry is removed.
         """
         try:
             return await self._forget(stored_name(key))
@@ -388,7 +396,7 @@ class RedisCache:
         return bool(await self.link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]))
 
     async def invalidate_tag(self, tag: str) -> int:
-        """Raises `Problem` as `forget` does."""
+        """Invalidate a tag on all hosts. Return the number of removed entries. Raises `Problem` as `forget` does."""
         try:
             keys = _tag_keys(tag)
             turn, names = await self.link.run(_MOVE_ASIDE, keys, [_milliseconds(COMPUTING)])
@@ -403,7 +411,7 @@ class RedisCache:
         return count
 
     def close(self) -> None:
-        """The link is closed by whoever made it."""
+        """Do nothing: the link is closed by its creator."""
 
     # --- in the background -----------------------------------------------------------------------------------------
 
@@ -417,7 +425,7 @@ class RedisCache:
                         await self.link.run(_RENEW, [_keys(name)[1]], [number, _milliseconds(LEASE)])
 
     def worker_gone(self, worker: int) -> None:
-        """A worker of this host has died: what it was computing is free, here and on other hosts."""
+        """Release the leases of a worker of this host that has died, here and on other hosts."""
         gone = b"%b-%d-" % (self._host, worker)
         self._break_leases(gone)
         self.link.background(self._tell_gone(gone))

@@ -1,7 +1,6 @@
-"""The one way in which anything here connects to Redis: a server, the master that Sentinels name, or a Cluster.
+"""Connecting to Redis, for all parts of the service: a single server, the master that Sentinels name, or a Cluster.
 
-What is found there is the same for all who ask: a client of redis-py. Each capability decides for itself what to do
-when there is none.
+The result is a client of redis-py. Each capability decides for itself what to do without one.
 """
 
 from __future__ import annotations
@@ -22,40 +21,43 @@ from redis.exceptions import AuthenticationError, RedisClusterException, RedisEr
 from rowcall.core.cache.redis_address import RedisAddress
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError, RuntimeError)
-"""What redis-py raises for a server that is not there, or refuses; uvloop a RuntimeError where the transport has been
-closed meanwhile."""
+"""Errors that redis-py raises for a server that is unreachable or refuses. uvloop raises RuntimeError if the transport
+was closed meanwhile.
+"""
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What redis-py and its callers raise for a reply of another form than the command has."""
+"""Errors that redis-py and its callers raise for a reply whose form does not fit the command."""
 
 MASTER = frozenset(("master", "primary"))
-"""Roles of a server that takes writes."""
+"""Roles of a server that accepts writes."""
 
 
 class ReplicaError(ConnectionError):
-    """The server takes no writes."""
+    """The server is a replica and accepts no writes."""
 
 
 Client = Any
-"""redis-py's classes for the three kinds have no common base with these commands."""
+"""A client of redis-py. Its classes for the three kinds have no common base with these commands."""
 
 
 async def open_client(address: RedisAddress, purpose: str, time_limit: float | None = None) -> Client:
-    """Return a client of the first host that answers and is no replica. purpose: what the server calls the connection
-    unless `name` says it. time_limit: seconds for which an answer is waited for; None: as long as it takes.
+    """Return a client of the first host that answers and is no replica.
+
+    purpose: name of the connection at the server if the address has no `name`. time_limit: seconds to wait for a reply;
+    None: no limit.
 
     Raises:
-        ReplicaError: hosts that answer are replicas.
-        OSError, RedisError, TimeoutError: nobody answers, or who does lets nobody in.
+        ReplicaError: the hosts that answer are replicas.
+        OSError, RedisError, TimeoutError: no host answers, or the one that does refuses the connection.
     """
     failure: BaseException | None = None
-    # Sentinels are asked one after the other by the client itself.
+    # The Sentinel client itself tries all Sentinels.
     for host in address.hosts[:1] if address.service is not None else address.hosts:
         try:
             async with asyncio.timeout(address.connect_timeout + 1):
                 return await _opened(address, host, _options(address, purpose, time_limit))
         except FAILURES as error:
-            # That a host is a replica says more than that another one cannot be reached.
+            # A replica is more informative than a host that cannot be reached, so its error is reported.
             failure = failure if isinstance(failure, ReplicaError) else error
         except MALFORMED as error:
             failure = ConnectionError(f"a malformed reply: {error}")
@@ -116,7 +118,7 @@ def _tls(address: RedisAddress) -> dict[str, Any]:
 
 
 def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
-    # redis-py would try three times more, seconds apart, before anybody heard that there is no answer.
+    # By default, redis-py would try three more times, seconds apart, before it reports that there is no answer.
     options = {**options, "retry": Retry(NoBackoff(), 1)}
     if not address.tls or address.tls_host is None:
         return aioredis.Redis(host=host[0], port=host[1], db=address.database, **options)
@@ -132,7 +134,7 @@ def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any
 
 
 def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
-    """Connections to a server whose certificate has another name than the one it is reached by (`sslHost`)."""
+    """Return a connection class for servers whose certificate has another name than the address (`sslHost`)."""
 
     class NamedConnection(base):  # type: ignore[misc, valid-type]
         def _connection_arguments(self) -> Mapping[str, Any]:
@@ -142,14 +144,14 @@ def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
 
 
 async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
-    """The client asks the Sentinels again for each connection, so it follows a new master."""
+    """Return a client of the master. It asks the Sentinels again for each connection, so it follows a new master."""
     own = {**_tls(address), "socket_connect_timeout": address.connect_timeout, "socket_timeout": 1.0}
     service = address.service or ""
     watchers = _watchers(address, own)
     try:
         await watchers.discover_master(service)
     except (AuthenticationError, ResponseError, MasterNotFoundError):
-        # Most Sentinels ask for nothing, and some answer an error to whoever says more than they ask for.
+        # Most Sentinels require no credentials, and some answer with an error to a client that sends them.
         if address.password is None:
             raise
         watchers = _watchers(address, {**own, "username": address.user, "password": address.password})
@@ -168,8 +170,8 @@ def _watchers(address: RedisAddress, own: dict[str, Any]) -> Any:
 async def _mode_and_role(client: Client) -> tuple[str, str]:
     """Return `standalone` or `cluster`, and `master`, `replica` or `slave`.
 
-    HELLO (Redis 6) has both, and a user needs `+@connection` for it. INFO is for older servers. A user who may send
-    neither is taken to be at a master: if it is none, it refuses the first write.
+    HELLO (Redis 6) reports both, and a user needs `+@connection` for it. INFO is for older servers. If the user may
+    send neither, the server is taken for a master: a replica refuses the first write.
     """
     try:
         reply = await client.execute_command("HELLO")

@@ -1,7 +1,7 @@
-"""One worker's way to Redis: commands of one turn of the loop together, and a switch for when it is gone.
+"""The connection of one worker to Redis: batches the commands of one turn of the event loop, and handles outages.
 
-Nothing here fails a request: what cannot be asked raises `GoneError`, at once as long as Redis is known to be gone. One
-warning says that it is, and one line that it is back; in between it is tried once a second.
+Nothing here fails a request: if Redis does not answer, `GoneError` is raised, and immediately while Redis is known to
+be gone. One warning reports the outage, and one line its end; meanwhile connecting is tried once a second.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED, C
 log = logging.getLogger("rowcall.redis")
 
 LONGEST = 1.0
-"""Seconds that a request waits for Redis before it goes on without; a shorter `syncTimeout` counts."""
+"""Seconds that a request waits for Redis before it continues without it; a shorter `syncTimeout` takes precedence."""
 TRY_AGAIN = 1.0
 IN_FLIGHT = 4
-"""Batches of reads under way at one time; what comes meanwhile goes with the next."""
+"""Maximum number of batches of reads in flight; keys that arrive meanwhile are in the next batch."""
 AT_ONCE = 32
-"""Commands under way at one time, and so connections: opening hundreds for a crowd takes longer than waiting."""
+"""Maximum number of commands at the same time, and so of connections: opening hundreds of them takes longer than
+waiting.
+"""
 PING = 0.3
-"""Seconds between questions whether Redis still answers a listener."""
+"""Seconds between checks whether Redis still answers a listener."""
 SILENT = 3.0
-"""Seconds without an answer after which a listener connects anew."""
+"""Seconds without an answer after which a listener reconnects."""
 PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
 
 Hear = Callable[[bytes], Awaitable[None] | None]
@@ -42,20 +44,20 @@ class GoneError(Exception):
 
 
 class MalformedReplyError(ValueError):
-    """A reply is not one to the command that was sent: the connection is out of step, or its data corrupt."""
+    """A reply does not fit the command that was sent: the connection is out of step, or its data is corrupt."""
 
 
 def _echoing(script: str) -> str:
     """Return the script with its last argument in front of its reply.
 
-    A connection that got one surplus reply gives every later command the reply to the one before. The form of replies
-    does not show that; an argument that is different for each call does.
+    A connection that received one surplus reply gives every later command the reply to the command before. The form of
+    the replies does not show that; an argument that differs for each call does.
     """
     return f"local function body() {script}\nend return {{ARGV[#ARGV], body()}}"
 
 
 class RedisLink:
-    """To be made in the running event loop. `on_back` is called whenever Redis answers again."""
+    """Connection to Redis. Construct it in the running event loop. `on_back` is called whenever Redis answers again."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._address = address
@@ -74,12 +76,14 @@ class RedisLink:
         self.on_back: list[Callable[[], None]] = []
 
     async def connect(self) -> None:
-        """Raises:
-        OSError, RedisError, TimeoutError: nobody answers.
+        """Connect, and check that the user may run a script that writes.
+
+        Raises:
+            OSError, RedisError, TimeoutError: no host answers.
         """
         client = await open_client(self._address, "rowcall")
         try:
-            # A user whom Redis lets in and who may do nothing is better told of now.
+            # Find out now, not at the first request, that the user may connect and yet do nothing.
             async with asyncio.timeout(self._timeout):
                 await client.eval(PROBE, 1, b"rowcall:probe")
         except MALFORMED as error:
@@ -101,7 +105,9 @@ class RedisLink:
     # --- commands --------------------------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Awaitable[bytes | None]:
-        """Goes out with all others of this turn of the loop. Raises `GoneError` when awaited."""
+        """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
+        awaited.
+        """
         future = self._wanted.get(key)
         if future is None:
             future = self._wanted[key] = self._loop.create_future()
@@ -122,15 +128,16 @@ class RedisLink:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
             values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
         except BaseException as error:
-            # Whatever has failed: a future that is never done would let a request wait for ever.
+            # Whatever has failed: a future that is never done would let a request wait forever.
             for future in wanted.values():
                 if not future.done():
                     future.set_exception(GoneError())
-                    future.exception()  # the request that waits may have ended
+                    # avoids a warning about an exception that is never retrieved, as the request may have ended
+                    future.exception()
             if not isinstance(error, GoneError):
                 raise
         else:
-            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has counted them
+            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has checked their number
                 if not future.done():
                     future.set_result(value)
         finally:
@@ -140,12 +147,12 @@ class RedisLink:
                 self._loop.call_soon(self._send)
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
-        """A Lua script, whole or not at all. Raises `GoneError`."""
-        made = self._scripts.get(script)
-        if made is None and self.client is not None:
-            made = self._scripts[script] = self.client.register_script(_echoing(script))
+        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError`."""
+        registered = self._scripts.get(script)
+        if registered is None and self.client is not None:
+            registered = self._scripts[script] = self.client.register_script(_echoing(script))
         mark = secrets.token_hex(8).encode()
-        reply = await self.ask(made, keys, [*values, mark], check=_echo_of(mark))
+        reply = await self.ask(registered, keys, [*values, mark], check=_echo_of(mark))
         return reply[1] if len(reply) == 2 else None
 
     async def ask(
@@ -154,10 +161,12 @@ class RedisLink:
         *arguments: Any,
         check: Callable[[Any], bool] | None = None,
     ) -> Any:
-        """check: whether a reply has the form that the command has; if not, it fails and connections are closed.
+        """Send a command and return its reply.
+
+        check: whether a reply has the form of this command; if not, the command fails and all connections are closed.
 
         Raises:
-        GoneError: it has not answered, or is known not to.
+            GoneError: Redis has not answered, has refused the command, or is known to be gone.
         """
         if self.gone or command is None:
             raise GoneError
@@ -180,7 +189,9 @@ class RedisLink:
             raise GoneError from None
 
     def _refused(self, error: ResponseError) -> None:
-        """It is there, and does not do this: its memory is full, or its user may not."""
+        """Log once for each kind of error that Redis answers and refuses a command: its memory is full, or the user
+        lacks a permission.
+        """
         kind = str(error).partition(" ")[0]
         if kind not in self._refusals:
             self._refusals.add(kind)
@@ -189,10 +200,10 @@ class RedisLink:
     async def listen(
         self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None = None
     ) -> None:
-        """Hears what is said in a channel, for ever. To be run in the background.
+        """Receive the messages of a channel forever. Run it in the background.
 
-        began: called when it listens (again): what was said before is lost. heard: called with a time of the
-        monotonic clock; all that was said before it has been heard.
+        began: called when listening begins (again): messages published before are lost. heard: called with a time of
+        the monotonic clock; all messages published before that time have been received.
         """
         while True:
             try:
@@ -224,11 +235,11 @@ class RedisLink:
                 if waiting and past > SILENT:
                     raise TimeoutError("a listener is not answered")
                 if not waiting and past > PING:
-                    # One question at a time, so that it is known which one an answer is for.
+                    # One ping at a time, so that its answer can be assigned to it.
                     requested, waiting = time.monotonic(), True
                     await source.ping()
 
-    # --- gone and back ---------------------------------------------------------------------------------------------
+    # --- outages ---------------------------------------------------------------------------------------------------
 
     def _lost(self, error: BaseException) -> None:
         if self.gone:
@@ -239,7 +250,7 @@ class RedisLink:
         self.background(self._look_for_it())
 
     async def _disconnect(self) -> None:
-        """Close every connection: which one is out of step is not known."""
+        """Close every connection: it is not known which of them is out of step."""
         with contextlib.suppress(*FAILURES, *MALFORMED):
             if self.is_cluster:
                 await self.client.aclose()
@@ -256,8 +267,8 @@ class RedisLink:
                 continue
             self.gone = False
             log.warning("Redis at %s is back", self._address)
-            for result in self.on_back:
-                result()
+            for on_back in self.on_back:
+                on_back()
 
     def background(self, work: Any) -> None:
         task = self._loop.create_task(work)
@@ -289,16 +300,17 @@ def _echo_of(mark: bytes) -> Callable[[Any], bool]:
 
 
 def _is_no_master(error: ResponseError) -> bool:
-    """Somebody else is the master now, or nobody yet: the client looks for him when it connects anew."""
+    """Whether another server is the master now, or none yet: the client looks for it when it reconnects."""
     if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
         return True
     return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)
 
 
 class LateLink:
-    """A link that is made beside the start, and again when that was in vain. Its first users wait for it.
+    """A link that connects in parallel with the start, and again if that fails. The first calls wait for it.
 
-    To be made in the running event loop. key: of the configuration. without: what happens as long as there is none.
+    Construct it in the running event loop. key: configuration key of the address. without: what happens while there is
+    no connection; part of messages.
     """
 
     def __init__(self, address: str, key: str, without: str) -> None:
@@ -315,7 +327,7 @@ class LateLink:
         self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
 
     async def link(self) -> RedisLink | None:
-        """None: nobody has answered yet."""
+        """Return the link, or None if there is no connection yet."""
         if self._link is not None:
             return self._link
         connecting, place = self._connecting, self._place

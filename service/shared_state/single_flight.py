@@ -1,7 +1,7 @@
-"""One computes, the others wait: tickets for whoever computes an answer, and those of this process that wait for it.
+"""Single flight: of equal requests one computes, the others wait. Leases, and the waiting requests of this process.
 
-What is the same for all stores of answers. Where the tickets are written down, so that all workers or all hosts agree
-on who computes, is for each store to say.
+This is the part that all cache backends have in common. Where leases are stored, so that all workers or all hosts agree
+on which request computes, is up to each backend.
 """
 
 from __future__ import annotations
@@ -20,47 +20,54 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 
 
 class RetryLookup:
-    """Nobody computes any more and nothing has come of it: whoever waits asks once more."""
+    """Outcome: the computation has ended without a response, so waiting requests look up again."""
 
 
 class NotShared:
-    """The answer is none that can be shared: whoever waits computes for itself."""
+    """Outcome: the response cannot be shared, so each waiting request computes its own."""
 
 
 RETRY_LOOKUP = RetryLookup()
 NOT_SHARED = NotShared()
 
 Outcome = Entry | Problem | RetryLookup | NotShared
-"""What those who wait are told."""
+"""Result of a computation, as it is reported to waiting requests."""
 
 
 class CacheLease(Protocol):
-    """The right, and the duty, to compute the answer for a key. Exactly one of `keep`, `pass_on` and `give_up` is
-    called, once."""
+    """The right, and the duty, to compute the response for a key. Exactly one of `keep`, `pass_on` and `give_up` is
+    called, once.
+    """
 
     tags: tuple[str, ...]
-    """Those that were announced."""
+    """The announced tags."""
 
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> Awaitable[None] | None:
-        """Before the answer is computed: whoever forgets one of its tags from now on forgets this answer too.
-        seconds: how long it may live."""
+        """Record tags before the response is computed: an invalidation of one of them from now on applies to it.
+
+        seconds: maximum lifetime of the response.
+        """
 
     def last(self, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
-        """`AnswerStore.last` for its key."""
+        """Return the last response of its key, as `CacheBackend.last` does."""
 
     def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
-        """The answer, and how long it is fresh; None: until it is forgotten. stale: seconds for which it is of use
-        after that."""
+        """Complete the lease with a response.
+
+        seconds: for how long it is fresh; None: until invalidated. stale: seconds for which it may be used after that.
+        """
 
     def pass_on(self) -> None:
-        """It has turned out to be none that is kept."""
+        """Release the lease, as the response turned out to be one that is not stored."""
 
     def give_up(self, problem: Problem | None) -> None:
-        """It failed. None: for reasons that are this request's own, so that the next one shall try."""
+        """Release the lease after a failure. problem: reported to waiting requests; None: the failure concerns this
+        request only, so that the next one computes.
+        """
 
 
 class StaleEntry(NamedTuple):
-    """An answer that may still be given. ticket: to make a new one; None: somebody else does."""
+    """A stale response that may still be used. lease: to compute a new one; None: another request does."""
 
     entry: Entry
     lease: CacheLease | None
@@ -71,40 +78,42 @@ FoundStale = Found | StaleEntry
 
 
 class CacheBackend(Protocol):
-    """Where answers are kept. `begin` may say at once what it knows, or has to be awaited."""
+    """A cache backend. `begin` returns a result that is known at once, or an awaitable."""
 
     def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
-        """An answer; the ticket to compute it; or nothing that others would share.
+        """Look up a key. Return the entry, the lease to compute it, or `NOT_SHARED`.
 
-        time_limit: seconds that this request may wait for another one's answer; 0: as long as it takes.
+        time_limit: seconds that this request may wait for the result of another one; 0: no limit.
 
         Raises:
-            Problem: the one who computed failed, or took longer than that.
+            Problem: the computation of the other request failed, or took longer than the time limit.
         """
 
     def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
-        """`begin` for answers that are of use for longer than they are fresh."""
+        """`begin` for responses that may be used for longer than they are fresh."""
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
-        """The answer that may be given as a new one could not be made."""
+        """Return the response that may be used because a new one could not be computed, or None."""
 
     def forget(self, key: bytes) -> bool | Awaitable[bool]:
-        """Whether there was an answer. Nobody is given it afterwards."""
+        """Invalidate a key. Return whether there was an entry. No request gets it afterwards."""
 
     def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
-        """The number of answers with this tag; what is being computed with it is not kept either."""
+        """Invalidate a tag. Return the number of removed entries. Responses that are being computed with it are not
+        stored.
+        """
 
     def close(self) -> None: ...
 
 
 def ending(context: RequestContext, error: Exception | None) -> None:
-    """For `Exchange.at_end`: what becomes of a ticket that no step has used."""
+    """Release a lease that no step has used. For `RequestContext.at_end`."""
     lease: CacheLease | None = context.lease
     if lease is None:
         return
     context.lease = None
     request = context.execution
-    # Cancelled because its own client has left: that is no failure of anybody else.
+    # Cancelled because its own client has disconnected: other requests must not fail for that.
     gone = request is not None and request.abandoned and request.failure is None
     if error is None or gone or isinstance(error, ClientDisconnectedError | DeadlineError):
         lease.give_up(None)
@@ -115,21 +124,23 @@ def ending(context: RequestContext, error: Exception | None) -> None:
 
 
 class SingleFlightWaiters:
-    """The requests of this process that wait, by key."""
+    """The waiting requests of this process, by key."""
 
     def __init__(self) -> None:
         self.futures: dict[bytes, dict[asyncio.Future[Outcome], bytes]] = {}
-        """With the ticket that each waits for, as far as that is known. Empty when nobody waits."""
+        """Futures by key, with the number of the lease that each waits for, if known. Empty if no request waits."""
         self._loop = asyncio.get_running_loop()
 
     def join(self, key: bytes) -> asyncio.Future[Outcome]:
-        """From here on whatever is told about the key reaches this one; `wait` follows."""
+        """Register a waiting request. Every outcome for the key that is reported from now on reaches it. Call `wait`
+        next.
+        """
         future: asyncio.Future[Outcome] = self._loop.create_future()
         self.futures.setdefault(key, {})[future] = b""
         return future
 
     def awaits(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
-        """It waits for this ticket."""
+        """Record the number of the lease for which the future waits."""
         waiting = self.futures.get(key)
         if waiting is not None and future in waiting:
             waiting[future] = number
@@ -147,10 +158,12 @@ class SingleFlightWaiters:
     async def wait(
         self, key: bytes, future: asyncio.Future[Outcome], time_limit: float, late: RetryLookup | None = None
     ) -> Entry | RetryLookup | NotShared:
-        """time_limit: seconds; 0: as long as it takes. late: what it is then; None: a `Problem`.
+        """Wait for the outcome.
+
+        time_limit: seconds; 0: no limit. late: the result after the time limit; None: a `Problem` is raised.
 
         Raises:
-            Problem: of the one who computed, or because this one has waited long enough.
+            Problem: of the computing request, or because the time limit has passed.
         """
         try:
             outcome = await (asyncio.wait_for(future, time_limit) if time_limit > 0 else future)
@@ -166,19 +179,22 @@ class SingleFlightWaiters:
         return outcome
 
     def tell(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
-        """number: of the ticket that has come to this, for stores that hear of an end later than it was: whoever waits
-        for another one, which was begun when this had been forgotten, asks again."""
+        """Report an outcome to the waiting requests of a key.
+
+        number: the lease that ended so, for backends that learn of an end later than it happened: requests that wait
+        for a newer lease, which was acquired after an invalidation, look up again.
+        """
         for future, awaited in self.futures.pop(key, {}).items():
             if future.done():
                 continue
             if number is not None and awaited != number:
                 future.set_result(RETRY_LOOKUP)
             else:
-                # An error is raised with a traceback of its own in each request.
+                # A copy for each request, as raising sets a traceback.
                 future.set_result(copied(outcome) if isinstance(outcome, Problem) else outcome)
 
     def tell_all(self) -> None:
-        """Whoever waits shall look again."""
+        """Let all waiting requests look up again."""
         for key in tuple(self.futures):
             self.tell(key, RETRY_LOOKUP)
 
@@ -195,7 +211,7 @@ def invalidation_failed() -> Problem:
 
 
 def problem_text(problem: Problem) -> bytes:
-    """For another process."""
+    """Serialize a problem for another process."""
     return orjson.dumps([problem.status, problem.detail, problem.title, problem.type_url, problem.headers])
 
 

@@ -1,7 +1,7 @@
-"""The folder of the host's store: made by the supervisor when the service starts, gone when it ends.
+"""The folder of the shared state: made by the supervisor at the start of the service, removed at its end.
 
-It lies on shared memory where the system has some. A service that was killed leaves its folder behind; the next one to
-start finds it by its lock, which nobody holds any more, and removes it.
+It is in shared memory if the system has some. A service that was killed leaves its folder; the next start detects that
+its lock is free, and removes it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from pathlib import Path
 
 PREFIX = f"rowcall-store-{os.getuid()}-"
 _UNLOCKED = f"rowcall-begun-{os.getuid()}-"
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it, readable for nobody else)
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a private folder is created in it)
 _LOCK = "owner"
 LEAST = 16 << 20
-"""Bytes that have to be free there: for messages, leases, limits and a few answers."""
+"""Bytes that have to be free in shared memory: for messages, leases, limits and a few responses."""
 
 log = logging.getLogger("rowcall")
 
 
 class StateFolder:
-    """Exists from construction until `remove`."""
+    """The folder, from construction until `remove`."""
 
     def __init__(self) -> None:
         base = _base()
-        # Under a name that no other service looks at, until it is locked: the lock stays when it is renamed.
-        made = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=base))
-        self._lock = _locked(made)
-        self.path = made.rename(base / (PREFIX + made.name.removeprefix(_UNLOCKED)))
+        # It has a name that other services ignore until it is locked; the lock survives renaming.
+        folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=base))
+        self._lock = _locked(folder)
+        self.path = folder.rename(base / (PREFIX + folder.name.removeprefix(_UNLOCKED)))
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -42,7 +42,7 @@ class StateFolder:
 
 
 def _base() -> Path:
-    """A place with room, where nobody's abandoned folders are any more."""
+    """Return the folder in which to create it, with enough room, after removing abandoned folders."""
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         _remove_abandoned(_SHARED_MEMORY)
         space = os.statvfs(_SHARED_MEMORY)
@@ -60,7 +60,7 @@ def _base() -> Path:
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the folder's lock; None where somebody else holds it."""
+    """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it."""
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +72,7 @@ def _locked(folder: Path) -> int | None:
 
 def _remove_abandoned(base: Path) -> None:
     for folder in base.glob(PREFIX + "*"):
-        # Without a lock file somebody is removing it.
+        # Without a lock file, another process is removing it.
         if not (folder / _LOCK).exists():
             continue
         with contextlib.suppress(OSError):

@@ -1,6 +1,7 @@
-"""Doorbells: a named pipe for each process that wants to be woken. Ringing never waits and never gets lost.
+"""Wake-up pipes: a named pipe for each process that wants to be woken. Writing to it never blocks and never gets lost.
 
-A bell says only "look": what there is to see stands in the store. A pipe that is full has been rung often enough.
+A byte in the pipe only means "read the messages"; the messages themselves are in the shared state. A full pipe already
+wakes its reader, so a byte that does not fit can be dropped.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _AT_ONCE = 65_536
 
 
 class WakeupPipe:
-    """The bell of this process, from construction until `close`. Needs a running event loop."""
+    """The wake-up pipe of this process, from construction until `close`. Needs a running event loop."""
 
     def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
         os.mkfifo(path, 0o600)
         self._path = path
         self._on_ring = on_ring
-        # Open for both, or the pipe would be at its end whenever no ringer has it open.
+        # Opened for reading and writing: otherwise reads would return end of file while no notifier has it open.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._pipe, self._answer)
@@ -39,14 +40,14 @@ class WakeupPipe:
 
 
 class Notifier:
-    """Rings the bells of a folder by their names."""
+    """Writes to the wake-up pipes of a folder, by their names."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._pipes: dict[str, int] = {}
 
     def ring(self, names: Iterable[str]) -> list[str]:
-        """Gives the names of those that nobody listens to any more."""
+        """Wake the processes with these names. Return the names of pipes that no process reads any more."""
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:
