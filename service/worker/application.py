@@ -240,7 +240,7 @@ class Application:
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     def retire_answers(self) -> None:
-        """Stop reading and storing cached responses in memory: a successor serves, whose invalidations do not arrive here."""
+        """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""
         self._answers.retire()
 
     def end_streams(self) -> None:
