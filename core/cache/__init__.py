@@ -1,1 +1,1 @@
-"""Answers that are kept: what the configuration and a comment ask for, and the rules between them."""
+"""Cached responses: the options of configuration and comments, and the rules between them."""

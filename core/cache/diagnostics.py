@@ -1,6 +1,6 @@
-"""What a cached endpoint should be told about at the start: where equal keys do not mean equal answers.
+"""Diagnostics of cached endpoints, reported at the start: where equal keys do not mean equal responses.
 
-What is fatal or names an unknown profile stands in `core.building.known_names`.
+Errors about unknown profiles are in `core.building.known_names`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
 def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
     if options.enabled and caching is not None and not caching.wanted:
-        requested = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
-        for word in (word for word, expected in requested.items() if expected is not None):
+        settings = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
+        for word in (word for word, setting in settings.items() if setting is not None):
             yield f"{endpoint.name}: {word} has no effect, as nothing is kept; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
@@ -77,7 +77,7 @@ def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
 
 
 def _is_table_operation(endpoint: Endpoint) -> bool:
-    """The comment is a table's, and meant for the operations that read."""
+    """Whether the comment is that of a table, where `cached` is meant for the operations that read."""
     return isinstance(endpoint.routine.source, TableOperation)
 
 

@@ -1,4 +1,4 @@
-"""A kept answer, and the bytes it is kept as: the same in the host's store and in Redis."""
+"""A cached response, and its serialized form, which is the same in shared memory and in Redis."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _NULL = 1
 
 
 class Entry(NamedTuple):
-    """What a routine gave, rendered. Headers and status are made anew for each request (caching-17)."""
+    """The rendered result of a routine. Headers and status are made for each request (caching-17)."""
 
     body: bytes
     rows: int
     is_null: bool = False
     written: float = 0.0
-    """On the clock of whoever keeps it."""
+    """When it was written, on the clock of the backend."""
     ends: float = 0.0
-    """When it is no answer any more; 0: never."""
+    """When it ends; 0: never."""
     fresh: float = 0.0
-    """Until when it is as good as a new one; 0: as long as it is one."""
+    """Until when it is fresh; 0: as long as it exists."""
     head: bytes = b""
-    """Status and headers as JSON, of an answer that is given as it is."""
+    """Status and headers as JSON, of the response of another service that is sent unchanged."""
     tags: tuple[str, ...] = ()
 
 
@@ -35,7 +35,7 @@ def packed(entry: Entry) -> bytes:
 
 
 def unpacked(data: bytes, start: int = 0) -> Entry | None:
-    """None for bytes that are no entry: another version's, or somebody else's. start: where it begins."""
+    """Return the entry in serialized form at `start`, or None if the bytes are none of this version."""
     if len(data) < start + _HEAD.size or data[start] != _VERSION:
         return None
     _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data, start)

@@ -1,4 +1,4 @@
-"""How long the key of an answer is, and the hash that may stand for it."""
+"""The length of a cache key, and the hash that may replace it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def characters(key: bytes) -> int:
-    """How long a key is, for the limits of the configuration."""
+    """Return the length of a key in characters, for the limits of the configuration."""
     return len(key.decode(errors="replace"))
 
 
 def hashed(key: bytes) -> bytes:
-    """SHA-256 as 64 upper-case hex digits (caching-13)."""
+    """Return the SHA-256 digest of a key as 64 upper-case hexadecimal digits (caching-13)."""
     return hashlib.sha256(key).hexdigest().upper().encode()

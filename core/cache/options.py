@@ -1,4 +1,4 @@
-"""What the configuration says about answers that are kept (caching-1 to 2.3)."""
+"""Options of the cache (caching-1 to caching-3)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 
 class Place(enum.Enum):
-    """Where answers are kept (caching-1, `Type`)."""
+    """Where responses are stored (caching-1, `Type`)."""
 
     MEMORY = "Memory"
-    """In the store of the host, for all workers."""
+    """In the shared state of the host, for all its workers."""
     REDIS = "Redis"
     HYBRID = "Hybrid"
-    """In the store of the host, and where it is asked for in Redis behind it."""
+    """In the shared state of the host and, if configured, also in Redis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Rule:
 
     parameter: str
     values: tuple[str | None, ...]
-    """Any one fits, whatever its case; None fits NULL and what was not sent."""
+    """Values of which any may match, regardless of case; None matches NULL and an absent parameter."""
     seconds: float | None
-    """Lifetime of what is written. None: neither read nor written."""
+    """Lifetime of an entry that is written. None: neither read nor write."""
 
     def fits(self, text: str | None) -> bool:
         return (None if text is None else text.casefold()) in self.values
@@ -37,9 +37,9 @@ class Profile:
     name: str
     place: Place
     seconds: float | None = None
-    """Lifetime. None: not said."""
+    """Lifetime. None: not specified."""
     parameters: tuple[str, ...] | None = None
-    """Actual or converted names. None: all; empty: none."""
+    """Names in the database or in requests. None: all parameters; empty: none."""
     rules: tuple[Rule, ...] = ()
 
 
@@ -49,9 +49,9 @@ class HybridOptions:
     longest_key: int = 1024
     largest_answer: int = 1_048_576
     seconds: float | None = None
-    """Lifetime where none is given."""
+    """Lifetime if no other is specified."""
     local_seconds: float | None = None
-    """The same in the store of the host. None: the one above."""
+    """The same for copies in the shared state of the host. None: as `seconds`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,19 @@ class CacheOptions:
     enabled: bool = False
     place: Place = Place.MEMORY
     memory: int = 268_435_456
-    """Bytes that the answers in the store of a host may take."""
+    """Bytes that cached responses in the shared state of a host may take."""
     prune_seconds: float = 60.0
     redis: str = ""
     max_rows: int | None = 1000
-    """Of a set. 0: none is kept; None: no limit."""
+    """Maximum number of rows of a set. 0: no set is cached; None: no limit."""
     hash_from: int | None = None
-    """Keys with more characters are replaced by their hash. None: none is."""
+    """Keys with more characters are replaced by their hash. None: no key is."""
     suffix: str | None = None
-    """Of the paths that forget answers. None: there are none."""
+    """Suffix of invalidation paths. None: there are no such paths."""
     invalidate_by_endpoint_method: bool = False
-    """Invalidation paths have the method of the cached endpoint, also a safe one. False: POST in place of GET and
-    QUERY."""
+    """Whether invalidation paths have the method of the cached endpoint, even if it is a safe one. False: POST replaces
+    GET and QUERY.
+    """
     status_header: str | None = None
     tags_path: str | None = None
     tags_roles: frozenset[str] = frozenset()
@@ -78,7 +79,7 @@ class CacheOptions:
     profiles: tuple[Profile, ...] = ()
 
     def profile(self, name: str | None) -> Profile:
-        """Without a name, the cache of endpoints that name none. A name that is unknown stops the start."""
+        """Return the profile of this name; None: that of endpoints without a profile. Unknown names stop the start."""
         named = (item for item in self.profiles if item.name == name)
         return next(named, Profile(name or "", self.place))
 
@@ -88,7 +89,7 @@ class CacheOptions:
 
     @property
     def places(self) -> frozenset[Place]:
-        """Those that some endpoint may use."""
+        """Backends that an endpoint may use."""
         return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
 
 

@@ -1,6 +1,7 @@
-"""Endpoint and configuration → how its answers are kept: what tells them apart, how long they live, which never are.
+"""The cache plan of an endpoint, from its options and the configuration: keys, lifetimes, and whether it is cached at
+all.
 
-Rules of caching-1 to caching-38, and of caching-7 to 1.4 and 1.9 for what is silent there.
+It applies the rules caching-1 to caching-38.
 """
 
 from __future__ import annotations
@@ -27,32 +28,33 @@ from rowcall.core.tables.routines import TableOperation
 class CachePlan:
     place: Place
     prefix: bytes
-    """Begins every key: profile, endpoint and routine (caching-8)."""
+    """Prefix of every key: profile, endpoint and routine (caching-8)."""
     parameters: int
-    """Mask of those that tell answers apart."""
+    """Mask of the key parameters."""
     seconds: float | None
-    """Lifetime; None: not said by comment or profile."""
+    """Lifetime; None: neither comment nor profile specifies one."""
     rules: tuple[tuple[int, Rule], ...] = ()
-    """With the index of the parameter they look at."""
+    """Rules, each with the index of its parameter."""
     max_rows: int = 0
-    """Of a set; 0: no limit."""
+    """Maximum number of rows of a set; 0: no limit."""
     tags: tuple[str, ...] = ()
-    """By which answers are forgotten together; may hold `{parameter}`."""
+    """Tags by which responses are invalidated together; may contain `{parameter}`."""
     hash_from: int | None = None
     """Keys with more characters are replaced by their hash."""
     longest_key: int | None = None
-    """Answers with a longer key are not kept."""
+    """Responses with a longer key are not stored."""
     uncounted: int = 0
-    """Characters of the prefix that are no part of that length: neither profile nor routine."""
+    """Characters of the prefix that do not count for these limits: all but the names of profile and routine."""
     everything: bool = False
-    """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
-    does (caching-19)."""
+    """Whether the whole request is part of the key: another service answers, and the routine has no parameters
+    (caching-19).
+    """
     stale: Stale | None = None
-    """How long an answer is of use after its lifetime. None: not at all."""
+    """How long a response may be used after its lifetime. None: not at all."""
     per_user: bool = False
-    """Claims travel in session variables, so they are part of the key (caching-12)."""
+    """Whether claims are part of the key, because they are in session variables (caching-12)."""
     before: tuple[BeforeValue, ...] = ()
-    """What the commands in front of every routine are given of the request: tenants may be told apart by it."""
+    """Request values of `BeforeRoutineCommands`, which may for example select the tenant."""
 
 
 def cache_plan(
@@ -62,8 +64,10 @@ def cache_plan(
     timestamps_utc: bool = True,
     commands: Sequence[BeforeCommand] = (),
 ) -> CachePlan | None:
-    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read. commands: run in
-    front of every routine."""
+    """Return the plan, or None if responses of the endpoint are not cached.
+
+    timestamps_utc: how timestamps of requests are read. commands: those run before every routine.
+    """
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.wanted or not may_be_cached(endpoint, options):
         return None
@@ -95,16 +99,21 @@ def cache_plan(
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """With its values as requests' are read, too: of a timestamp or an array the database gets another text than was
-    sent, and the rule is about what was sent (caching-36)."""
+    """Add the rule's values in the form in which they are bound.
+
+    The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to what
+    was sent (caching-36).
+    """
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
     return replace(rule, values=tuple(dict.fromkeys((*rule.values, *read))))
 
 
 def _read(reader: Reader, value: str) -> Iterator[str]:
-    """An array is written as in JSON, or as its elements between commas."""
-    with suppress(ValueError):  # no value of the type, or no JSON
+    """Yield the values as requests are read. An array is written as in JSON, or as its elements with commas between
+    them.
+    """
+    with suppress(ValueError):  # not a value of the type, or invalid JSON
         if not reader.array:
             yield reader.convert_text(value)
         elif value[:1] == "[":
@@ -115,7 +124,7 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
-    """Comment, profile, and for want of both what a hybrid cache says (caching-7)."""
+    """Return the lifetime: of the comment, else of the profile, else of the hybrid options (caching-7)."""
     if own is not None or profile.seconds is not None:
         return profile.seconds if own is None else own
     hybrid = options.hybrid
@@ -125,7 +134,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
 
 
 def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
-    """Whether results of this kind ever are (caching-15, caching-16)."""
+    """Whether results of this kind can be cached (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
@@ -139,7 +148,7 @@ def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """What it does is the point: an answer that is kept would be a file that is not, or a sign-in that is none."""
+    """Whether the endpoint is called for its effect: a cached upload or sign-in would not take place."""
     upload = endpoint.options.upload
     if upload is not None and upload.enabled:
         return True
@@ -147,7 +156,9 @@ def _only_acts(endpoint: Endpoint) -> bool:
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
-    """A table's comment is about all its operations, and only reading it twice is the same as reading it once."""
+    """Whether it is a table operation that writes. The comment of a table applies to all its operations, of which only
+    reading can be cached.
+    """
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.operation.command is not Command.SELECT
 
@@ -161,9 +172,9 @@ def is_set(endpoint: Endpoint) -> bool:
 
 
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
-    """The list of `cached`, else that of the profile, else all (caching-9)."""
+    """Return the mask of key parameters: the list of `cached`, else that of the profile, else all (caching-9)."""
     caching = endpoint.options.caching
-    # What another service fills is asked for again each time, and is what the answer is made of.
+    # Values from other services are requested anew for each call, and follow from the other parameters.
     every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)
     if caching is None:
         return every
@@ -173,21 +184,26 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
     if names is None:
         return every
     listed = every & sum(1 << index for index in {index for name in names for index in _indexes(endpoint, name)})
-    # A list of which nothing is left counts as none, as one does that holds unknown names only.
+    # An empty remaining list counts as no list, as does a list of unknown names only.
     return listed if listed or caching.parameters is None else every
 
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
-    """Of the parameter that is called so, in the database or in requests; of all fields of a composite."""
+    """Yield the indexes of the parameters with this name in the database or in requests; of a composite, those of all
+    fields.
+    """
     for index, item in enumerate(endpoint.parameters):
         if name in (item.db_name, item.api_name):
             yield index
 
 
 def _prefix(endpoint: Endpoint, profile: str) -> bytes:
-    """Says whose answers follow. Each part says where it ends, whatever it holds."""
+    """Return the prefix that identifies the endpoint. Each part has its length in front, so that parts cannot be
+    confused.
+    """
     caching = endpoint.options.caching
-    # Whoever knows of no stale answers must not take one for a new one, as when the comment has just changed.
+    # Without stale intervals, a stale entry must not be taken for a fresh one, for example after a change of the
+    # comment.
     stale = "" if caching is None or caching.stale is None else f"{caching.stale.longest:g}"
     version = _version(endpoint)
     parts = (
@@ -202,8 +218,9 @@ def _prefix(endpoint: Endpoint, profile: str) -> bytes:
 
 
 def _version(endpoint: Endpoint) -> str:
-    """Of what makes the answer: SQL, comment, and names and types of the result. What an earlier definition gave is
-    no answer of this one."""
+    """Return a digest of what determines the response: SQL, comment, and names and types of the result. So a response
+    of an earlier definition is never used.
+    """
     try:
         sql = call_sql(endpoint, all_present(endpoint))
     except UncallableError:
@@ -214,7 +231,7 @@ def _version(endpoint: Endpoint) -> str:
 
 
 def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
-    """Rules of its profile that mean nothing on this endpoint (caching-37)."""
+    """Yield messages about rules of its profile that have no effect on this endpoint (caching-37)."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or caching.profile is None:
         return
@@ -233,10 +250,10 @@ _SAFE_METHODS = frozenset({"GET", "QUERY"})
 
 
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
-    """The endpoints that forget an answer of this one (caching-39): its path and the suffix, and the
-    same without its last segment where that may be left out.
+    """Yield the endpoints that invalidate a response of this one (caching-39): its path with the suffix, and the same
+    without its last segment if that is optional.
 
-    Whoever asks for a cache has one, also where results of the kind are never kept (caching-39): it finds none.
+    Every endpoint with a cache has one, even if results of its kind are never cached (caching-39): it finds no entry.
 
     Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
     changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
@@ -251,7 +268,7 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
     path = endpoint.path.rstrip("/")
     paths = [path.replace("?}", "}")]
     if path.endswith("?}"):
-        # Only the last segment may be left out, and now none is the last.
+        # Only the last segment may be optional, and it is not the last any more.
         paths.append(path.rpartition("/")[0])
     for item in paths:
         yield replace(endpoint, method=method, path=f"{item}/{suffix}", options=invalidating)

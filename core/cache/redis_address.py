@@ -1,4 +1,6 @@
-"""Where Redis is, as the configuration writes it: the field's list of options, or a URL (caching-28)."""
+"""The address of Redis, as the configuration states it: a list of options in the form of StackExchange.Redis, or a URL
+(caching-28).
+"""
 
 from __future__ import annotations
 
@@ -16,46 +18,48 @@ _UNUSED = frozenset(
         *("heartbeatconsistencychecks", "includedetailinexceptions", "libname"),
     )
 )
-"""Options of the field's own client that nothing here needs."""
+"""Options of StackExchange.Redis that have no effect here."""
 
 
 class BadAddressError(ValueError):
-    """The text says what is wrong, without the password."""
+    """The address is invalid. The message does not contain the password."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """Times in seconds."""
+    """Address and options of Redis. Times are in seconds."""
 
     hosts: tuple[tuple[str, int], ...] = ()
     tls: bool = False
     tls_host: str | None = None
-    """Name in the server's certificate, where it is another than the one it is reached by."""
+    """Name in the certificate of the server, if it is not the host name."""
     user: str | None = None
     password: str | None = None
     database: int = 0
     name: str | None = None
-    """What the server calls the connection."""
+    """Name of the connection at the server."""
     service: str | None = None
-    """Of the masters that Sentinels watch; `hosts` are the Sentinels then."""
+    """Name of the master at the Sentinels; `hosts` are the Sentinels then."""
     connect_timeout: float = 5.0
     timeout: float = 5.0
     attempts: int = 3
     keep_alive: int = 60
     ca_file: str | None = None
-    """Certificates of who may sign the server's; None: those that the system trusts."""
+    """Certificates of the authorities that sign the certificate of the server; None: those of the system."""
     certificate_file: str | None = None
-    """Of this client, where the server asks for one."""
+    """Certificate of this client, if the server requires one."""
     key_file: str | None = None
 
     def __str__(self) -> str:
-        """For messages: without secrets."""
+        """Return the hosts for messages, without secrets."""
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
 
 def parse_redis(text: str) -> RedisAddress:
-    """Raises:
-    BadAddressError: it names no host, or something nobody knows.
+    """Parse an address.
+
+    Raises:
+        BadAddressError: it names no host, or an unknown option.
     """
     text = text.strip()
     if "://" in text:
@@ -115,7 +119,7 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "name": ("name", _as_it_is),
     "keepalive": ("keep_alive", _number),
     "servicename": ("service", _as_it_is),
-    # Beyond the field, by the names that redis-py gives them.
+    # Options beyond StackExchange.Redis, with the names of redis-py.
     "ssl_ca_certs": ("ca_file", _as_it_is),
     "ssl_certfile": ("certificate_file", _as_it_is),
     "ssl_keyfile": ("key_file", _as_it_is),

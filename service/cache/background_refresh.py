@@ -1,7 +1,7 @@
-"""A new answer made for nobody in particular, while the old one is given (RFC 5861, stale-while-revalidate).
+"""Background computation of a new response while the stale one is used (RFC 5861, stale-while-revalidate).
 
-The steps of the run go once more, for an exchange that has what the request had and no client: nobody who leaves ends
-it, and nobody is told how it went. Those who are told are the ones who ask next.
+The steps of the run are executed once more, for a request context with the values of the request and without a client:
+the disconnect of a client does not end it, and no client is informed of its result. The next requests use it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ log = logging.getLogger("rowcall.cache")
 
 
 class DetachedProtocol:
-    """Where a client would be, who never leaves and is never answered."""
+    """Protocol without a client: it never disconnects, and nothing is sent."""
 
     def client_disconnect(self) -> Awaitable[None]:
         return asyncio.get_running_loop().create_future()
 
 
 class Refresher:
-    """name: of the endpoint. steps: those that run and keep."""
+    """Computes new responses of one endpoint. steps: those that run the routine and store the result."""
 
     def __init__(self, name: str, steps: tuple[Step, ...], database: Database) -> None:
         self._name = name
@@ -38,7 +38,7 @@ class Refresher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, context: RequestContext, lease: CacheLease) -> None:
-        """Returns at once."""
+        """Start a computation with the values of this request. Returns at once. lease: released at its end."""
         quiet = RequestContext(context.scope, DetachedProtocol())
         quiet.values, quiet.user, quiet.body = context.values, context.user, context.body
         quiet.mask, quiet.has_null = context.mask, context.has_null
@@ -50,7 +50,7 @@ class Refresher:
     def _end(self, context: RequestContext) -> None:
         execution = context.execution
         if execution is not None and execution.streaming:
-            # It has become too large to be kept, so nobody wants the rest.
+            # The result is too large to be stored, so the rest is not needed.
             self._database.end_stream(execution, gone=True)
 
     def _wait(self, context: RequestContext, waiting: Any) -> None:

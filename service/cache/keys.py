@@ -1,4 +1,4 @@
-"""Request → key of its answer, None where it is too long to be one."""
+"""Functions that compute the cache key of a request. The key is None if it is too long for the cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Part = Callable[[RequestContext], bytes]
 
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
-    """To be asked when every parameter has its value, and for `reads_body` the body is there."""
+    """Return the function for the key. Call it when all parameters have their values and, for `reads_body`, the body is
+    read.
+    """
     prefix, expected = plan.prefix, plan.parameters
 
     def key(context: RequestContext) -> bytes:
@@ -42,15 +44,15 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         whole = prefix + b"".join([part(context) for part in parts])
         return encode_key(whole, context.mask, arguments, expected)
 
-    made = key_with_parts if parts or values is not None else key
+    compute_key = key_with_parts if parts or values is not None else key
     if plan.hash_from is None and plan.longest_key is None:
-        return made
+        return compute_key
     hash_from = float("inf") if plan.hash_from is None else plan.hash_from
     longest = float("inf") if plan.longest_key is None else plan.longest_key
     uncounted = plan.uncounted
 
     def bounded(context: RequestContext) -> bytes | None:
-        result = made(context)
+        result = compute_key(context)
         length = characters(result) - uncounted
         if length > hash_from:
             result, length = hashed(result), 64
@@ -60,45 +62,53 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
-    """Prefix and values, and nothing else."""
+    """Whether the key consists of prefix and parameter values only."""
     if endpoint.options.proxy is not None or plan.per_user or plan.before or changes_values(endpoint):
         return False
     return plan.hash_from is None and plan.longest_key is None
 
 
 def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
-    """The body is part of the key."""
+    """Whether the body is part of the key."""
     return plan.everything and endpoint.cached_method not in ("GET", "HEAD")
 
 
 def _credentials(services: Services) -> Part:
-    """The other service sees them, and what it tells one caller is not for all. As a hash: keys are kept and logged."""
+    """Return the key part for the credentials, which a proxied service sees, so that its responses may differ by
+    caller.
+
+    It is a digest, as keys are stored and logged.
+    """
     api_keys = services.options.auth.api_keys
     names = ["authorization", *(() if api_keys is None else (api_keys.header,))]
 
     def credentials(context: RequestContext) -> bytes:
         headers = context.scope.headers
-        response = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
-        return hashlib.sha256(response).digest()
+        text = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        return hashlib.sha256(text).digest()
 
     return credentials
 
 
 def _given_before(plan: CachePlan, services: Services) -> Part:
-    """As a hash: it may be secret, and the key is kept."""
+    """Return the key part for the values that `BeforeRoutineCommands` receive. It is a digest, as they may be secret
+    and keys are stored.
+    """
     sources = [value_of(item, services) for item in plan.before]
 
-    def given(context: RequestContext) -> bytes:
+    def before_values(context: RequestContext) -> bytes:
         values = [source(context) for source in sources]
         whole = b"".join(b"-" if value is None else b"%d:%b" % (len(value), value) for value in values)
         return hashlib.sha256(whole).digest()
 
-    return given
+    return before_values
 
 
 def _request(context: RequestContext) -> bytes:
-    """All else that decides what the other service answers. The path stands in what its segments are: that of the
-    endpoint that forgets is another one."""
+    """Return the key part for everything else that decides the response of the other service.
+
+    The path is represented by its segments, because the invalidation endpoint has another path.
+    """
     body = hashlib.sha256(context.body or b"").hexdigest()
     segments = (f"{name}={value}" for name, value in sorted(context.values.items()))
     return joined(context.scope.query_string, body, *segments)
@@ -110,24 +120,30 @@ def joined(*texts: str) -> bytes:
 
 
 def changes_values(endpoint: Endpoint) -> bool:
-    """Values reach the database as other texts than they were sent as, and as others each time."""
+    """Whether values are changed before they reach the database, possibly differently each time (encryption,
+    hashing).
+    """
     return endpoint.options.encryption is not None or bool(hashed_parameters(endpoint))
 
 
 def record_values(endpoint: Endpoint, services: Services) -> Step | None:
-    """The step in front of those that change values: the key is made of what was sent (caching-11)."""
+    """Return the step that records the values in front of those that change them, as the key is made of the values sent
+    (caching-11).
+    """
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.wanted or not changes_values(endpoint):
         return None
 
-    def note(context: RequestContext) -> None:
+    def record(context: RequestContext) -> None:
         context.lease = (context.mask, tuple(context.arguments))
 
-    return note
+    return record
 
 
 def plain_values(context: RequestContext) -> list[bytes | None]:
-    """What was sent, as hashes: it is secret, and the key is kept. What has been filled since then is as it is."""
+    """Return the recorded values as digests, because they are secret and the key is stored. Values injected since then
+    are unchanged.
+    """
     mask, sent = context.lease
     context.lease = None
     values: list[bytes | None] = []

@@ -1,6 +1,6 @@
-"""Kept answers of other services: status, headers and body, as they were sent on (caching-18).
+"""Cached responses of other services: status, headers and body, as they were forwarded (caching-18).
 
-The step that asks the other service answers by itself, so its answer is caught where it leaves: at the protocol.
+The step that forwards the request sends the response itself, so its response is captured at the protocol.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.single_flight import CacheLease, Found, NotShared, ending
 
 _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
-"""Headers of requests whose answer may be a piece of what others get, or that it has not changed (RFC 9110, 13 and 14).
+"""Headers of requests whose response may be a part of the resource, or state that it has not changed (RFC 9110, 13 and
+14).
 """
 
 _IN_KEY = frozenset({"", "authorization", "cookie"})
@@ -39,8 +40,10 @@ def around_answer(
     log_hit: Step | None,
     count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`forward` answers the exchange; nothing follows behind these steps. log_hit: logs an answer that was kept.
-    count: told `hit` or `miss`."""
+    """Return `forward` with the lookup in front. `forward` sends the response; no step follows.
+
+    log_hit: logs a cached response. count: called with `hit` or `miss`.
+    """
     store = services.answers.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
@@ -49,15 +52,15 @@ def around_answer(
     limit = services.options.http.body_limit
     largest = services.answers.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
-    tell = status_reporter(services.options.cache.status_header, count)
+    report = status_reporter(services.options.cache.status_header, count)
     announced = announce(endpoint, plan) if plan.tags else None
 
-    def say(context: RequestContext, word: str) -> None:
-        if tell is not None:
-            tell(context, word)
+    def report_outcome(context: RequestContext, word: str) -> None:
+        if report is not None:
+            report(context, word)
 
     def give(context: RequestContext, entry: Entry) -> None:
-        say(context, "hit")
+        report_outcome(context, "hit")
         if log_hit is not None:
             log_hit(context)
         status, headers, *_ = orjson.loads(entry.head)
@@ -73,8 +76,8 @@ def around_answer(
         result = store.begin(key, time_limit)
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
-        if type(result) is Entry and (other := _other_key(result, context)) is not None:
-            return await find(context, other)
+        if type(result) is Entry and (varied_key := _other_key(result, context)) is not None:
+            return await find(context, varied_key)
         return result
 
     async def look_up(context: RequestContext) -> None:
@@ -83,20 +86,20 @@ def around_answer(
         key = None if skips(context) else key_for(context)
         if key is None:
             context.lease = None
-            say(context, "bypass")
+            report_outcome(context, "bypass")
             return
         result = await find(context, key)
         if type(result) is Entry:
             give(context, result)
             return
         if isinstance(result, NotShared | Entry):
-            say(context, "bypass")
+            report_outcome(context, "bypass")
             return
         if _asks_for_less(context):
             result.give_up(None)
-            say(context, "bypass")
+            report_outcome(context, "bypass")
             return
-        say(context, "miss")
+        report_outcome(context, "miss")
         context.lease = result
         context.at_end(ending)
         if announced is not None and (waiting := announced(context)) is not None:
@@ -107,15 +110,17 @@ def around_answer(
 
 
 def _asks_for_less(context: RequestContext) -> bool:
-    """Than an answer that could be kept."""
+    """Whether the request asks for less than a complete response, so that its response cannot be stored."""
     headers = context.scope.headers
     return type(context.protocol) is HeadProtocol or any(headers.get(name) is not None for name in _PARTIAL)
 
 
 def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
-    """Where the answer for this request is, if the kept one is for requests with other headers (RFC 9111, 4.1).
+    """Return the key of the response for this request, if the one found is for requests with other headers (RFC 9111,
+    4.1).
 
-    It hangs on the one that is found first: when that is forgotten, all that hang on it are out of reach.
+    That key depends on a number in the entry found first: if this is invalidated, all entries that depend on it are
+    unreachable.
     """
     _status, _headers, *varies = orjson.loads(entry.head)
     if not varies:
@@ -131,7 +136,9 @@ def _values(context: RequestContext, names: list[str]) -> str:
 
 
 def _varies_by(headers: Headers) -> list[str]:
-    """The headers of a request that decided about its answer (RFC 9110, 12.5.5), but for those that every key has."""
+    """Return the request headers on which the response depends (RFC 9110, 12.5.5), except those that are in
+    every key.
+    """
     names = {
         word.strip() for name, value in headers if name.lower() == "vary" for word in value.lower().split(",")
     } - _IN_KEY
@@ -141,14 +148,16 @@ def _varies_by(headers: Headers) -> list[str]:
 
 
 def _are_events(headers: Headers) -> bool:
-    """They are streamed as they come; that all were there at once was chance."""
+    """Whether the body is an event stream. It is delivered as it arrives; that it arrived complete was chance."""
     types = (value for name, value in headers if name.lower() == "content-type")
     return any(value.lower().startswith("text/event-stream") for value in types)
 
 
 class _CacheWriter(ObservedProtocol):
-    """Keeps the answer that is sent in one piece, once it has been sent: one that cannot be sent is never given to
-    others. `room`: bytes that are waited for, so that it is."""
+    """Stores a response that is sent in one piece, after it was sent: one that cannot be sent is never used again.
+
+    `room`: bytes that are buffered for this.
+    """
 
     __slots__ = ("_context", "_seconds", "room")
 
@@ -182,8 +191,8 @@ class _CacheWriter(ObservedProtocol):
         if "*" in names or _are_events(headers):
             lease.pass_on()
             return
-        # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a
-        # ticket (`ending`). A cookie is one caller's.
+        # Whatever its status: if the other service does not answer, the request fails and no lease gets here
+        # (`ending`). Cookies are omitted, as they belong to one caller.
         head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
         if names:
             head += [names, secrets.token_hex(16), _values(self._context, names)]

@@ -1,7 +1,7 @@
-"""The steps of a cached endpoint: one in front of its run, which may make it needless, and one behind it.
+"""The steps of a cached endpoint: the lookup before the run, which may skip it, and the cache writer after it.
 
-Everything that decides whether a caller may have the answer at all stands before (execution-1), so a kept answer never
-gets past a 401 or 403; what is made for each request, status and headers, comes after.
+Everything that decides whether a caller may have the response precedes them (execution-1), so a cached response never
+replaces a 401 or 403. Status and headers, which are made for each request, follow.
 """
 
 from __future__ import annotations
@@ -44,32 +44,34 @@ def around(
     log_hit: Step | None,
     count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`run` with the steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss`, `stale` or
-    `bypass`."""
+    """Return `run` with the lookup before and the cache writer after it.
+
+    log_hit: logs a response without a run. count: called with `hit`, `miss`, `stale` or `bypass`.
+    """
     store = services.answers.of(plan.place)
     time_limit = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
-    tell = status_reporter(services.options.cache.status_header, count)
+    report = status_reporter(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
     if plan.tags:
         run = (announce(endpoint, plan), *run)
-    # Not for the steps that run, nor for the one behind them.
+    # A hit skips the steps that run and the cache writer behind them.
     steps_to_skip = len(run) + 1
 
     def give(context: RequestContext, entry: Entry, word: str, steps_to_skip: int) -> None:
         context.execution = finished_execution(entry.body, entry.rows, entry.is_null)
         if log_hit is not None:
             log_hit(context)
-        if tell is not None:
-            tell(context, word)
+        if report is not None:
+            report(context, word)
         context.skip(steps_to_skip)
 
     def take(context: RequestContext, found: Found) -> None:
         if type(found) is Entry:
             give(context, found, "hit", steps_to_skip)
             return
-        if tell is not None:
-            tell(context, "bypass" if found is NOT_SHARED else "miss")
+        if report is not None:
+            report(context, "bypass" if found is NOT_SHARED else "miss")
         if found is not NOT_SHARED:
             context.lease = found
             context.at_end(ending)
@@ -77,7 +79,7 @@ def around(
     if plan.stale is None:
         look_up = _look_up(key_for, store, time_limit, take)
         if isinstance(store, MemoryCache) and not plan.rules and has_plain_key(endpoint, plan):
-            look_up = store.lookup(plan.prefix, plan.parameters, time_limit, steps_to_skip, log_hit, tell, look_up)
+            look_up = store.lookup(plan.prefix, plan.parameters, time_limit, steps_to_skip, log_hit, report, look_up)
             largest = services.answers.largest(plan.place)
             needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
             keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
@@ -93,9 +95,9 @@ def around(
     def look_up_unless_skipped(context: RequestContext) -> Waiting:
         if not skips(context):
             return look_up(context)
-        context.lease = None  # nobody asks for the values noted for the key
-        if tell is not None:
-            tell(context, "bypass")
+        context.lease = None  # the values recorded for the key are not needed
+        if report is not None:
+            report(context, "bypass")
         return None
 
     return (look_up_unless_skipped, *run, keep)
@@ -124,7 +126,9 @@ def _look_up(
 
 
 def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], Awaitable[None] | None]:
-    """In front of a run, whose answer shall be forgotten by its tags while it is made (`cache_tags`)."""
+    """Return the step that announces the tags before the run, so that they can be invalidated during it
+    (`cache_tags`).
+    """
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
     stale = 0.0 if plan.stale is None else plan.stale.longest
@@ -140,7 +144,7 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
-    """Behind the run."""
+    """Return the step that stores the result (cache writer)."""
     seconds_of = lifetime_of(plan)
     shareable = _shareable(endpoint, plan)
     largest = services.answers.largest(plan.place)
@@ -152,7 +156,7 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
             return
         execution = context.execution
         if execution is None or (not execution.streaming and _is_no_answer(endpoint, execution)):
-            return  # an error follows, and those who wait get it too
+            return  # an error follows, and waiting requests get it too
         context.lease = None
         if execution.streaming or len(execution.body or b"") >= largest or not shareable(execution):
             lease.pass_on()
@@ -164,19 +168,19 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
 
 
 def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], tuple[str, ...]]:
-    """The tags of the answer to a request."""
+    """Return the function for the tags of the response to a request."""
     names = placeholder_names(endpoint.parameters)
     templates = tuple(parse_template(tag, names) for tag in plan.tags)
     if all("{" not in tag for tag in plan.tags):
         return lambda _context: plan.tags
-    # A tag is one word, whatever a value holds.
+    # A tag is one word, whatever characters a value has.
     return lambda context: tuple(
         "".join(template.fill(partial(argument_text, context)).split()).replace(",", "") for template in templates
     )
 
 
 class _CacheStatusProtocol(HeadersProtocol):
-    """Says where the answer comes from."""
+    """Adds the cache status header."""
 
     __slots__ = ()
 
@@ -184,29 +188,31 @@ class _CacheStatusProtocol(HeadersProtocol):
 def status_reporter(
     header: str | None, count: Callable[[str], None] | None
 ) -> Callable[[RequestContext, str], None] | None:
-    """Says in a header of the answer where it comes from, and to who counts."""
+    """Return the function that reports the outcome of a lookup in a response header and to `count`, or None."""
     if header is None:
         return None if count is None else lambda _context, word: count(word)
 
-    def tell(context: RequestContext, word: str) -> None:
+    def report(context: RequestContext, word: str) -> None:
         if count is not None:
             count(word)
         protocol = context.protocol
         if type(protocol) is HeadProtocol:
-            protocol.inner = telling(protocol.inner, word)
+            protocol.inner = reporting(protocol.inner, word)
         else:
-            context.protocol = telling(protocol, word)
+            context.protocol = reporting(protocol, word)
 
-    def telling(protocol: Any, word: str) -> HeadersProtocol:
-        # What was said before turns out to be otherwise: the last answer is given instead of a new one.
+    def reporting(protocol: Any, word: str) -> HeadersProtocol:
+        # Replace an outcome that was reported before and has changed: a stale response replaces one that failed.
         inner = protocol.inner if type(protocol) is _CacheStatusProtocol else protocol
         return _CacheStatusProtocol(inner, [(header, word)])
 
-    return tell
+    return report
 
 
 def lifetime_of(plan: CachePlan) -> Callable[[RequestContext], float | None]:
-    """Seconds; None: for ever. The rule that fits, comment, profile (caching-35)."""
+    """Return the function for the lifetime in seconds (None: unlimited): of the matching rule, the comment or the
+    profile (caching-35).
+    """
     if not plan.rules:
         return lambda _context: plan.seconds
 
@@ -220,7 +226,9 @@ def lifetime_of(plan: CachePlan) -> Callable[[RequestContext], float | None]:
 
 
 def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], bool]:
-    """The first rule that fits decides (caching-34)."""
+    """Return the function that decides whether a request skips the cache. The first matching rule decides
+    (caching-34).
+    """
 
     def skips(context: RequestContext) -> bool:
         for index, rule in plan.rules:
@@ -238,7 +246,7 @@ def _is_no_answer(endpoint: Endpoint, execution: Execution) -> bool:
 
 
 def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Execution], bool]:
-    """Whether a result is one that is kept (caching-15)."""
+    """Return the function that decides whether a result may be stored (caching-15)."""
     if _needs_row(endpoint):
         return lambda execution: execution.rows > 0
     most = plan.max_rows
@@ -255,8 +263,11 @@ def invalidating(
     plan: CachePlan | None,
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
-    """The only step of an endpoint that forgets an answer (caching-40): rules are ignored (caching-40).
-    plan: None where answers of the endpoint are never kept. log_it: told whether there was one, and its key."""
+    """Return the only step of an endpoint that invalidates a response. Rules are ignored (caching-40).
+
+    plan: None if responses of the endpoint are never cached. log_it: called with whether there was an entry, and its
+    key.
+    """
 
     def answer(context: RequestContext, found: bool, key: bytes | None) -> None:
         if log_it is not None:
@@ -280,7 +291,7 @@ def invalidating(
         services.answers.expect_heard(plan.place)
         key = key_for(context)
         found = False if key is None else store.forget(key)
-        # Nothing follows, where a proxy would go on.
+        # No step follows; a proxy would continue.
         context.follow(())
         if isinstance(found, Awaitable):
             return answer_later(context, key, found)

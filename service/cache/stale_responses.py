@@ -1,6 +1,6 @@
-"""Answers that are given after their lifetime: while one request makes a new one, or because none could be made.
+"""Use of responses after their lifetime: while one request computes a new one, or because none could be computed.
 
-What was forgotten is never given: an answer is looked up in the store at the moment in which it is needed.
+An invalidated response is never used: it is looked up in the cache at the moment in which it is needed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, Found, FoundStale, StaleEntry
 
 Give = Callable[[RequestContext, Entry, str, int], None]
-"""Answer an exchange with an entry; the word says where from, the number how many steps are needless then."""
+"""Sends an entry as the response; with the outcome for the cache status header, and the number of steps to skip."""
 FAILED = 500
-"""Status from which on no new answer could be made (RFC 5861, 4)."""
+"""Status from which a response counts as failed (RFC 5861, 4)."""
 
 
 class StaleResponses:
-    """Of one endpoint. needless: how many steps behind the one that looks up are so when it finds something."""
+    """Stale responses of one endpoint. steps_to_skip: number of steps behind the lookup that a hit skips."""
 
     def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give, steps_to_skip: int) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class StaleResponses:
         time_limit: float,
         take: Callable[[RequestContext, Found], None],
     ) -> Step:
-        """The step in front of the run. take: what is to be done with what is not outdated."""
+        """Return the lookup step. take: handles results that are not stale."""
 
         def take_any(context: RequestContext, found: FoundStale) -> None:
             if not isinstance(found, StaleEntry):
@@ -71,7 +71,7 @@ class StaleResponses:
         return look_up
 
     def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
-        """The run, where an answer that could not be made is replaced by the last one."""
+        """Return the run, in which the last response replaces an error."""
         if not self._stale.error:
             return run
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
@@ -98,7 +98,7 @@ class StaleResponses:
         if entry is None:
             raise problem
         context.lease = None
-        # Those who wait look for the last answer themselves.
+        # Waiting requests look for the last response themselves.
         lease.give_up(problem)
         self._give(context, entry, "stale", steps_to_skip)
 

@@ -1,4 +1,6 @@
-"""The path that forgets all answers with a tag: `POST <path>?tag=orders&tag=customer:5`, for those who are let in."""
+"""The path that invalidates all responses with a tag: `POST <path>?tag=orders&tag=customer:5`, for authorized
+callers.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,10 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps, where the configuration asks for it. guards: find out who is calling, and refuse whom a
-    page of another site has made to."""
+    """Yield method, path and steps, if configured.
+
+    guards: steps that authenticate the caller and reject cross-site requests.
+    """
     options = services.options.cache
     if not options.enabled or options.tags_path is None:
         return
@@ -23,13 +27,13 @@ def _let_in(services: Services) -> Step:
     roles = services.options.cache.tags_roles
     challenge = services.options.auth.schemes.challenge
 
-    def let_in(context: RequestContext) -> None:
+    def authorize(context: RequestContext) -> None:
         if context.user is None:
             raise unauthorized(challenge, "forgetting answers by their tags is for signed-in users")
         if roles and roles.isdisjoint(context.user.roles):
             raise Problem(403, f"forgetting answers is for users with one of the roles {', '.join(sorted(roles))}")
 
-    return let_in
+    return authorize
 
 
 def _forget(services: Services) -> Step:

@@ -1,4 +1,4 @@
-"""What of a caller belongs to the key of an answer: the claims that its routine can read in its session."""
+"""The part of a cache key that depends on the caller: the claims that its routine can read in its session."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ ANONYMOUS = b"\0"
 
 
 def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
-    """The claims that the configuration has written to session variables, as one text of fixed length.
+    """Return the function for a digest of the claims that are written to session variables.
 
-    The client's address is written beside them and is no part of it: it would tell every client from every other.
+    The client address is written beside them and is not included, because it would separate all clients from each
+    other.
     """
     mapping = services.options.auth.mapping
     role = services.options.auth.database_roles.claim
-    known: WeakKeyDictionary[User, bytes] = WeakKeyDictionary()
+    digests: WeakKeyDictionary[User, bytes] = WeakKeyDictionary()
 
     def digest(user: User) -> bytes:
         whole = hashlib.sha256()
         values = [user.texts.get(claim) for _key, claim in mapping.context]
         if mapping.json_key is not None:
             values.append(user.json)
-        # All of them: the first that is allowed counts.
+        # All of them, as the first one that is allowed is used.
         values += [value.encode() for kind, value in user.claims if kind == role]
         for value in values:
             whole.update(b"-" if value is None else b"%d:%b" % (len(value), value))
@@ -37,9 +38,9 @@ def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
         user: User | None = context.user
         if user is None:
             return ANONYMOUS
-        response = known.get(user)
-        if response is None:
-            response = known[user] = digest(user)
-        return response
+        result = digests.get(user)
+        if result is None:
+            result = digests[user] = digest(user)
+        return result
 
     return claims
