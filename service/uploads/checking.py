@@ -1,6 +1,6 @@
-"""Files through a command of the operator's choice before a handler takes them: a virus scanner, or any other check.
+"""Check of files by a command that the operator configures, before a handler takes them, for example a virus scanner.
 
-The command reads the file from its standard input. Its exit status says whether it passes.
+The command reads the file from its standard input. Exit status 0 means that the file passes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from rowcall.service.uploads.spool import Stored
 log = logging.getLogger("rowcall")
 
 SECONDS = 300.0
-"""For one file."""
+"""Time limit for one file."""
 
 
 async def passes(command: tuple[str, ...], stored: Stored) -> bool:
-    """Raises `Problem` when the command cannot say: nothing is taken unchecked."""
+    """Run the command. Return whether the file passes.
+
+    Raises:
+        Problem: the command failed; no file is taken unchecked.
+    """
     stored.stored.seek(0)
     try:
         process = await _start(command, stored)
@@ -44,21 +48,21 @@ async def _start(command: tuple[str, ...], stored: Stored) -> asyncio.subprocess
 
     asyncio ends only the process itself when it is cancelled while it starts one.
     """
-    starting = asyncio.ensure_future(
+    start = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *command,
             stdin=stored.stored,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
-            # A shell, and what it runs, are one group, which ends as one.
+            # The command and its children form a group, which is ended as a whole.
             start_new_session=True,
         )
     )
     try:
-        return await asyncio.shield(starting)
+        return await asyncio.shield(start)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            await _end(await starting)
+            await _end(await start)
         raise
 
 

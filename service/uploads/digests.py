@@ -1,4 +1,4 @@
-"""Holds the bytes of a body against its `Content-Digest` while they pass."""
+"""Verification of a body against its `Content-Digest` header while it is streamed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rowcall.core.http.digest import announced_digest
 
 
 def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces; behind the last one a `Problem` 400 if they were others than announced."""
+    """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the announced
+    digest.
+    """
     header = scope.headers.get("content-digest")
     if header is None:
         return pieces

@@ -1,11 +1,12 @@
-"""Files on their way into folders, all of a request or none: what fails, or is killed, leaves nothing behind.
+"""Storing files in folders, all files of a request or none: a request that fails, or is killed, leaves no files.
 
-For each folder a request has one of its own in there, hidden and locked, and writes into that. A file that is complete
-gets its name in the target folder as a second link; what had this name before is kept beside. When everything has
-succeeded the hidden folder goes. When something fails the names go with it, and what they have replaced comes back.
+For each folder, a request has a hidden and locked folder of its own in it, and writes there. A complete file gets its
+name in the target folder as a second hard link; a file that had the name before is retained in the hidden folder. When
+the request has succeeded, the hidden folder is removed. When it fails, the new names are removed, and replaced files
+are restored.
 
-The lock ends with the process. Whoever finds a hidden folder that nobody holds, at the start or before the first file
-of a worker for that folder, undoes what it was about (`remove_orphaned_files`).
+The lock ends with the process. At the start, and before the first file of a worker for a folder, hidden folders that no
+process locks are found, and their requests are undone (`remove_orphaned_files`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 
 
 class MissingFolderError(Exception):
-    """The target folder is not there, and is not to be made."""
+    """The target folder does not exist, and must not be created."""
 
 
 class ProtectedFolderError(Exception):
@@ -40,10 +41,10 @@ class ProtectedFolderError(Exception):
 
 
 class Folders:
-    """Those of one request. Everything in here blocks for as long as the disk does."""
+    """The target folders of one request. All methods block on the disk."""
 
     _looked_after: ClassVar[set[str]] = set()
-    """Folders in which this process has removed leftovers."""
+    """Folders in which this process has removed orphaned files."""
 
     def __init__(self, protected: ProtectedFolders) -> None:
         self._protected = protected
@@ -52,7 +53,7 @@ class Folders:
         """Folders that this request has created, the outer ones first."""
 
     def begin(self, folder: str, *, create: bool) -> Incomplete:
-        """A file to write to. Raises `MissingFolderError`, `ProtectedFolderError` and `OSError`."""
+        """Open a new file to write to. Raises `MissingFolderError`, `ProtectedFolderError` and `OSError`."""
         hidden = self._open.get(folder)
         if hidden is None:
             self._check(folder)
@@ -84,41 +85,44 @@ class Folders:
             return _Hidden(folder)
 
     def _check(self, folder: str) -> None:
-        """Values of the request, and symbolic links made since the start, may lead into a folder of the service."""
+        """Check that the folder is not protected: values of the request, and symbolic links made since the start, may
+        lead to a folder of the service.
+        """
         reason = self._protected.conflict(os.path.realpath(folder))
         if reason is not None:
             log.error("uploaded files must not be written into %s: %s", one_line(folder), reason)
             raise ProtectedFolderError(folder)
 
     def settle(self) -> None:
-        """The files are there to stay. What undoes them goes first, and for good: better a file too many than a row
-        without one.
+        """Make the files permanent, before the commit. From now on nothing undoes them after a crash: a surplus file is
+        better than a row without its file.
 
-        Who is killed between this and the commit leaves such a file. Whether the commit has come about only the server
-        knows (`pg_xact_status`), and whoever finds the files may have another one: of another database, restored, or on
-        a copy of its disk, with the same system identifier, timeline and transaction number and yet another end.
+        If the process is killed between this and the commit, such a file remains. Whether the commit took place only
+        the server knows (`pg_xact_status`), and the process that finds the files may ask another server: another
+        database, a restored one, or a copy of its disk with the same system identifier, timeline and transaction number
+        and a different outcome.
         """
         for hidden in self._open.values():
             hidden.settle()
 
     def finish(self) -> None:
-        """Everything has succeeded."""
+        """Remove the hidden folders after success."""
         for hidden in self._open.values():
             hidden.finish()
         self._open.clear()
         self._created.clear()
 
     def undo(self) -> None:
-        """After an error, also one that came behind `settle`."""
+        """Remove the files after an error, also after one behind `settle`."""
         for hidden in self._open.values():
             hidden.undo()
         for folder in reversed(self._created):
-            with contextlib.suppress(OSError):  # another request has put something there
+            with contextlib.suppress(OSError):  # another request has put a file there
                 folder.rmdir()
 
 
 class Incomplete:
-    """One file that is being written."""
+    """A file that is being written."""
 
     def __init__(self, hidden: _Hidden, path: Path, target: BinaryIO) -> None:
         self._hidden = hidden
@@ -126,7 +130,9 @@ class Incomplete:
         self.target = target
 
     def place(self, name: str) -> None:
-        """Complete: gets its name in the folder. One that had it before comes back if the request fails."""
+        """Complete the file: give it its name in the folder. A file that had the name is restored if the
+        request fails.
+        """
         self.target.close()
         self._hidden.place(self._path, name)
 
@@ -139,7 +145,7 @@ class _Hidden:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._placed: list[tuple[Path, Path | None]] = []
-        """Files with their names, and where the one is that had the name before."""
+        """Target names of the files, each with the retained previous file."""
         self._count = 0
         while True:
             self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
@@ -161,27 +167,27 @@ class _Hidden:
             os.link(path, final, follow_symlinks=False)
         except FileExistsError:
             os.link(final, before, follow_symlinks=False)
-            # By way of a third name: replacing is one step, and the first name stays to undo it.
+            # With a third name, because replacing is atomic, and the first name is still needed to undo it.
             os.link(path, path.with_suffix(_NEW), follow_symlinks=False)
             os.replace(path.with_suffix(_NEW), final)
             self._placed.append((final, before))
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # A file system without links: what was there cannot be kept.
+            # The file system has no hard links: a replaced file cannot be retained.
             os.replace(path, final)
             self._placed.append((final, None))
         else:
             self._placed.append((final, None))
 
     def settle(self) -> None:
-        """What was replaced stays within reach until the request has ended."""
+        """Remove everything but the replaced files, which stay until the request has ended."""
         for path in self._path.iterdir():
             if path.suffix != _BEFORE:
                 path.unlink()
         if self._lock is not None:
-            # After a loss of power these names could be there again, though the commit that follows has lasted.
-            with contextlib.suppress(OSError):  # of file systems that cannot
+            # After a power failure these names could be back, although the commit that follows is durable.
+            with contextlib.suppress(OSError):  # raised by file systems that cannot
                 os.fsync(self._lock)
 
     def finish(self) -> None:
@@ -205,7 +211,7 @@ class _Hidden:
 
 
 def remove_orphaned_files(folder: str) -> bool:
-    """Undoes the requests of processes that were killed. False: there are some that somebody still holds."""
+    """Undo the requests of processes that were killed. Return False if other processes still lock some."""
     count = held = 0
     for path in _hidden_folders(Path(folder)):
         with contextlib.suppress(OSError):
@@ -224,12 +230,14 @@ def remove_orphaned_files(folder: str) -> bool:
 
 
 def _undo_killed(folder: Path, hidden: Path) -> None:
-    """A name in the folder belongs to a file of the hidden one when both are links to the same file."""
+    """Undo one request. A name in the folder belongs to a file of the hidden folder if both are links to the
+    same file.
+    """
     unfinished = {path.stat().st_ino: path for path in hidden.iterdir() if path.suffix == ""}
     if unfinished:
         with os.scandir(folder) as entries:
-            values = [(Path(entry.path), entry.inode()) for entry in entries]
-        for path, inode in values:
+            placed = [(Path(entry.path), entry.inode()) for entry in entries]
+        for path, inode in placed:
             if inode in unfinished and not path.is_dir():
                 before = unfinished[inode].with_suffix(_BEFORE)
                 if before.exists():
@@ -252,7 +260,7 @@ def _hidden_folders(folder: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    """None when somebody holds it, or it has gone."""
+    """Lock the folder. Return its descriptor, or None if another process holds the lock or the folder is gone."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

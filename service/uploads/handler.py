@@ -1,4 +1,4 @@
-"""What an upload handler is, and what it is given for one request."""
+"""The interface of upload handlers, and their data for one request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowcall.service.uploads.incoming import File
 
 
 class FormatError(Exception):
-    """The file is not what the handler reads, which it found out in the middle of it. Nothing of it has stayed.
+    """The file does not have the format of the handler, which was detected while storing it. Nothing of it remains.
 
     file: the same file, to be read from its beginning.
     """
@@ -28,51 +28,51 @@ class FormatError(Exception):
 
 
 class PendingWork(Protocol):
-    """What a handler does in another system."""
+    """Work of a handler in another system that is not permanent yet."""
 
     async def settle(self) -> None:
-        """It takes effect; the routine has succeeded. Raises `Problem`."""
+        """Make it permanent, after the routine has succeeded. Raises `Problem`."""
 
     async def undo(self) -> None:
-        """After an error, also one that came behind `settle`. Raises nothing."""
+        """Undo it after an error, also after one behind `settle`. Raises nothing."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """One request: what its handlers share."""
+    """What the handlers share for one request."""
 
     context: RequestContext
     transaction: Transaction
     folders: Folders
     claims: bytes | None
-    """Of the caller, as JSON. None: nobody has signed in, or nobody is to be told."""
+    """Claims of the caller, as JSON. None: an anonymous caller, or claims are not passed."""
     cleanup: contextlib.ExitStack
     """Closed when the request ends."""
     body_read: bool = False
-    """Nothing more of the request is on its way."""
+    """Whether the body of the request was read to its end."""
     pending: list[PendingWork] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
-    """Names, case-folded, of the files that an earlier handler has taken."""
+    """Case-folded names of the files that an earlier handler has stored."""
 
 
 class Handler(Protocol):
-    """One handler of one endpoint, for one request."""
+    """A handler of one endpoint, for one request."""
 
     key: str
     common: HandlerCommon
 
     async def check(self, file: File) -> tuple[Status, File]:
-        """Is the file what the handler takes? And the file, to be read from its beginning."""
+        """Check whether the handler takes the file. Returns the status, and the file to be read from its beginning."""
 
     async def store(self, file: File) -> list[Entry]:
-        """Takes the whole file. Raises `FormatError`."""
+        """Store the whole file, and return its entries. Raises `FormatError`."""
 
     def refused(self, file: File, status: Status) -> list[Entry]:
-        """What is told about a file that is not taken. It has been read to its end."""
+        """Return the entries of a file that is not taken. It has been read to its end."""
 
 
 class HandlerCommon:
-    """What every handler can be told."""
+    """Settings that all handlers have."""
 
     def __init__(self, settings: HandlerSettings, common: Common) -> None:
         self.stop_after_first_success = settings.flag("stop_after_first_success", common.stop_after_first_success)
@@ -91,13 +91,13 @@ class HandlerCommon:
 def stored_file_checks(
     common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects | ObjectStore, allowed: str
 ) -> Checks:
-    """Of the handlers that keep a file as it is. allowed: the kinds of images of the configuration."""
+    """Return the checks of handlers that store a file unchanged. allowed: the configured types of images."""
     text = settings.flag("check_text", options.check_text)
-    word = settings.text("check_image", str(options.check_image)).strip().lower()
-    if word == "false" or not word:
+    setting = settings.text("check_image", str(options.check_image)).strip().lower()
+    if setting == "false" or not setting:
         kinds: frozenset[str] = frozenset()
     else:
-        kinds, _ = image_types(allowed if word == "true" else word)
+        kinds, _ = image_types(allowed if setting == "true" else setting)
     return common.checks(text=text, images=kinds)
 
 

@@ -1,4 +1,4 @@
-"""Files of a request as handlers see them: read once, from the beginning, as fast as the handler takes them."""
+"""Files of a request as handlers see them: read once, from the beginning, at the pace of the handler."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ READ_BYTES = 262_144
 
 
 class File:
-    """`await file.sample(n)` looks at the beginning; iterating reads everything, sample included.
+    """A file that is being received. `await file.sample(n)` returns its beginning; iterating yields everything,
+    including the sample.
 
-    size: bytes that have been read so far; all of them once the file is through.
+    size: bytes that have been read so far, and the size of the file at its end.
     """
 
     def __init__(self, name: str, content_type: str, pieces: AsyncIterator[bytes]) -> None:
@@ -21,17 +22,17 @@ class File:
         self.size = 0
         self._pieces = pieces
         self._ahead: list[bytes] = []
-        """Read by `sample`, and not yet given to anybody."""
+        """Chunks read by `sample` that have not been yielded yet."""
 
     async def sample(self, size: int) -> bytes:
-        """The first `size` bytes, fewer only of a file that has no more."""
-        result = sum(map(len, self._ahead))
-        while result < size:
+        """Return the first `size` bytes, or fewer if the file has fewer."""
+        available = sum(map(len, self._ahead))
+        while available < size:
             piece = await self._next()
             if piece is None:
                 break
             self._ahead.append(piece)
-            result += len(piece)
+            available += len(piece)
         if len(self._ahead) > 1:
             self._ahead = [b"".join(self._ahead)]
         return self._ahead[0][:size] if self._ahead else b""
@@ -50,28 +51,28 @@ class File:
             yield following
 
     async def in_pieces_of(self, size: int) -> AsyncIterator[bytes]:
-        """Everything, in pieces of this size, the last one smaller."""
-        held: list[bytes] = []
+        """Yield everything, in chunks of this size; the last one may be smaller."""
+        pending: list[bytes] = []
         room = size
         async for piece in self.pieces():
             rest = piece
             while len(rest) >= room:
-                yield b"".join((*held, rest[:room]))
-                held, rest, room = [], rest[room:], size
+                yield b"".join((*pending, rest[:room]))
+                pending, rest, room = [], rest[room:], size
             if rest:
-                held.append(rest)
+                pending.append(rest)
                 room -= len(rest)
-        if held:
-            yield b"".join(held)
+        if pending:
+            yield b"".join(pending)
 
     async def drain(self) -> None:
-        """Reads what nobody wants, so that the size is known and the next file can follow."""
+        """Read and discard the rest, so that the size is known and the next file can follow."""
         async for _ in self.pieces():
             pass
 
 
 async def read_back(stored: BinaryIO) -> AsyncIterator[bytes]:
-    """A file that has been set aside, from its beginning."""
+    """Yield the content of a spooled file from its beginning."""
     loop = asyncio.get_running_loop()
     stored.seek(0)
     while piece := await loop.run_in_executor(None, stored.read, READ_BYTES):

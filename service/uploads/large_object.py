@@ -14,9 +14,9 @@ from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.calls import Commands, first_value
 
 LEAST_PIECE = 65_536
-"""Bytes written by one command: with fewer, the commands would take longer than the bytes."""
+"""Minimum number of bytes that one command writes: with fewer, the commands would take longer than the bytes."""
 IN_FLIGHT = 4
-"""Pieces on their way to the database."""
+"""Maximum number of write commands in flight."""
 
 
 class LargeObject:

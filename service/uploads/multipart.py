@@ -1,6 +1,6 @@
-"""The files of a multipart body, one after another while it arrives.
+"""Parser for the files of a multipart body, one after the other while it arrives.
 
-A piece of the body is read when somebody wants it, so that a slow handler slows down the client and nothing heaps up.
+A chunk of the body is read only on demand, so a slow handler slows down the client and no data accumulates.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.incoming import File
 
 MOST_PARTS = 1024
-"""Parts of one body. More are no form that anybody has made."""
+"""Maximum number of parts of one body. No legitimate form has more."""
 
 MOST_PREAMBLE = 65_536
-"""Bytes before the first boundary. Old mailers have a sentence there."""
+"""Maximum number of bytes before the first boundary. Old mailers have a sentence there."""
 
 _EXTENDED_NAME = re.compile(rb"filename\*\s*=\s*([\w-]*)'[^']*'([^\s;]+)", re.IGNORECASE)
 
 
 class Form:
-    """`async for file in form.files(pieces)`: each file has to be read before the next one, or is read here."""
+    """A form. `async for file in form.files(pieces)`: each file has to be read before the next one; otherwise it is
+    skipped.
+    """
 
     def __init__(self, boundary: bytes) -> None:
         self._events: deque[_Part | bytes | None] = deque()
-        """A part begins, data of it, it ends."""
+        """Start of a part, data of it, or its end (None)."""
         self._part: _Part | None = None
         self._header = b""
         self._value = b""
@@ -56,7 +58,7 @@ class Form:
             raise broken(str(error)) from None
 
     async def files(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[File]:
-        """In the order of the body; other fields are passed over. Raises `Problem` 400 for a broken form."""
+        """Yield the files in the order of the body, without other fields. Raises `Problem` 400 for an invalid form."""
         self._pieces = pieces
         while (part := await self._next_file()) is not None:
             file = File(part.file_name or "", part.content_type, self._data())
@@ -68,7 +70,7 @@ class Form:
             event = self._events.popleft()
             if isinstance(event, _Part) and event.file_name:
                 return event
-        # What comes behind the form is read too, or the connection could serve nobody else.
+        # What follows the form is read too; otherwise the connection could not be reused.
         async for _ in self._pieces:
             pass
         return None
@@ -82,20 +84,20 @@ class Form:
                 yield event
 
     async def _fill(self) -> bool:
-        """Something is there; False at the end of the form."""
+        """Wait for an event. Return False at the end of the form."""
         while not self._events:
-            piece = await anext(self._pieces, None)
-            if piece is None:
+            chunk = await anext(self._pieces, None)
+            if chunk is None:
                 if self._finished or self._preamble.nothing_came:
                     return False
                 raise broken("it ends in the middle" if self._preamble.is_over else "its boundary is not in it")
             try:
-                self._parser.write(piece if self._preamble.is_over else self._preamble.behind(piece))
+                self._parser.write(chunk if self._preamble.is_over else self._preamble.behind(chunk))
             except FormParserError as error:
                 raise broken(str(error)) from None
         return True
 
-    # --- what the parser finds ---------------------------------------------------------------------------------------
+    # --- callbacks of the parser -------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._parts += 1
@@ -122,7 +124,7 @@ class Form:
             self._events.append(self._part)
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
-        # Of other fields nothing is kept.
+        # Data of other fields is discarded.
         if self._part is not None and self._part.file_name and end > start:
             self._events.append(data if start == 0 and end == len(data) else data[start:end])
 
@@ -135,14 +137,14 @@ class Form:
 
 
 class _Preamble:
-    """What may stand before the first boundary and means nothing (RFC 2046 5.1.1); none of it is kept."""
+    """Skips text before the first boundary, which has no meaning (RFC 2046 5.1.1)."""
 
     def __init__(self, boundary: bytes) -> None:
         self._delimiter = b"\n--" + boundary
-        # At the very beginning it needs no line before it.
+        # At the very beginning, the boundary needs no line break before it.
         self._held = b"\n"
         self._before = -1
-        """Bytes of the body that have gone before what is held."""
+        """Bytes of the body before those that are held."""
         self.is_over = False
 
     @property
@@ -150,24 +152,24 @@ class _Preamble:
         return not self.is_over and self._before + len(self._held) == 0
 
     def behind(self, piece: bytes) -> bytes:
-        """From the first boundary on; nothing before it is there."""
+        """Return what follows from the first boundary on; empty bytes before it."""
         held = self._held + piece
-        place = held.find(self._delimiter)
-        self.is_over = place >= 0
-        gone = place + 1 if self.is_over else max(0, len(held) + 1 - len(self._delimiter))
-        self._before += gone
+        boundary = held.find(self._delimiter)
+        self.is_over = boundary >= 0
+        skipped = boundary + 1 if self.is_over else max(0, len(held) + 1 - len(self._delimiter))
+        self._before += skipped
         if self._before > MOST_PREAMBLE:
             raise broken(f"its boundary is not among the first {MOST_PREAMBLE} bytes")
-        self._held = b"" if self.is_over else held[gone:]
-        return held[gone:] if self.is_over else b""
+        self._held = b"" if self.is_over else held[skipped:]
+        return held[skipped:] if self.is_over else b""
 
 
 class _Part:
-    """What the headers of a part say."""
+    """File name and content type from the headers of a part."""
 
     def __init__(self) -> None:
         self.file_name: str | None = None
-        """None, and an empty one, which browsers send for a field without a chosen file: the part is no file."""
+        """None or empty (browsers send this for a field without a chosen file): the part is no file."""
         self.content_type = ""
 
     def add(self, name: bytes, value: bytes) -> None:
@@ -180,7 +182,7 @@ class _Part:
 
 
 def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
-    """RFC 7578 4.2 forbids `filename*` and clients send it all the same; the plain one wins."""
+    """Return the file name. RFC 7578 4.2 forbids `filename*`, but clients send it; the plain one takes precedence."""
     plain = options.get(b"filename")
     if plain is not None:
         return _text(plain)

@@ -1,4 +1,4 @@
-"""Looks, when a worker starts, into every folder that files may have been on their way to when a worker was killed."""
+"""Removal of orphaned files at the start of a worker, in all folders where a killed worker may have left some."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from rowcall.core.uploads.options import Folder, UploadOptions
 from rowcall.service.uploads.folders import remove_orphaned_files
 
 LOOKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-"""Seconds before another look at what somebody holds: a request, or a process that was killed and is not gone yet, as
-the next service may start sooner than the system has cleared away the one before."""
+"""Seconds before a locked folder is checked again. It belongs to a running request, or to a killed process that has not
+ended yet: the next service may start sooner than the system has cleaned up after the one before.
+"""
 
 
 async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
-    """Beside everything else. Folders that requests name are looked at before their first file."""
+    """Remove orphaned files in the background. Folders that requests name are checked before their first file."""
     loop = asyncio.get_running_loop()
     folders = frozenset(_folders(endpoints, options))
     for seconds in (*LOOKS, 0.0):
-        values = [await loop.run_in_executor(None, remove_orphaned_files, folder) for folder in folders]
-        if all(values):
+        results = [await loop.run_in_executor(None, remove_orphaned_files, folder) for folder in folders]
+        if all(results):
             return
         await asyncio.sleep(seconds)
 

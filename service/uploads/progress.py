@@ -1,5 +1,8 @@
-"""Tells whoever listens how much of a body has arrived: less than a browser knows of what it sends, but everybody can
-listen, and it is what has come through proxies in between."""
+"""Progress of an upload: publishes as events how much of a body has arrived.
+
+A browser knows more about what it sends, but any client can subscribe to this, and it counts what has passed the
+proxies in between.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,30 @@ import orjson
 from rowcall.service.database.call import NoticeListener
 
 PAUSE = 0.2
-"""Seconds between two words, at least."""
+"""Minimum seconds between two events."""
 
 
 async def told(scope: Any, pieces: AsyncIterator[bytes], notice_listener: NoticeListener) -> AsyncIterator[bytes]:
-    """The same pieces, of a whole body. The last word comes when all of them have."""
+    """Yield the same chunks, of a whole body, and report progress. The last event follows after all of them."""
     announced = scope.headers.get("content-length")
-    of = int(announced) if announced is not None and announced.isdecimal() else None
-    telling = _ProgressReporter(notice_listener, 0, of)
-    async for piece in telling.over(pieces):
+    total = int(announced) if announced is not None and announced.isdecimal() else None
+    reporter = _ProgressReporter(notice_listener, 0, total)
+    async for piece in reporter.over(pieces):
         yield piece
-    telling.tell(telling.received)
+    reporter.tell(reporter.received)
 
 
 async def told_of_part(
     pieces: AsyncIterator[bytes], notice_listener: NoticeListener, begins: int, length: int | None
 ) -> AsyncIterator[bytes]:
-    """The same pieces, of a file that comes over several requests. begins: bytes that were there before. length: of
-    the file, None where that is not known yet."""
-    telling = _ProgressReporter(notice_listener, begins, length)
-    async for piece in telling.over(pieces):
+    """Yield the same chunks, of a file that arrives in several requests, and report progress.
+
+    begins: bytes that had arrived before. length: of the file; None if unknown.
+    """
+    reporter = _ProgressReporter(notice_listener, begins, length)
+    async for piece in reporter.over(pieces):
         yield piece
-    telling.tell(length)
+    reporter.tell(length)
 
 
 class _ProgressReporter:
@@ -44,7 +49,7 @@ class _ProgressReporter:
         self._told = ""
 
     async def over(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Tells of those between, and leaves the last word to others."""
+        """Yield the chunks and report progress in between. The last event is left to the caller."""
         last = 0.0
         async for piece in pieces:
             self.received += len(piece)
@@ -54,7 +59,7 @@ class _ProgressReporter:
                 self.tell(self._of)
 
     def tell(self, of: int | None) -> None:
-        """Unless it is what was told before."""
+        """Publish the progress, unless it equals the last event."""
         word = orjson.dumps({"received": self.received, "of": of}).decode()
         if word != self._told:
             self._told = word

@@ -1,5 +1,6 @@
-"""The step that takes the files of a request, runs the routine with what became of them, and makes both stay or neither
-(uploads-7, uploads-11)."""
+"""The step that stores the files of a request, runs the routine with their metadata, and makes both permanent or
+neither (uploads-7, uploads-11).
+"""
 
 from __future__ import annotations
 
@@ -44,11 +45,11 @@ URLENCODED = b"application/x-www-form-urlencoded"
 
 
 Files = Callable[[], AsyncIterator[File]]
-"""Those of a request, in their order, each to be read before the next one."""
+"""Yields the files of a request in their order; each has to be read before the next one."""
 
 
 class Receiving:
-    """Of one endpoint."""
+    """The upload step of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, call: Call, services: Services) -> None:
         upload = endpoint.options.upload
@@ -69,12 +70,12 @@ class Receiving:
         self._tells_claims = bool(options.common.claims_key)
 
     async def receive(self, context: RequestContext, files: Files | None = None) -> None:
-        """Puts the result of the routine into the exchange. Everything has been committed then.
+        """Store the files, run the routine, and put its result into the request context. Everything is committed then.
 
-        files: where they are here already; otherwise they are those of the form that the request brings.
+        files: if they have arrived already; otherwise they are read from the form in the request.
 
         Raises:
-            Problem: something failed, and nothing has stayed.
+            Problem: a part failed, and everything is undone.
         """
         loop = asyncio.get_running_loop()
         folders = Folders(self._options.protected)
@@ -90,7 +91,7 @@ class Receiving:
                     set_argument(context, self._metadata, result)
                 await self._run(context, turn, result)
         except BaseException as error:
-            # Also what has been cancelled: the files go whatever happens to the request.
+            # For cancelled requests too: the files are removed in any case.
             await asyncio.shield(_undo(turn))
             if isinstance(error, Problem) and not turn.body_read:
                 error.headers = (*(item for item in error.headers if item[0] != "connection"), ("connection", "close"))
@@ -116,10 +117,10 @@ class Receiving:
 
     async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
         handlers = self._handlers(context, turn)
-        result = self._sent(context, turn) if files is None else files()
+        source = self._sent(context, turn) if files is None else files()
         if len(handlers) == 1:
-            return [entry async for file in result for entry in await self._take(handlers[0], file, turn)]
-        return await self._take_by_all(handlers, result, turn)
+            return [entry async for file in source for entry in await self._take(handlers[0], file, turn)]
+        return await self._take_by_all(handlers, source, turn)
 
     async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
         form = _form(context)
@@ -153,19 +154,21 @@ class Receiving:
         return handlers
 
     async def _take_by_all(self, handlers: Sequence[Handler], files: AsyncIterator[File], turn: Turn) -> list[Entry]:
-        """Each handler takes all files before the next one does, so they have to be kept until then."""
-        values = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
+        """Pass the files to several handlers. Each takes all files before the next one does, so the files are
+        spooled.
+        """
+        stored_files = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
         entries: list[Entry] = []
         for handler in handlers:
             before = frozenset(turn.stored)
-            for stored in values:
+            for stored in stored_files:
                 entries += await self._take(handler, stored.file(), turn, before)
         return entries
 
     async def _take(
         self, handler: Handler, file: File, turn: Turn, before: frozenset[str] = frozenset()
     ) -> list[Entry]:
-        """before: names of the files that earlier handlers have stored."""
+        """Pass a file to a handler, after its checks. before: names of the files that earlier handlers have stored."""
         if handler.common.stop_after_first_success and file.name.casefold() in before:
             return await self._refuse(handler, file, Status.IGNORED)
         command = handler.common.check_command
@@ -177,7 +180,7 @@ class Receiving:
         status, file, entries = await self._try(handler, file)
         fallback = self._by_name.get((handler.common.fallback or "").strip().lower())
         if status is not Status.OK and fallback is not None:
-            # One level: the other handler has the same settings, and with them the same fallback.
+            # One level only: the other handler has the same settings, and with them the same fallback.
             handler = fallback(turn)
             status, file, entries = await self._try(handler, file)
         if status is not Status.OK:
@@ -188,7 +191,9 @@ class Receiving:
         return entries
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """Commands are the operator's: a comment, and even less a request, only chooses among them."""
+        """Return the check command of this name. Commands are defined by the operator; comments, and requests even
+        less, only choose among them.
+        """
         command = self._options.checks.get(name.strip())
         if command is None:
             log.error("%s: check_command %s is none of Service:UploadOptions:CheckCommands", self._endpoint.name, name)
@@ -197,7 +202,7 @@ class Receiving:
 
     @staticmethod
     async def _try(handler: Handler, file: File) -> tuple[Status, File, list[Entry]]:
-        """The file comes back unread where it is not taken."""
+        """Check and store a file. If the handler does not take it, the returned file is unread."""
         status, file = await handler.check(file)
         if status is not Status.OK:
             return status, file, []
@@ -226,7 +231,7 @@ class Receiving:
 
 
 async def _settle(turn: Turn) -> None:
-    """What is not in the database is there to stay."""
+    """Make permanent what is outside the database."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
     for item in turn.pending:
         await item.settle()
@@ -239,13 +244,15 @@ async def _undo(turn: Turn) -> None:
 
 
 def _form(context: RequestContext) -> Form | None:
-    """None for a form that can have no files. Raises `Problem`."""
-    written = context.scope.headers.get("content-type") or ""
-    kind, options = parse_options_header(written)
+    """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem` for other content
+    types.
+    """
+    content_type = context.scope.headers.get("content-type") or ""
+    kind, options = parse_options_header(content_type)
     if kind == URLENCODED:
         return None
     if kind != MULTIPART:
-        detail = f"Incorrect Content-Type: {one_line(written[:200])} (files come as multipart/form-data)"
+        detail = f"Incorrect Content-Type: {one_line(content_type[:200])} (files come as multipart/form-data)"
         raise Problem(415, detail, headers=(("connection", "close"),))
     if not options.get(b"boundary"):
         raise Problem(400, "the header Content-Type names no boundary of the form", headers=(("connection", "close"),))

@@ -1,6 +1,6 @@
-"""Files set aside: where more than one handler wants a file, or where it cannot be read from front to back.
+"""Spooled files: temporary storage if several handlers need a file, or if it cannot be read from front to back.
 
-They have no name in any folder, so nothing of them stays whatever happens to the process.
+The files have no name in any folder, so nothing remains of them however the process ends.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Given = TypeVar("Given")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 GATHERED_BYTES = 1_048_576
-"""Written at once: each turn to the thread that writes costs as much as a few kilobytes."""
+"""Bytes that are written at once: each switch to the writing thread costs as much as a few kilobytes."""
 
 MOST_PIECES = 1024
-"""That one call of the system takes (`IOV_MAX`)."""
+"""Maximum number of chunks that one system call takes (`IOV_MAX`)."""
 
 
 class Stored:
-    """One file that has been set aside."""
+    """A spooled file."""
 
     def __init__(self, name: str, content_type: str, stored: BinaryIO, size: int) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Stored:
 
 
 async def set_aside(file: File) -> Stored:
-    """Reads the whole file. What is made of it goes with its context."""
+    """Read the whole file and spool it. Use the result as a context manager, which removes the file."""
     stored: BinaryIO | None = None
     try:
         stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (the result closes it)
@@ -60,20 +60,22 @@ async def set_aside(file: File) -> Stored:
 
 
 def not_stored(error: OSError, what: str) -> Problem:
-    """507 where there is no room, else 500. what: it is that fails."""
+    """Return the problem for an error of the disk: 507 if it is full, else 500. what: description of the failure."""
     full = error.errno in _FULL
     title = "Insufficient Storage" if full else None
     return Problem(507 if full else 500, f"{what}: {error.strerror}", title=title)
 
 
 async def write_all(file: File, target: BinaryIO) -> None:
-    """The file to an unbuffered target."""
+    """Write the file to an unbuffered target."""
     await write_pieces(file.pieces(), target)
 
 
 async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
-    """To an unbuffered target, in a thread: a slow disk holds up nobody else. What has come before an error is
-    written too."""
+    """Write the chunks to an unbuffered target, in a thread, so that a slow disk does not delay other requests.
+
+    Chunks that arrived before an error are written too.
+    """
     loop = asyncio.get_running_loop()
     writing: asyncio.Future[None] | None = None
     gathered: list[bytes] = []
@@ -95,27 +97,31 @@ async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
 
 
 async def ended(work: asyncio.Future[Given]) -> Given:
-    """What a thread gives. Whoever is cancelled meanwhile waits for it: it goes on in any case, and the file that it
-    works on must not be somebody else's by then."""
+    """Return the result of a thread. If the caller is cancelled meanwhile, wait for the thread to end nevertheless.
+
+    The thread continues in any case, and the file that it works on must not be reused before.
+    """
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         await asyncio.wait({work})
         if not work.cancelled():
-            work.exception()  # nobody else asks for it
+            work.exception()  # retrieved, as no other code does
         raise
 
 
 def _write(target: BinaryIO, pieces: list[bytes]) -> None:
-    """All pieces by one call where it takes them: behind each call a thread has to wait for the interpreter's lock."""
+    """Write all chunks with as few system calls as possible: after each call, a thread has to wait for the interpreter
+    lock.
+    """
     number = target.fileno()
-    left = [memoryview(piece) for piece in pieces]
-    while left:
-        written = os.writev(number, left[:MOST_PIECES])
-        done = 0
-        while done < len(left) and written >= len(left[done]):
-            written -= len(left[done])
-            done += 1
-        left = left[done:]
+    remaining = [memoryview(piece) for piece in pieces]
+    while remaining:
+        written = os.writev(number, remaining[:MOST_PIECES])
+        complete = 0
+        while complete < len(remaining) and written >= len(remaining[complete]):
+            written -= len(remaining[complete])
+            complete += 1
+        remaining = remaining[complete:]
         if written:
-            left[0] = left[0][written:]
+            remaining[0] = remaining[0][written:]

@@ -1,4 +1,4 @@
-"""The handlers of an endpoint, made ready once: what a request still needs is its values and its transaction."""
+"""The upload handlers of an endpoint, prepared once. For a request, they need only its values and its transaction."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ if TYPE_CHECKING:
 
 
 HandlerFactory = Callable[[Turn], Handler]
-"""Raises `ClimbingPathError`."""
+"""Creates a handler for a request. Raises `ClimbingPathError`."""
 
 
 def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
-    """All that the configuration has: an endpoint may name any of them as its fallback."""
-    result = services.options.uploads.handlers
-    return {key: _factory(key, options, endpoint, services) for key, options in result.items()}
+    """Return the factories of all configured handlers, as an endpoint may name any of them as its fallback."""
+    handlers = services.options.uploads.handlers
+    return {key: _factory(key, options, endpoint, services) for key, options in handlers.items()}
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """One of the handlers that the endpoint asks for works in the database (uploads-8), or its routine is a
-    function. Nobody can see that it runs in a transaction; but what it does stays only if the service, which may be
-    killed meanwhile, has lived to see its end, as the files do."""
+    """Whether handlers and routine share one transaction: a handler of the endpoint works in the database (uploads-8),
+    or the routine is a function.
+
+    A function cannot detect that it runs in a transaction; but what it does is committed only if the service, which may
+    be killed meanwhile, has completed the request, as with the files.
+    """
     upload, options = endpoint.options.upload, services.options.uploads
     if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
         return True
@@ -71,7 +74,7 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
         def object_storage(turn: Turn) -> Handler:
             return ObjectStorage(key, options, common, settings(turn), turn, client, named=named)
 
-        # The object comes into being between the routine and the end of its transaction.
+        # The object is created between the routine and the end of its transaction.
         return object_storage
     text = templates.written("row_command") or options.row_command
     if isinstance(options, Csv):
@@ -89,7 +92,9 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
 def _spreadsheet(
     key: str, options: Excel, text: str, templates: SettingTemplates, endpoint: Endpoint, services: Services
 ) -> HandlerFactory:
-    """Rows as arrays and rows as JSON need commands with other types; a placeholder may decide between them."""
+    """Return the factory of `excel`. Rows as arrays and rows as JSON need commands with different types, and a
+    placeholder may decide between them.
+    """
     names = placeholder_names(endpoint.parameters)
     common = services.options.uploads.common
     commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}

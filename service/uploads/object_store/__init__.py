@@ -1,1 +1,1 @@
-"""Files into S3 and what speaks its language."""
+"""Storing files in S3 and compatible object stores."""

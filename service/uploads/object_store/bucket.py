@@ -1,7 +1,7 @@
-"""A bucket: the few requests of S3 that an upload needs, signed, and repeated where that does no harm.
+"""A bucket: the S3 requests that an upload needs, signed, and repeated if that is safe.
 
-https://docs.aws.amazon.com/AmazonS3/latest/API. They go out by the one client of the worker. Its guard judges hosts
-that come from values of a request; the endpoint is the operator's word.
+https://docs.aws.amazon.com/AmazonS3/latest/API. Requests are sent with the HTTP client of the worker. Its guard checks
+hosts that come from values of a request, but not the endpoint, which the operator has configured.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ ATTEMPTS = 4
 _LONGEST_ANSWER = 262_144
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 _ASIDE = 65_536
-"""Bytes whose digest is made in a thread."""
+"""Bytes from which a digest is computed in a thread."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _BELOW = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 class StoreError(Exception):
-    """status 0: no answer. code: what the store calls it."""
+    """The store has not answered (status 0) or has answered with an error. code: error code of the store."""
 
     def __init__(self, status: int, code: str) -> None:
         super().__init__(f"{status} {code}")
@@ -49,7 +49,7 @@ class StoreError(Exception):
 
 class Bucket:
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
-        """named: its name is the operator's. Raises `Problem` for a name that no bucket has."""
+        """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
         if not _NAME.fullmatch(name) or ".." in name:
             raise Problem(400, "the name of the bucket has 3 to 63 lower-case letters, digits, hyphens and dots")
         self.name = name
@@ -69,12 +69,12 @@ class Bucket:
         await self._ask("DELETE", key)
 
     async def begin(self, key: str, content_type: str) -> str:
-        """The id of a multipart upload."""
+        """Create a multipart upload and return its id."""
         _, body = await self._ask("POST", key, {"uploads": ""}, content_type=content_type)
         return _member(body, "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Its entity tag."""
+        """Send a part and return its entity tag."""
         headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
         return headers.get("etag", "")
 
@@ -87,16 +87,17 @@ class Bucket:
         try:
             _, body = await self._ask("POST", key, {"uploadId": upload}, document, content_type="application/xml")
         except StoreError as error:
-            # Whoever asks again after a lost answer is told that there is no such upload any more.
+            # If the answer to the first attempt was lost, the second one reports that the upload does not exist any
+            # more.
             if error.code != "NoSuchUpload" or await self.tag(key) is None:
                 raise
             return
         if b"<Error>" in body:
-            # It answers 200 before it knows.
+            # The store sends status 200 before it knows the result.
             raise StoreError(200, _member(body, "Code"))
 
     async def abort(self, key: str, upload: str) -> bool:
-        """False: there is no such upload any more."""
+        """Abort a multipart upload. Return False if it does not exist any more."""
         try:
             await self._ask("DELETE", key, {"uploadId": upload})
         except StoreError as error:
@@ -106,7 +107,7 @@ class Bucket:
         return True
 
     async def tag(self, key: str) -> str | None:
-        """The entity tag of the object; None: there is none."""
+        """Return the entity tag of the object, or None if there is none."""
         try:
             headers, _ = await self._ask("HEAD", key)
         except StoreError:
@@ -123,7 +124,9 @@ class Bucket:
         data: bytes = b"",
         content_type: str | None = None,
     ) -> tuple[Mapping[str, str], bytes]:
-        """Headers, lower-cased, and body. Raises `StoreError`."""
+        """Send a request, repeatedly if necessary. Return headers, with lower-case names, and body. Raises
+        `StoreError`.
+        """
         loop = asyncio.get_running_loop()
         digest = await loop.run_in_executor(None, _digest, data) if len(data) > _ASIDE else _digest(data)
         for attempt in range(ATTEMPTS):
@@ -147,8 +150,10 @@ class Bucket:
             now = datetime.now(UTC)
             host = address.origin.authority
             options = self._options
-            sent = signed(options.credentials, options.region, now, method, host, path, query, headers, digest)
-            request = OutgoingRequest(method, address, sent, data if method in ("PUT", "POST") else None)
+            signed_headers = signed(
+                options.credentials, options.region, now, method, host, path, query, headers, digest
+            )
+            request = OutgoingRequest(method, address, signed_headers, data if method in ("PUT", "POST") else None)
             async with asyncio.timeout(options.timeout):
                 answer = await self._client.send(request, named=self._named)
                 body = await answer.read(_LONGEST_ANSWER)
@@ -168,7 +173,9 @@ def _digest(data: bytes) -> str:
 
 
 def _member(body: bytes, name: str) -> str:
-    """Its text in an answer, whose documents are that simple; empty where there is none."""
+    """Return the text of an element in a response, empty if missing. The documents are simple enough for a regular
+    expression.
+    """
     match = re.search(f"<{name}>([^<]{{1,2048}})</{name}>".encode(), body)
     return "" if match is None else html.unescape(match[1].decode(errors="replace"))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
 
 LONGEST_KEY = 1024
-"""Bytes."""
+"""Maximum length of a key in bytes."""
 
 
 class ObjectStorage:
@@ -35,7 +35,7 @@ class ObjectStorage:
         *,
         named: bool,
     ) -> None:
-        """named: the bucket is the operator's word, and not the value of a request."""
+        """named: whether the operator has configured the bucket; False: it is a value of the request."""
         self.key = key
         self.common = HandlerCommon(settings, common)
         self._turn = turn

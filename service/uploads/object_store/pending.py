@@ -1,8 +1,8 @@
-"""An object on its way: its parts are sent as they arrive, and it comes into being when the routine has succeeded.
+"""An object that is being stored: its parts are sent as they arrive, and it is created when the routine has succeeded.
 
-Until then there is nothing to be seen in the bucket, and what has the same key stays. What fails is aborted: no parts
-are left. Those of a worker that was killed stay until a lifecycle rule of the bucket removes them
-(`AbortIncompleteMultipartUpload`); nobody else could tell them from those of a worker that lives.
+Until then the bucket shows no change, and an object with the same key stays. After a failure the multipart upload is
+aborted, so that no parts remain. Those of a killed worker stay until a lifecycle rule of the bucket removes them
+(`AbortIncompleteMultipartUpload`); they cannot be distinguished from those of a running worker.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PendingObject:
         self._exists = False
 
     async def add(self, data: bytes) -> None:
-        """Raises `Problem`."""
+        """Send a part. Raises `Problem`."""
         if len(self._tags) >= MOST_PARTS:
             raise Problem(413, f"the file has more than {MOST_PARTS} parts; S3PartSize says how large they are")
         try:
@@ -40,10 +40,10 @@ class PendingObject:
             raise self._problem(error) from None
 
     async def settle(self) -> None:
-        """The object is there. Raises `Problem`."""
+        """Create the object. Raises `Problem`."""
         try:
             if self._upload is None:
-                # An upload in parts has one part at least; this file is empty.
+                # A multipart upload has at least one part, so an empty file is sent alone.
                 await self._bucket.put(self._key, self._content_type, b"")
             else:
                 await self._bucket.complete(self._key, self._upload, self._tags)
@@ -53,10 +53,10 @@ class PendingObject:
         self._exists = True
 
     async def undo(self) -> None:
-        """Raises nothing: there is nobody to be told but the log."""
+        """Undo the upload. Raises nothing; errors are logged."""
         try:
             if self._upload is not None:
-                # What is there no more although its completion failed is complete: only the answer was lost.
+                # If the upload is gone although completing it failed, it is complete, and only the response was lost.
                 gone = not await self._bucket.abort(self._key, self._upload)
                 self._exists = gone and await self._bucket.tag(self._key) == _tag_of(self._tags)
             if self._exists:
@@ -72,7 +72,9 @@ class PendingObject:
 
 
 def _tag_of(parts: Sequence[str]) -> str | None:
-    """Of the object that has these parts, as stores make it that encrypt with no key of the owner; None elsewhere."""
+    """Return the entity tag of an object with these parts, as stores compute it unless they encrypt with a key of the
+    owner; None if unknown.
+    """
     try:
         digests = b"".join(bytes.fromhex(part.strip('"')) for part in parts)
     except ValueError:

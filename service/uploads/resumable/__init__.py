@@ -1,1 +1,1 @@
-"""Uploads in pieces, over several requests and workers: the protocol tus 1.0.0."""
+"""Resumable uploads over several requests and workers: the protocol tus 1.0.0."""

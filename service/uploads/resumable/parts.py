@@ -1,8 +1,8 @@
-"""Files that arrive in pieces: their bytes, and what is known of them, in one folder for all workers.
+"""Resumable uploads on disk: their bytes and their state, in one folder for all workers.
 
-The size of a file is how much has arrived, so that nothing else has to be written down for a piece. Who works on one
-holds its lock, which ends with the process. One request may ask another to let go of it: that of a client whose
-connection is gone without a word, and who is already back.
+The size of the file is the number of bytes that have arrived, so nothing else has to be recorded for a chunk. A request
+that works on an upload holds its lock, which ends with the process. Another request may ask for its release: that of a
+client that has reconnected after its connection was lost without notice.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ from rowcall.service.uploads.spool import ended, not_stored, write_pieces
 log = logging.getLogger("rowcall")
 
 LET_GO = "uploads-let-go"
-"""Topic on which a request asks whoever holds a file, by its id, to let go of it."""
+"""Topic on which a request asks for the release of an upload, by its id."""
 PATIENCE = 5.0
-"""Seconds that are waited for the holder of a file."""
+"""Seconds to wait for the release of an upload."""
 ASK_AGAIN = 0.05
 LONGEST_SWEEP = 3600.0
-"""Seconds between two looks for files that have expired."""
+"""Maximum seconds between two removals of expired uploads."""
 _BYTES, _ABOUT = ".bytes", ".json"
 
 Given = TypeVar("Given")
 
 
 async def aside(work: Callable[[], Given]) -> Given:
-    """In a thread: a slow disk holds up nobody else. Raises `Problem` for what the disk says."""
+    """Run `work` in a thread, so that a slow disk does not delay other requests. Raises `Problem` for errors of the
+    disk.
+    """
     try:
         return await ended(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
@@ -61,7 +63,7 @@ def _kept_from(error: OSError) -> Problem:
 
 
 class Part:
-    """One file that nobody else works on. `with part:`"""
+    """A locked upload, which only this request uses. A context manager that releases it."""
 
     def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: Unfinished) -> None:
         self.id = id
@@ -70,9 +72,9 @@ class Part:
         self._base = base
         self._unfinished = unfinished
         self._waiting: asyncio.Task[Any] | None = None
-        """What waits for the client, and may be told not to."""
+        """Task that waits for data of the client, and may be cancelled for a release."""
         self._wanted = asyncio.Event()
-        """By somebody else, who goes on with it."""
+        """Set when another request asks for the release, to continue the upload."""
 
     @property
     def size(self) -> int:
@@ -87,18 +89,20 @@ class Part:
         _write_about(self._base, self.id, self.about)
 
     def set_length(self, length: int) -> None:
-        """One that was begun without."""
+        """Set the length of an upload that was created without it."""
         self.save(length=length)
         self._unfinished.resize(self.id, length)
 
     def cut(self, offset: int) -> None:
-        """What is behind does not count."""
+        """Truncate the file at the offset."""
         if self.size > offset:
             self.file.truncate(offset)
         self.file.seek(0, os.SEEK_END)
 
     def finish(self) -> None:
-        """Remembered until it expires: a client that has lost the answer asks."""
+        """Mark the upload as done. It is remembered until it expires, for a client that did not receive the
+        response.
+        """
         self.save(done=True, settled=None)
         self.file.truncate(0)
         self._unfinished.end(self.id)
@@ -109,14 +113,17 @@ class Part:
         self._unfinished.end(self.id)
 
     async def next_of(self, source: AsyncIterator[bytes]) -> bytes | None:
-        """What the client sends next. Raises `Problem` 409 once somebody else goes on."""
+        """Return the next chunk from the client, or None at the end. Raises `Problem` 409 when another request has
+        asked for the release.
+        """
         task = asyncio.current_task()
         piece = None
         if not self._wanted.is_set():
             self._waiting = task
             try:
                 piece = await anext(source, None)
-                # Told in the moment in which a piece came: it must not be felt in the middle of writing.
+                # If the cancellation comes at the same moment as a chunk, consume it here: it must not take effect
+                # during writing.
                 if task is not None and task.cancelling():
                     await asyncio.sleep(0)
             except asyncio.CancelledError:
@@ -145,19 +152,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What can be said of a file without its lock."""
+    """State of an upload that can be read without its lock."""
 
     about: About
     offset: int
     expires: float
-    """Seconds of the clock."""
+    """Seconds since the epoch."""
 
 
 class Parts:
-    """Those of a host."""
+    """The resumable uploads of a host."""
 
     def __init__(self, options: Resumable, message_bus: MessageBus) -> None:
-        """To be made in the running event loop."""
+        """Construct it in the running event loop."""
         self.options = options
         self._folder = Path(options.folder or default_folder())
         self._unfinished = Unfinished(self._folder, options)
@@ -172,9 +179,11 @@ class Parts:
         self._background.cancel()
 
     def create(self, about: About, room: int, client: str | None) -> str:
-        """Its id. room: bytes that are going to come. client: whose it is; None: it is made of others, and never waits.
+        """Create an upload and return its id.
 
-        Raises `OSError`, and `Problem` where there are too many."""
+        room: bytes that will arrive. client: owner for the limits; None: it is concatenated of others, and never
+        unfinished. Raises `OSError`, and `Problem` if a limit is reached.
+        """
         self._check_folder()
         space = os.statvfs(self._folder)
         if room > space.f_bavail * space.f_frsize:
@@ -192,29 +201,29 @@ class Parts:
         return id
 
     def look(self, id: str) -> Known | None:
-        """None: there is none."""
+        """Return the state of the upload, or None if there is none."""
         about = _read_about(self._folder, id)
         if about is None:
             return None
         try:
-            result = os.stat(self._folder / f"{id}{_BYTES}")
+            status = os.stat(self._folder / f"{id}{_BYTES}")
         except FileNotFoundError:
             return None
-        return Known(about, about.offset(result.st_size), result.st_mtime + self.options.seconds)
+        return Known(about, about.offset(status.st_size), status.st_mtime + self.options.seconds)
 
     def mark_done(self, id: str) -> None:
-        """One that has been put together: it has no bytes of its own."""
+        """Mark a concatenated upload, which has no bytes of its own, as done."""
         known = self.look(id)
         if known is not None:
             _write_about(self._folder, id, replace(known.about, done=True))
 
     def forget(self, id: str) -> None:
-        """One that has not been put together, or for which there is no room."""
+        """Remove an upload whose concatenation failed, or for which there is no room."""
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
     async def take(self, id: str) -> Part | None:
-        """Locked; None: there is none. Raises `Problem` 423 when whoever holds it does not let go."""
+        """Lock an upload. Return None if there is none. Raises `Problem` 423 if it is not released in time."""
         until = time.monotonic() + PATIENCE
         while True:
             part = await aside(partial(_locked, self._folder, id, self._unfinished))
@@ -226,9 +235,10 @@ class Parts:
             await asyncio.sleep(ASK_AGAIN)
 
     async def append(self, part: Part, pieces: Any, checked: Callable[[bytes], None] | None) -> None:
-        """What the client sends, until its end; what has come before an error stays.
+        """Append what the client sends, until its end. What arrived before an error is retained.
 
-        checked: sees each piece. Raises `Problem` 409 when somebody else wants to go on with the file."""
+        checked: called with each chunk. Raises `Problem` 409 if another request wants to continue the upload.
+        """
         source = aiter(pieces)
         self._held[part.id] = part
         try:
@@ -244,13 +254,13 @@ class Parts:
             part.let_go()
 
     def _check_folder(self) -> None:
-        """Files of strangers wait in it: nobody else may have put it there."""
+        """Create the folder, and check that it belongs to this user, as it holds files of clients."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        result = self._folder.lstat()
-        if self.options.folder is None and result.st_uid != os.getuid():
+        status = self._folder.lstat()
+        if self.options.folder is None and status.st_uid != os.getuid():
             raise OSError(errno.EPERM, "the folder belongs to somebody else", str(self._folder))
 
-    # --- what nobody finishes ----------------------------------------------------------------------------------------
+    # --- expired uploads ---------------------------------------------------------------------------------------------
 
     async def _sweep_for_ever(self) -> None:
         while True:
@@ -258,7 +268,7 @@ class Parts:
             await asyncio.sleep(min(LONGEST_SWEEP, self.options.seconds))
 
     def sweep(self) -> int:
-        """Removes what has expired; how many there were."""
+        """Remove expired uploads, and return how many of them were unfinished."""
         before = time.time() - self.options.seconds
         count = 0
         for id in self._ids():
@@ -277,7 +287,7 @@ class Parts:
         return count
 
     def _waits(self, id: str) -> bool:
-        """No: whoever was at work on it was killed between two steps."""
+        """Whether the upload is unfinished. If not, a process was killed between two steps of finishing it."""
         known = self.look(id)
         return known is not None and not known.about.done
 
@@ -296,7 +306,9 @@ def default_folder() -> str:
 async def _until_wanted(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Whoever waits for the client is told at once that nobody waits for it any more; whoever writes, afterwards."""
+    """Yield chunks until the release is requested. Waiting for the client ends at once then; writing is completed
+    first.
+    """
     while True:
         piece = await part.next_of(source)
         if piece is None:
@@ -307,7 +319,7 @@ async def _until_wanted(
 
 
 def _locked(folder: Path, id: str, unfinished: Unfinished) -> Part | bool | None:
-    """False: somebody else holds it. None: there is none. Raises `OSError`."""
+    """Lock an upload. Return False if another request holds it, None if there is none. Raises `OSError`."""
     try:
         file = open(folder / f"{id}{_BYTES}", "r+b", buffering=0)  # noqa: SIM115 (it is the lock, and ends with the part)
     except FileNotFoundError:
@@ -337,7 +349,7 @@ def _read_about(folder: Path, id: str) -> About | None:
 
 
 def _write_about(folder: Path, id: str, about: About) -> None:
-    """At once or not at all."""
+    """Write the state atomically."""
     path = folder / f"{id}{_ABOUT}"
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

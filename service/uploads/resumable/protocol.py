@@ -1,8 +1,9 @@
-"""The requests of tus to an endpoint (https://tus.io/protocols/resumable-upload).
+"""The requests of the tus protocol to an endpoint (https://tus.io/protocols/resumable-upload).
 
-`resume` answers all of them but the one that brings the last byte. That one goes on through the other steps, as a form
-does, and `take_uploads` gives its file to the handlers. Until they and the routine have succeeded the last byte does
-not count: a client that asks is told that it is missing, sends it again, and with it starts another attempt.
+`resume` responds to all requests except the one with the last byte. That one continues through the other steps, as a
+form does, and `take_uploads` passes its file to the handlers. Until they and the routine have succeeded, the last byte
+does not count: the offset that a client receives excludes it, so the client sends it again, and thereby starts another
+attempt.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 ID = ":resumable"
-"""Of the segment with the id, which no parameter is called."""
+"""Name of the path segment with the id. No parameter can have this name."""
 _AGAIN = frozenset({401, 403, 408, 409, 423, 429})
-"""Refusals that another attempt may not get."""
+"""Statuses of refusals that may not occur at another attempt."""
 
 
 def announced(services: Services) -> Headers:
-    """What OPTIONS tells."""
+    """Return the headers of the response to OPTIONS."""
     return [
         ("tus-resumable", VERSION),
         ("tus-version", VERSION),
@@ -81,13 +82,13 @@ def resume(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def take_uploads(endpoint: Endpoint, call: Call, services: Services) -> Step:
-    """The step that takes the files of a request, and runs the routine."""
+    """Return the step that stores the files of a request, and runs the routine."""
     receiving = Receiving(endpoint, call, services)
     return partial(_take, receiving, parts_of(services)) if resumes(endpoint) else receiving.receive
 
 
 class _Resuming:
-    """Of one endpoint."""
+    """The step of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"
@@ -131,11 +132,11 @@ class _Resuming:
 
     async def _create(self, context: RequestContext) -> None:
         headers = context.scope.headers
-        is_part, parts = upload_concat(headers.get("upload-concat"))
+        is_part, part_ids = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")
         file = file_of(metadata)
-        if parts:
-            await self._join(context, parts, metadata, file)
+        if part_ids:
+            await self._join(context, part_ids, metadata, file)
             return
         length = self._length(headers)
         about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
@@ -146,11 +147,11 @@ class _Resuming:
             await self._answer(context, part, 201, [("location", _location(context, id))])
 
     def _client(self, context: RequestContext) -> str:
-        """Whose it is among those that wait: a digest of who has signed in, or of the address."""
-        known = owner(context)
-        if known is None:
-            known = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
-        return known[:32]
+        """Return the client for the limits of unfinished uploads: a digest of the signed-in user, or of the address."""
+        client = owner(context)
+        if client is None:
+            client = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
+        return client[:32]
 
     def _length(self, headers: Any) -> int | None:
         if headers.get("upload-defer-length") is None:
@@ -165,17 +166,19 @@ class _Resuming:
         return length
 
     async def _tell(self, context: RequestContext, id: str) -> None:
-        rows = await aside(partial(self._parts.look, id))
-        if rows is None or not self._may(context, rows.about):
+        state = await aside(partial(self._parts.look, id))
+        if state is None or not self._may(context, state.about):
             raise _missing()
-        about = rows.about
-        result = [("cache-control", "no-store"), ("upload-offset", str(rows.offset)), *_expiry(rows)]
-        result.append(("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length)))
+        about = state.about
+        response_headers = [("cache-control", "no-store"), ("upload-offset", str(state.offset)), *_expiry(state)]
+        response_headers.append(
+            ("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length))
+        )
         if about.metadata:
-            result.append(("upload-metadata", about.metadata))
+            response_headers.append(("upload-metadata", about.metadata))
         if about.concat:
-            result.append(("upload-concat", about.concat))
-        _answered(context, 200, result)
+            response_headers.append(("upload-concat", about.concat))
+        _answered(context, 200, response_headers)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
         headers = context.scope.headers
@@ -184,8 +187,10 @@ class _Resuming:
         offset = whole_number("Upload-Offset", headers.get("upload-offset"))
         with await self._taken(context, id) as part:
             if offset != part.offset:
-                result = (("upload-offset", str(part.offset)),)
-                raise Problem(409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=result)
+                current_offset = (("upload-offset", str(part.offset)),)
+                raise Problem(
+                    409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=current_offset
+                )
             if part.about.length is None and headers.get("upload-length") is not None:
                 length = self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
@@ -205,23 +210,23 @@ class _Resuming:
     ) -> None:
         length = 0
         for id in ids:
-            result = await aside(partial(self._parts.look, id))
-            if result is None or not self._may(context, result.about) or not result.about.partial:
+            part = await aside(partial(self._parts.look, id))
+            if part is None or not self._may(context, part.about) or not part.about.partial:
                 raise Problem(404, f"there is no part {id}")
-            if result.about.length != result.offset:
+            if part.about.length != part.offset:
                 raise Problem(409, f"the part {id} is not complete")
-            length = self._fitting(length + result.offset)
+            length = self._fitting(length + part.offset)
         about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
-    # --- pieces ------------------------------------------------------------------------------------------------------
+    # --- chunks ------------------------------------------------------------------------------------------------------
 
     async def _taken(self, context: RequestContext, id: str) -> Part:
-        result = await aside(partial(self._parts.look, id))
-        if result is None or not self._may(context, result.about):
+        state = await aside(partial(self._parts.look, id))
+        if state is None or not self._may(context, state.about):
             raise _missing()
-        if result.about.concat is not None and not result.about.partial and context.scope.method != "DELETE":
+        if state.about.concat is not None and not state.about.partial and context.scope.method != "DELETE":
             raise Problem(403, "this file has been put together of others, and takes no pieces")
         part = await self._parts.take(id)
         if part is None:
@@ -229,28 +234,28 @@ class _Resuming:
         return part
 
     def _may(self, context: RequestContext, about: About) -> bool:
-        """Whoever has begun it, and nobody else."""
+        """Whether the caller may use the upload: only the one who has created it, at the same endpoint."""
         return about.endpoint == self._key and about.owner == owner(context)
 
     async def _append(self, context: RequestContext, part: Part) -> None:
         scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.cut, begins))
-        headers = scope.headers.get("upload-checksum")
-        algorithm, digest = ("", b"") if headers is None else upload_checksum(headers)
-        seen = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
-        # Nothing of a piece counts before its digest has been seen, whatever becomes of this process.
-        checked = seen is not None or scope.headers.get("content-digest") is not None
-        settled = begins if checked else None
-        if part.about.settled != settled:
-            await aside(partial(part.save, settled=settled))
+        checksum = scope.headers.get("upload-checksum")
+        algorithm, digest = ("", b"") if checksum is None else upload_checksum(checksum)
+        computed = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
+        # No byte of a chunk counts before its digest is verified, whatever happens to this process.
+        checked = computed is not None or scope.headers.get("content-digest") is not None
+        valid_bytes = begins if checked else None
+        if part.about.settled != valid_bytes:
+            await aside(partial(part.save, settled=valid_bytes))
         room = (self._options.max_size if length is None else length) - begins
         pieces = digested(scope, body_pieces(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
             pieces = told_of_part(pieces, self._hear(context), begins, length)
         try:
-            await self._parts.append(part, pieces, None if seen is None else seen.update)
-            _check(None if seen is None else seen.digest(), digest)
+            await self._parts.append(part, pieces, None if computed is None else computed.update)
+            _check(None if computed is None else computed.digest(), digest)
         except BaseException:
             if checked:
                 part.cut(begins)
@@ -260,12 +265,12 @@ class _Resuming:
                 part.save(settled=None)
 
     async def _answer(self, context: RequestContext, part: Part, status: int, told: Headers) -> None:
-        """To a piece; the last one goes on to the handlers."""
+        """Send the response to a chunk. The last one continues to the handlers instead."""
         about, size = part.about, part.size
         told = [*told, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
-            result = await aside(partial(self._parts.look, part.id))
-            _answered(context, status, told if result is None else [*told, *_expiry(result)])
+            state = await aside(partial(self._parts.look, part.id))
+            _answered(context, status, told if state is None else [*told, *_expiry(state)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
         self._complete(context, told, status, (part.id,), file_of(about.metadata), None)
@@ -279,8 +284,8 @@ class _Resuming:
         file: tuple[str, str],
         final: str | None,
     ) -> None:
-        headers = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
-        returns = RETURNED in headers.split(",")
+        preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
+        returns = RETURNED in preferences.split(",")
         context.protocol = Completed(context.protocol, told, status, ids, file, final=final, returns=returns)
 
 
@@ -289,7 +294,7 @@ def _check(found: bytes | None, wanted: bytes) -> None:
         raise Problem(460, "it is not the piece that Upload-Checksum was made for", title="Checksum Mismatch")
 
 
-# --- the last piece --------------------------------------------------------------------------------------------------
+# --- the last chunk --------------------------------------------------------------------------------------------------
 
 
 async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> None:
@@ -297,28 +302,28 @@ async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> 
     if ready is None:
         await receiving.receive(context)
         return
-    with contextlib.ExitStack() as held:
-        result: list[Part] = []
+    with contextlib.ExitStack() as stack:
+        taken_parts: list[Part] = []
         for id in ready.ids:
             part = await parts.take(id)
             if part is None:
                 raise _missing()
-            result.append(held.enter_context(part))
-        if any(part.about.done for part in result):
+            taken_parts.append(stack.enter_context(part))
+        if any(part.about.done for part in taken_parts):
             ready.answer()
             context.follow(())
             return
-        if any(part.about.length != part.size for part in result):
+        if any(part.about.length != part.size for part in taken_parts):
             raise Problem(409, "another request goes on with this upload")
         try:
-            await receiving.receive(context, partial(_file, ready, result))
+            await receiving.receive(context, partial(_file, ready, taken_parts))
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
-                result[0].remove()
+                taken_parts[0].remove()
             elif ready.final is not None:
                 parts.forget(ready.final)
             raise
-        await aside(partial(_finish, parts, ready, result))
+        await aside(partial(_finish, parts, ready, taken_parts))
 
 
 def _is_final(problem: Problem) -> bool:
@@ -336,7 +341,9 @@ async def _bytes_of(found: list[Part]) -> AsyncIterator[bytes]:
 
 
 def _finish(parts: Parts, ready: Completed, found: list[Part]) -> None:
-    """Everything has been committed: nothing here may look as if it had not."""
+    """Mark the upload as done. The transaction is committed, so an error here is logged and must not fail the
+    request.
+    """
     try:
         if ready.final is None:
             found[0].finish()
@@ -348,7 +355,7 @@ def _finish(parts: Parts, ready: Completed, found: list[Part]) -> None:
         log.error("an upload that has succeeded is not marked as such: %s", error)
 
 
-# --- what is common to the answers -----------------------------------------------------------------------------------
+# --- common parts of the responses -----------------------------------------------------------------------------------
 
 
 def owner(context: RequestContext) -> str | None:
@@ -358,7 +365,7 @@ def owner(context: RequestContext) -> str | None:
 
 def _answered(context: RequestContext, status: int, told: Headers) -> None:
     context.protocol.response_empty(status, told)
-    # A step that has been awaited ends the request by leaving nothing to follow.
+    # An awaited step ends the request by removing the steps behind it.
     context.follow(())
 
 
@@ -371,7 +378,7 @@ def _missing() -> Problem:
 
 
 def _closing(context: RequestContext, problem: Problem) -> Problem:
-    """What the client sends is not read any more."""
+    """Let the connection be closed after the problem, as the rest of the body is not read."""
     scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":
         problem.headers = (*(item for item in problem.headers if item[0] != "connection"), ("connection", "close"))
@@ -379,7 +386,7 @@ def _closing(context: RequestContext, problem: Problem) -> Problem:
 
 
 def _location(context: RequestContext, id: str) -> str:
-    """Relative to the URL of the request, which a proxy may have changed on its way here."""
+    """Return the URL of the upload, relative to that of the request, which a proxy may have rewritten."""
     scope = context.scope
     last = scope.path.rpartition("/")[2]
     base = f"./{quote(last, safe='').replace('%252F', '%2F')}/" if last else ""

@@ -1,4 +1,4 @@
-"""What a client of tus is answered when its last piece has arrived and the routine has run."""
+"""Responses to tus clients, after the last chunk has arrived and the routine has run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 
 _OF_BODIES = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
 RETURNED = "return=representation"
-"""Of the header Prefer (RFC 7240, 4.2): the routine's answer is wanted."""
+"""Value of the header Prefer (RFC 7240, 4.2) with which the client requests the response of the routine."""
 
 
 class Completed(HeadersProtocol):
-    """The answer of a routine that has succeeded becomes that of the protocol: without a body, unless the client has
-    asked for it. Everything else goes out as it is.
+    """Turns the response of a successful routine into that of the tus protocol: without a body, unless the client has
+    requested it. Other responses are unchanged.
 
-    ids: of the files that are complete, in their order; they are one file together. name, content_type: of that file.
-    final: it has been put together; the parts are of no use any more.
+    ids: of the complete uploads, in their order, which together are one file. name, content_type: of that file. final:
+    id of a concatenated upload, after which its parts are not needed any more.
     """
 
     __slots__ = ("_returns", "_status", "content_type", "final", "ids", "name")
@@ -40,22 +40,22 @@ class Completed(HeadersProtocol):
         self.final = final
 
     def answer(self) -> None:
-        """There is nothing more to run."""
+        """Send the response without running the routine."""
         self.response_empty(self._status, [])
 
     def response_empty(self, status: int, headers: Headers) -> None:
         if status >= 300:
             self.inner.response_empty(status, headers)
             return
-        values = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
-        self.inner.response_empty(self._status, self._joined(values))
+        passed_headers = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
+        self.inner.response_empty(self._status, self._joined(passed_headers))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         if status >= 300:
             self.inner.response_bytes(status, headers, body)
         elif self._returns:
-            result = [*self._joined(headers), ("preference-applied", RETURNED)]
-            self.inner.response_bytes(status if self._status == 204 else self._status, result, body)
+            response_headers = [*self._joined(headers), ("preference-applied", RETURNED)]
+            self.inner.response_bytes(status if self._status == 204 else self._status, response_headers, body)
         else:
             self.response_empty(status, headers)
 
@@ -64,7 +64,7 @@ class Completed(HeadersProtocol):
 
 
 def completed(protocol: Any) -> Completed | None:
-    """The one among the protocols that stand one in front of the other."""
+    """Return the `Completed` among the nested protocols, or None."""
     while protocol is not None and type(protocol) is not Completed:
         protocol = getattr(protocol, "inner", None)
     return protocol

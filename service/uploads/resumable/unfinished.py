@@ -1,7 +1,8 @@
-"""How many files may wait for their last piece, and how large they may be together: of one client, and of all.
+"""Limits of unfinished uploads: their number and total size, for one client and for all.
 
-For each there is an empty file whose name says whose it is and how many bytes it may come to. Their folder is the
-truth for all processes, and for all hosts that share it: whoever adds one holds the folder's lock while it counts.
+For each upload there is an empty file whose name states its client and the bytes that it may take. Their folder is
+authoritative for all processes, and for all hosts that share it: a process that adds one holds the lock of the folder
+while it counts.
 """
 
 from __future__ import annotations
@@ -30,19 +31,22 @@ class _Entry(NamedTuple):
 
 
 class Unfinished:
-    """Everything in here blocks for as long as the disk does, and raises `OSError`."""
+    """The unfinished uploads of a folder. All methods block on the disk, and raise `OSError`."""
 
     def __init__(self, folder: Path, options: Resumable) -> None:
         self._folder = folder / FOLDER
         self._options = options
 
     def begin(self, id: str, client: str, size: int) -> None:
-        """client: letters and digits. size: bytes that it may come to. Raises `Problem` where there is no room."""
+        """Add an upload.
+
+        client: letters and digits. size: maximum size in bytes. Raises `Problem` if a limit is reached.
+        """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with self._locked():
-            values = list(self._entries())
+            entries = list(self._entries())
             self._check(
-                sum(item.client == client for item in values), len(values), size + sum(item.size for item in values)
+                sum(item.client == client for item in entries), len(entries), size + sum(item.size for item in entries)
             )
             (self._folder / _Entry(client, size, id).name).touch(mode=0o600)
 
@@ -60,18 +64,18 @@ class Unfinished:
             raise _no_room(f"unfinished uploads would come to {size} bytes")
 
     def resize(self, id: str, size: int) -> None:
-        """Its size has become known."""
+        """Set the size, once it is known."""
         for item in self._entries():
             if item.id == id:
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(self._folder / item.name, self._folder / item._replace(size=size).name)
 
     def end(self, id: str) -> None:
-        """It is finished, or given up."""
+        """Remove an upload that is finished or terminated."""
         self.tidy(lambda item: item != id)
 
     def tidy(self, waits: Callable[[str], bool]) -> None:
-        """Forgets those that do not wait any more."""
+        """Remove uploads that are not unfinished any more. waits: whether the upload with an id still is."""
         for item in self._entries():
             if not waits(item.id):
                 (self._folder / item.name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Finds out, once for each row command, whether many rows can be done by one statement (`core.uploads.batches`)."""
+"""Determines, once for each row command, whether one statement can process many rows (`core.uploads.batches`)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ log = logging.getLogger("rowcall")
 
 @dataclass(frozen=True, slots=True)
 class ManyRows:
+    """A call that processes many rows at once."""
+
     call: Call
     columns: tuple[int, ...]
-    """Of `core.uploads.batches.Batch`."""
+    """As in `core.uploads.batches.Batch`."""
 
 
 class Batching:
-    """`await call()`: what runs many rows at once, or None. The first who asks finds out, the others wait for it."""
+    """Provides the call for many rows: `await call()` returns it, or None. The first call determines it, others wait
+    for that.
+    """
 
     def __init__(self, endpoint: Endpoint, services: Services, command: RowCommand, *, own_about: bool = False) -> None:
-        """own_about: what is known about the file differs from row to row."""
+        """own_about: whether the file metadata differs from row to row."""
         self.own_about = own_about and command.tells_file
         self._endpoint = endpoint
         self._services = services
@@ -55,40 +59,42 @@ class Batching:
 
     async def _find(self, found: Pattern) -> ManyRows | None:
         try:
-            made = await _batch(self._services.database, self._command, found, self.own_about)
+            plan = await _batch(self._services.database, self._command, found, self.own_about)
         except psycopg.Error as error:
             log.debug("%s: rows run one by one: %s", self._endpoint.name, str(error).strip())
             return None
-        if made is None:
+        if plan is None:
             return None
 
         def statement() -> Statement:
             return Statement(
                 next(numbers),
-                made.sql.encode(),
-                self._command.values + len(made.columns),
+                plan.sql.encode(),
+                self._command.values + len(plan.columns),
                 CellRows(self._services.codecs, True),
-                picks=made.picks,
-                types=made.types,
+                picks=plan.picks,
+                types=plan.types,
             )
 
-        return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), made.columns)
+        return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), plan.columns)
 
 
 async def _batch(database: Database, command: RowCommand, found: Pattern, own_about: bool) -> Batch | None:
-    """Raises `psycopg.Error` for a command that cannot be looked at, and maybe cannot run."""
+    """Return the statement for many rows, or None. Raises `psycopg.Error` for a command that cannot be analysed, and
+    may be invalid.
+    """
     async with database.maintenance_connection() as connection:
         if not found.inserts:
             plan = await generic_plan(connection, command.sql, len(command.picks))
             if not is_one_evaluation(plan):
                 return None
-        made = batch(command, found, await _types(connection, command, own_about))
-        await _prepare(connection, "rowcall_batch", made.sql, made.types)
-        return made
+        statement = batch(command, found, await _types(connection, command, own_about))
+        await _prepare(connection, "rowcall_batch", statement.sql, statement.types)
+        return statement
 
 
 async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, own_about: bool) -> Types:
-    """Those that the server has to be asked for."""
+    """Return the types that only the server can determine."""
     json = CELLS in command.picks and not command.types[command.picks.index(CELLS)]
     if not (command.chained or own_about or json):
         return Types()
@@ -96,15 +102,15 @@ async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, 
     query = (
         "select parameter_types::pg_catalog.text[] from pg_catalog.pg_prepared_statements where name = 'rowcall_row'"
     )
-    (taken,) = await (await connection.execute(query)).fetchone() or ([],)
+    (parameter_types,) = await (await connection.execute(query)).fetchone() or ([],)
     types = Types()
     if json:
-        types = replace(types, cells=taken[command.picks.index(CELLS)])
+        types = replace(types, cells=parameter_types[command.picks.index(CELLS)])
     if own_about:
-        types = replace(types, about=taken[command.picks.index(FILE)])
+        types = replace(types, about=parameter_types[command.picks.index(FILE)])
     if command.chained:
-        result = await _result_type(connection, command, taken)
-        types = replace(types, result=result, previous=taken[command.picks.index(PREVIOUS)])
+        result = await _result_type(connection, command, parameter_types)
+        types = replace(types, result=result, previous=parameter_types[command.picks.index(PREVIOUS)])
     return types
 
 

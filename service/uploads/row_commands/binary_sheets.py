@@ -16,25 +16,27 @@ from typing import IO, BinaryIO
 from rowcall.service.uploads.row_commands.sheet_xml import UnreadableError
 
 ROW = 0
-"""BrtRowHdr."""
+"""Record BrtRowHdr."""
 CELLS = range(1, 12)
-"""BrtCellBlank to BrtFmlaError: each begins with its column, 4 bytes."""
+"""Records BrtCellBlank to BrtFmlaError. Each begins with its column, 4 bytes."""
 STRING = 6
-"""BrtCellSt."""
+"""Record BrtCellSt."""
 SHORT_CELLS = range(12, 19)
-"""BrtShortBlank to BrtShortIsst: the first of `CELLS` without the column, which is the one behind the last cell's."""
+"""Records BrtShortBlank to BrtShortIsst: as the first of `CELLS`, without the column, which is the one after that of
+the cell before.
+"""
 SHORT = SHORT_CELLS.start - CELLS.start
 RICH_STRING = 62
-"""BrtCellRString: as `STRING`, with a byte of flags ahead of the text, and with formats behind it."""
+"""Record BrtCellRString: as `STRING`, with a byte of flags in front of the text, and with formats behind it."""
 REWRITTEN = frozenset((*SHORT_CELLS, RICH_STRING))
 BEGIN_SHEET = b"\x81\x01"
 """First record of a worksheet."""
 BEGIN_DATA, END_DATA = 145, 146
 
 COLUMNS = 16_384
-"""Of a worksheet, at most."""
+"""Maximum number of columns of a worksheet."""
 LONGEST_RECORD = 16_777_216
-"""Bytes."""
+"""Maximum length of a record in bytes."""
 PIECE = 1_048_576
 """Bytes that are read and written at once."""
 
@@ -103,7 +105,9 @@ def _column(data: bytes) -> int:
 
 
 def _without_formats(data: bytes) -> bytes:
-    """Column and style (8 bytes), flags (1 byte), count of UTF-16 units (4 bytes) and the units → without the flags."""
+    """Return the record without flags and formats. Layout: column and style (8 bytes), flags (1 byte), count of UTF-16
+    units (4 bytes), the units.
+    """
     end = 13 + 2 * int.from_bytes(data[9:13], "little")
     if len(data) < end:
         raise UnreadableError("a text ends in the middle of a record")
@@ -111,7 +115,7 @@ def _without_formats(data: bytes) -> bytes:
 
 
 def _records(source: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Kind and data of each record. Raises `UnreadableError`."""
+    """Yield kind and data of each record. Raises `UnreadableError`."""
     held = b""
     while piece := source.read(PIECE):
         held += piece

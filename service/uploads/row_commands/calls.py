@@ -1,4 +1,4 @@
-"""The calls that handlers make for themselves: row commands, and what large objects need."""
+"""The calls of upload handlers: row commands, and commands for large objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """The service's own commands about large objects."""
+    """The service's own commands for large objects."""
 
     create: Call
     write: Call
@@ -58,8 +58,9 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
 
 
 def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
-    """Policies are for what the routine says; errors of these commands are plain ones (uploads-23). But a cell
-    that cannot be what the command takes, or that breaks a rule of the data, is a fault of the file: 400 or 409.
+    """Return a call whose errors are not subject to the error policy, which is for the routine (uploads-23).
+
+    A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409.
     """
     faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES
     return Call(
@@ -75,7 +76,7 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
 
 
 def first_value(execution: Execution) -> tuple[bytes | None, Any]:
-    """First column of the first row: its text, and what it is as JSON. NULL without a row."""
+    """Return the first column of the first row, as text and as JSON value. NULL if there is no row."""
     rows = orjson.loads(execution.body) if execution.body else []
     if not rows or not rows[0]:
         return None, None

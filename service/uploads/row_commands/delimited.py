@@ -22,10 +22,10 @@ from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.spool import set_aside
 
 SMALL = 262_144
-"""Bytes of a file that are held in memory to learn its size."""
+"""Bytes of a file that are held in memory to determine its size."""
 
 AT_ONCE = 32_768
-"""Bytes that are read before other requests have their turn: a millisecond, about."""
+"""Bytes that are parsed before other requests have their turn: about one millisecond."""
 
 
 class Delimited:
@@ -62,7 +62,7 @@ class Delimited:
 
     async def store(self, file: File) -> list[Entry]:
         if self._command.tells_file and len(await file.sample(SMALL)) >= SMALL:
-            # Its size is part of what each row is told.
+            # The size of the file is part of the metadata of each row, so the file is read to its end first.
             with await set_aside(file) as stored:
                 return await self._store(stored.file(), stored.size)
         return await self._store(file, file.size)
@@ -85,15 +85,15 @@ class Delimited:
         return [{**self._told(file, file.size), "lastResult": rows.result}]
 
     def _told(self, file: File, size: int) -> Entry:
-        result = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
-        return with_claims(result, self._claims_key, self._turn.claims)
+        entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
+        return with_claims(entry, self._claims_key, self._turn.claims)
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
 
 
 def _codec(encoding: str) -> str | None:
-    """Raises `Problem` for a name that a request has brought by a placeholder."""
+    """Return the codec of an encoding. Raises `Problem` for an unknown name, which a placeholder may have brought."""
     try:
         return codec_name(encoding)
     except UnknownEncodingError as error:
@@ -101,7 +101,7 @@ def _codec(encoding: str) -> str | None:
 
 
 def _reader(form: CsvFormat) -> CsvRows | FastRows:
-    """The fast one knows delimiters of one byte."""
+    """Return the reader of the format: the fast one, which supports delimiters of one byte only, or its twin."""
     return (
         FastRows(form.delimiters.encode(), form.quotes, form.blank_is_null, form.encoding)
         if form.delimiters.isascii()

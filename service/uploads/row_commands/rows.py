@@ -1,4 +1,4 @@
-"""Row commands: one run for each row of a file, many of them on their way at a time (uploads-20)."""
+"""Row commands: one execution for each row of a file, many of them in flight (uploads-20)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from rowcall.service.uploads.row_commands.batching import Batching, ManyRows
 from rowcall.service.uploads.row_commands.calls import first_value
 
 ROWS = 256
-"""Sent together, and answered together."""
+"""Rows whose executions are sent together."""
 FEW = 64
-"""Rows that run one by one before anybody asks whether many can run at once."""
+"""Rows that run one by one before it is determined whether many can run at once."""
 FIRST_BATCH = 128
 LARGEST_BATCH = 2048
 MOST_BYTES = 1_048_576
-"""Of cells that wait to be sent: rows may be long."""
+"""Bytes of cells that wait to be sent, at most: rows may be long."""
 SHORT, LONG = 0.05, 0.25
-"""Seconds of a batch: below, the next is twice as large, above, half as large. A time limit is for one statement."""
+"""Seconds of a batch: if it was shorter, the next is twice as large; if longer, half as large. A time limit applies to
+one statement.
+"""
 
 
 class Rows:
-    """The rows of one file, or of one sheet, through a row command.
+    """Runs a row command for the rows of one file, or of one sheet.
 
-    `add` them, then `finish`; `result` is what the last one gave.
+    Call `add`, then `finish`; `result` is the result of the last row.
     """
 
     def __init__(
@@ -52,20 +54,20 @@ class Rows:
         self._size = FIRST_BATCH
         self._cells: list[bytes | None] = []
         self._abouts: list[bytes | None] = []
-        """Of each row, where they differ."""
+        """File metadata of each row, if it differs."""
         self._about = b""
-        """Otherwise."""
+        """File metadata of all rows otherwise."""
         self._previous: bytes | None = None
         self._count = 0
         """Rows that have been sent."""
         self._held = 0
-        """Bytes of the cells that have not."""
+        """Bytes of the cells that have not been sent."""
         self._waiting: list[Values] = []
         self._sent: list[Execution] = []
         self.result: Any = None
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Rows that follow each other. about: what is known about the file, of all rows or of each."""
+        """Add consecutive rows. about: file metadata, of all rows or of each."""
         for place, cells in enumerate(rows):
             if self._batch is not None:
                 await self._add_to_batch(rows[place:], about if isinstance(about, bytes) else about[place:])
@@ -84,7 +86,7 @@ class Rows:
             await self._ask()
 
     async def _look(self) -> None:
-        """A command that gives no result at all has none for the next row either."""
+        """Run the first row alone: if the command returns no result, the next rows need not wait for the one before."""
         await self._transaction.begin()
         await self._send()
         if self._chained and self._last is not None:
@@ -106,7 +108,7 @@ class Rows:
         await self._place(self._call, last, before, alone=self._chained)
 
     async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
-        """alone: what comes next needs its result."""
+        """Send executions. alone: whether the next row needs their result."""
         if len(self._sent) > 1:
             await self._settle(self._sent.pop(0), call)
         self._sent.append(self._transaction.send(call, last, before))
@@ -145,8 +147,15 @@ class Rows:
         about = self._about
         if self._abouts:
             about, self._abouts = nested(self._abouts[:size]), self._abouts[size:]
-        rows = None if batch.columns else nested(cells)
-        values = [str(self._count).encode(), rows, self._previous, about, *self._more, *columns(cells, batch.columns)]
+        nested_rows = None if batch.columns else nested(cells)
+        values = [
+            str(self._count).encode(),
+            nested_rows,
+            self._previous,
+            about,
+            *self._more,
+            *columns(cells, batch.columns),
+        ]
         self._count += len(cells)
         await self._place(batch.call, values, [], alone=self._chained)
         if self._last is not None:

@@ -1,17 +1,16 @@
-"""A workbook → its rows, in a process of its own: `python -m …row_commands.sheet_reader OPTIONS`.
+"""Reads the rows of a workbook, in a process of its own: `python -m …row_commands.sheet_reader OPTIONS`.
 
-A workbook is a program for whoever reads it: it may unpack to gigabytes, and parsing it takes the interpreter's lock
-for as long as it lasts. In here it can take no more than the limits below, it holds up no request, and what it does to
-the process is over when the file is.
+A workbook can do harm to a reader: it may unpack to gigabytes, and parsing it holds the interpreter lock all the time.
+This process can use no more than the limits below, it delays no request, and it ends with the file.
 
-Of `.xlsx`, openpyxl reads what the workbook is made of, and its styles; `sheet_xml` takes the sheets row by row, so
-that the memory does not grow with them (strings that cells share apart). The other formats, which cannot have more
-than 65,536 rows or are rare, are python-calamine's: it reads them quickly, and a sheet as a whole.
+Of `.xlsx`, openpyxl reads the list of parts and the styles; `sheet_xml` reads the sheets row by row, so that memory
+does not grow with them (except for shared strings). The other formats, which cannot have more than 65,536 rows or are
+rare, are read by python-calamine: it is fast, and reads a sheet as a whole.
 
-The file is open on the descriptor that the options name. To the standard output go messages of JSON, the length of
-each on a line before it: `{"sheets": [...]}`, then for each sheet `{"sheet": name}` and `{"rows": [[index, cells],
-...]}`, at last `{"end": true}`; or `{"error": "..."}` for what cannot be read, `{"too_large": "..."}` for what exceeds
-a limit.
+The file is open on the descriptor that the options name. Messages in JSON go to the standard output, each with its
+length on a line before it: `{"sheets": [...]}`, then for each sheet `{"sheet": name}` and `{"rows": [[index, cells],
+...]}`, at last `{"end": true}`; or `{"error": "..."}` if it cannot be read, `{"too_large": "..."}` if it exceeds a
+limit.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ from rowcall.service.uploads.row_commands.binary_sheets import readable_workbook
 from rowcall.service.uploads.row_commands.sheet_xml import Row, Sheet, UnreadableError, column_number, shared_strings
 
 MEMORY = 1_073_741_824
-"""Bytes of address space."""
+"""Limit of the address space in bytes."""
 SECONDS = 900
-"""Of processor time."""
+"""Limit of processor time."""
 UNPACKED = 4_294_967_296
-"""Bytes of all parts together."""
+"""Maximum number of bytes of all parts together."""
 PACKED_WELL = 500
-"""Times that a large part may be larger unpacked than it was packed; XML of equal rows has about a hundred."""
+"""Maximum ratio of unpacked to packed size of a large part; XML of equal rows has a ratio of about a hundred."""
 LARGE_PART = 67_108_864
 BEHIND = 10
-"""Added to the niceness of the process: where processors are short, requests that take a millisecond come first."""
+"""Added to the niceness of the process: if processors are short, requests that take a millisecond come first."""
 BATCH, BATCH_TEXT = 200, 65_536
-"""Rows of one message, and their characters: not many more."""
+"""Approximate maximum number of rows of one message, and of their characters."""
 
 _ROW = re.compile(rb"<(?:\w+:)?row[\s/>]")
 _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 
 def main(options: dict[str, Any], out: BinaryIO) -> None:
-    def say(message: dict[str, Any]) -> None:
+    def send(message: dict[str, Any]) -> None:
         text = orjson.dumps(message)
         out.write(b"%d\n%b" % (len(text), text))
         out.flush()
@@ -58,23 +57,23 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
     try:
         workbook = _workbook(os.fdopen(options["file"], "rb", closefd=False), CellLimit(options["max_cells"]))
         names = _chosen(workbook.names, options)
-        say({"sheets": names})
+        send({"sheets": names})
         formats = MomentFormats(options["time"], options["date"], options["datetime"])
         for name in names:
-            say({"sheet": name})
+            send({"sheet": name})
             rows = workbook.rows(name)
             for batch in _batches(_texts(rows, formats), as_json=options["json"]):
-                say({"rows": batch})
+                send({"rows": batch})
     except BrokenPipeError:
         return
     except MemoryError:
-        say({"too_large": f"reading it needs more than {MEMORY} bytes of memory"})
+        send({"too_large": f"reading it needs more than {MEMORY} bytes of memory"})
     except TooManyCellsError as error:
-        say({"too_large": str(error)})
+        send({"too_large": str(error)})
     except Exception as error:
-        say({"error": f"{type(error).__name__}: {error}"[:500]})
+        send({"error": f"{type(error).__name__}: {error}"[:500]})
     else:
-        say({"end": True})
+        send({"end": True})
 
 
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
@@ -87,12 +86,13 @@ def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
 
 
 class TooManyCellsError(Exception):
-    """The message says how many are allowed."""
+    """The cell limit is exceeded. The message states the limit."""
 
 
 class CellLimit:
-    """Counts the cells of all sheets that are read. A row counts with its empty cells up to the sheet's last column,
-    as it is processed with them."""
+    """Counts the cells of all sheets that are read. A row counts with its empty cells up to the last column of the
+    sheet, as it is processed with them.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -125,7 +125,7 @@ def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
 
 
 def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
-    """No part gives more than it announces: `zipfile` stops there."""
+    """Check the sizes of the parts. No part can unpack to more than it states, as `zipfile` stops there."""
     total = 0
     for part in parts:
         total += part.file_size
@@ -136,7 +136,7 @@ def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
 
 
 class _Workbook:
-    """`.xlsx`, row by row."""
+    """Reader of `.xlsx`, row by row."""
 
     def __init__(self, file: BinaryIO, limit: CellLimit) -> None:
         from openpyxl.reader.excel import SHARED_STRINGS, ExcelReader
@@ -155,9 +155,9 @@ class _Workbook:
             if rel.target in reader.valid_files and "chartsheet" not in rel.Type
         }
         self._strings: list[str] = []
-        result = reader.package.find(SHARED_STRINGS)
-        if result is not None:
-            with self._parts.open(result.PartName[1:]) as source:
+        strings_part = reader.package.find(SHARED_STRINGS)
+        if strings_part is not None:
+            with self._parts.open(strings_part.PartName[1:]) as source:
                 self._strings = shared_strings(source)
 
     @property
@@ -165,19 +165,19 @@ class _Workbook:
         return list(self._sheets)
 
     def rows(self, name: str) -> Iterator[Row]:
-        """All as wide as the sheet is, whatever it says of its own size."""
+        """Yield all rows, as wide as the widest one, whatever size the sheet states."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
         height, width = self._size(name)
         self._limit.check(height * width)
         with self._parts.open(self._sheets[name]) as source:
             for number, cells in sheet.rows(source):
-                # Counted again: the size is that of markup in ASCII, and expat reads UTF-16 too.
+                # Counted again, because `_size` searches for markup in ASCII, and expat reads UTF-16 too.
                 self._limit.take(max(width, len(cells)))
                 yield number, cells + [None] * (width - len(cells))
 
     def _size(self, name: str) -> tuple[int, int]:
-        """Rows that are present, and columns."""
+        """Return the number of rows in the file, and of columns."""
         columns: set[bytes] = set()
         height = 0
         with self._parts.open(self._sheets[name]) as source:
@@ -191,7 +191,7 @@ class _Workbook:
 
 
 class _OtherWorkbook:
-    """`.xls` and `.xlsb`."""
+    """Reader of `.xls` and `.xlsb`."""
 
     def __init__(self, file: BinaryIO, limit: CellLimit) -> None:
         from python_calamine import CalamineWorkbook
@@ -214,7 +214,7 @@ class _OtherWorkbook:
 def _texts(
     rows: Iterable[tuple[int, Sequence[Cell]]], formats: MomentFormats
 ) -> Iterator[tuple[int, list[str | None]]]:
-    """Those that hold something."""
+    """Yield the rows that are not empty, as texts."""
     for number, row in rows:
         texts = [cell_text(value, formats) for value in row]
         if any(text is not None for text in texts):

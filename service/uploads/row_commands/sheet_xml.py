@@ -1,7 +1,7 @@
-"""The XML of an `.xlsx` workbook's sheets and shared strings → cells, a row at a time (ECMA-376 part 1, 18.3 and 18.4).
+"""Reads the XML of sheets and shared strings of an `.xlsx` workbook, row by row (ECMA-376 part 1, 18.3 and 18.4).
 
-expat calls back for what the rows are made of and nothing is built of the rest, so that a row costs a fifth of what
-openpyxl's own reader takes for it. What a number is a date of, openpyxl says: it reads the styles.
+expat calls back for the elements of rows, and no objects are built for the rest, so that a row costs a fifth of what
+openpyxl's own reader takes. Which styles mean dates is known from openpyxl, which reads them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from rowcall.core.uploads.cell_text import Cell
 
 PIECE = 65_536
 MOST_COLUMNS = 16_384
-"""Of a sheet (`XFD`)."""
+"""Maximum number of columns of a sheet (`XFD`)."""
 
 NAMESPACES = (
     "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
     "http://purl.oclc.org/ooxml/spreadsheetml/main",
 )
-"""Of transitional documents, which Excel writes, and of strict ones."""
+"""Namespaces of transitional documents, which Excel writes, and of strict ones."""
 
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 
 Row = tuple[int, list[Cell]]
-"""The number that the sheet gives it, and its cells."""
+"""The number of the row in the sheet, and its cells."""
 
 
 class UnreadableError(Exception):
-    """The text says why."""
+    """The workbook cannot be read. The message says why."""
 
 
 def shared_strings(source: BinaryIO) -> list[str]:
-    """Of the part of that name; readings (`rPh`) and formats are left out."""
+    """Return the shared strings; phonetic readings (`rPh`) and formats are omitted."""
     strings: list[str] = []
     parts: list[str] = []
     kinds = _kinds("si", "t", "rPh")
@@ -73,16 +73,16 @@ def shared_strings(source: BinaryIO) -> list[str]:
 
 
 class Sheet:
-    """The cells of one sheet."""
+    """Reader for the cells of one sheet."""
 
     def __init__(self, strings: list[str], epoch: datetime, dates: frozenset[int], durations: frozenset[int]) -> None:
-        """dates, durations: the styles whose numbers are such."""
+        """dates, durations: the styles whose numbers are dates or durations."""
         self._strings = strings
         self._epoch = epoch
         self._dates = dates
         self._durations = durations
         self._columns: dict[str, int] = {}
-        """Of the letters that have been seen."""
+        """Column numbers by letters, cached."""
         self._rows: list[Row] = []
         self._number = 0
         self._cells: list[Cell] = []
@@ -95,7 +95,7 @@ class Sheet:
         self._hidden = False
 
     def rows(self, source: BinaryIO) -> Iterator[Row]:
-        """As wide as what they hold."""
+        """Yield the rows, each up to its last cell."""
         for _ in _parsed(source, self._start_handler(), self._end_handler(), self._text):
             rows, self._rows = self._rows, []
             yield from rows
@@ -159,8 +159,8 @@ class Sheet:
             self._inline = []
 
     def _new_column(self, letters: str) -> int:
-        result = self._columns[letters] = column_number(letters) - 1
-        return result
+        number = self._columns[letters] = column_number(letters) - 1
+        return number
 
     def _end_cell(self) -> None:
         cells, column = self._cells, self._column
@@ -190,20 +190,21 @@ class Sheet:
         return _unescaped(value)
 
     def _moment(self, value: int | float) -> Cell:
-        """What the number means in the style of its cell. None for a date that no calendar has, an error in the sheet
-        too."""
+        """Return the meaning of a number in the style of its cell. None for a date outside the calendar, which is an
+        error in the sheet too.
+        """
         style = int(self._style)
         if style not in self._dates:
             return value
         try:
-            result: Cell = from_excel(value, self._epoch, timedelta=style in self._durations)
+            moment: Cell = from_excel(value, self._epoch, timedelta=style in self._durations)
         except (OverflowError, ValueError):
             return None
-        return result
+        return moment
 
 
 def column_number(letters: str) -> int:
-    """From 1. Raises `UnreadableError`."""
+    """Return the number of a column, from 1. Raises `UnreadableError`."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter.upper()) - 64
@@ -218,7 +219,7 @@ def _parsed(
     end: Callable[[str], None],
     text: Callable[[str], None],
 ) -> Iterator[None]:
-    """Gives nothing, once for each piece of the source that has been parsed."""
+    """Parse the source. Yields once for each parsed chunk, to let the caller take the rows."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _no_doctype
@@ -233,7 +234,7 @@ def _parsed(
 
 
 def _no_doctype(*_: object) -> None:
-    """There is none in a workbook, and entities that multiply need one."""
+    """Reject document types: workbooks have none, and attacks with nested entities need one."""
     raise UnreadableError("it has a document type declaration")
 
 
@@ -242,7 +243,7 @@ def _kinds(*names: str) -> dict[str, str]:
 
 
 def _whole(text: str) -> int:
-    """Some programs write `3.0`."""
+    """Convert a number. Some programs write `3.0`."""
     return int(text) if text.isdigit() else int(float(text))
 
 
@@ -254,7 +255,9 @@ def _number(text: str) -> int | float:
 
 
 def _unescaped(text: str) -> str:
-    """`_x000D_` is a character that XML cannot have (ST_Xstring, 22.9.2.19); half of a pair is left as it stands."""
+    """Decode escapes such as `_x000D_` for characters that XML cannot have (ST_Xstring, 22.9.2.19). Half of a surrogate
+    pair stays as it is.
+    """
     return _ESCAPED.sub(_character, text) if "_x" in text else text
 
 

@@ -26,12 +26,12 @@ from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.spool import Stored, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-"""Of a packed workbook, and of those before 2007."""
+"""First bytes of packed workbooks, and of those before 2007."""
 AHEAD = 131_072
-"""Bytes that are taken from the reader before somebody wants them: half of those that asyncio keeps."""
+"""Bytes that are read ahead from the reader: half of those that asyncio buffers."""
 SAVEPOINT = "rowcall_workbook"
 EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
-"""Exit codes of a reader that got no more memory (python-calamine aborts then) or no more processor time."""
+"""Exit codes of a reader that ran out of memory (python-calamine aborts then) or processor time."""
 
 
 class Spreadsheet:
@@ -72,7 +72,7 @@ class Spreadsheet:
         return status, file
 
     async def store(self, file: File) -> list[Entry]:
-        """The directory of a packed workbook is at its end, so the file has to be there as a whole.
+        """Store the file as a whole first, as the directory of a packed workbook is at its end, then run its rows.
 
         Raises:
             Problem: 413 for a workbook that exceeds a limit.
@@ -88,18 +88,20 @@ class Spreadsheet:
         return entries
 
     async def _read(self, process: Process, stored: Stored) -> list[Entry] | None:
-        """None: it cannot be read, at once or from somewhere on. Raises `Problem` 413."""
-        says = cast(asyncio.StreamReader, process.stdout)
+        """Run the rows. Return None if the workbook cannot be read, entirely or from some point on. Raises `Problem`
+        413.
+        """
+        output = cast(asyncio.StreamReader, process.stdout)
         entries: list[Entry] = []
         sheet: _Sheet | None = None
         while True:
-            message = await _message(says)
+            message = await _message(output)
             if sheet is not None and "rows" not in message:
                 entries.append(await sheet.finish())
                 sheet = None
             if "rows" in message and sheet is not None:
                 await sheet.add(message["rows"])
-                # There may be more at once, and then nothing would wait for anything.
+                # Messages that have arrived already are read without waiting, so let other requests run.
                 await asyncio.sleep(0)
             elif "sheet" in message:
                 sheet = self._sheet(stored, message["sheet"])
@@ -123,18 +125,18 @@ class Spreadsheet:
 
 class _Sheet:
     def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, told: bool) -> None:
-        """told: each row is told about the file."""
+        """told: whether the command takes the file metadata."""
         self._rows = rows
         self._about = about
-        # Only the row's index differs from row to row.
+        # Only the row index differs from row to row.
         self._begun = dumped(with_claims(about, claims_key, claims))[:-1]
         self._told = told
         self._count = 0
 
     async def add(self, rows: list[tuple[int, str]]) -> None:
         self._count += len(rows)
-        about = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._told else b""
-        await self._rows.add([cells.encode() for _, cells in rows], about)
+        metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._told else b""
+        await self._rows.add([cells.encode() for _, cells in rows], metadata)
 
     async def finish(self) -> Entry:
         await self._rows.finish()
@@ -144,7 +146,7 @@ class _Sheet:
 
 
 async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
-    """Nothing, for a reader that has ended in the middle of it."""
+    """Read a message. Return an empty one if the reader has ended in the middle of it."""
     size = await says.readline()
     if not size.endswith(b"\n"):
         return {}
