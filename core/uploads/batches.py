@@ -1,14 +1,14 @@
-"""Row commands of which many rows can be done by one statement, with the same effect as one after another.
+"""Rewriting of row commands, so that one statement processes many rows with the same effect as one after the other.
 
-Two kinds. An insert of one row of values becomes an insert that selects them from the rows. A select of one value, such
-as a call of a function, is asked for each row; where it needs the result of the row before, in a recursive query, which
-has one row at a time. What else a command may be runs row by row.
+There are two kinds. An insert of one row of values becomes an insert that selects them from the rows. A select of one
+value, such as the call of a function, is evaluated for each row; if it needs the result of the previous row, in a
+recursive query, which processes one row at a time. All other commands run row by row.
 
-Where a command names its cells one by one (`($2)[3]`), an array of texts goes to the server for each of these, instead
-of one for each row: it is read faster, and no row is taken apart again for each of its cells. A row that has fewer
-cells has NULL there, as the subscript gives. What is known about the file may be the same for all rows, or differ from
-row to row, as in a workbook; and rows may be JSON instead of arrays of texts. (`COPY` would be faster still, and cannot
-be: libpq has none in its pipeline mode, and it knows neither expressions nor the rules of a view.)
+If a command names its cells individually (`($2)[3]`), the server gets an array of texts for each such column, instead
+of one for each row: this is read faster, and rows are not parsed again for each of their cells. A row with fewer cells
+has NULL there, as the subscript returns it. The file metadata may be the same for all rows, or differ from row to row,
+as in a workbook; and rows may be JSON instead of arrays of texts. (`COPY` would be faster still, but is impossible:
+libpq does not support it in pipeline mode, and it supports neither expressions nor the rules of a view.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CELL = re.compile(
     + _TOKEN.pattern,
     re.VERBOSE | re.DOTALL,
 )
-"""One cell of a row, or another token."""
+"""A cell of a row, or another token."""
 _INSERT = re.compile(r"insert\s+into\s", re.IGNORECASE)
 _SELECT = re.compile(r"select\s", re.IGNORECASE)
 
@@ -46,7 +46,7 @@ ROW = "rowcall_row"
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Record):
-    """A command taken apart. head: of an insert, up to its values. expression: what is evaluated for each row."""
+    """A parsed command. head: of an insert, up to its values. expression: evaluated for each row."""
 
     head: str
     expression: str
@@ -58,10 +58,12 @@ class Pattern(Record):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Record):
-    """One statement for many rows. Its values: the number of the row before the first, the rows as an array of texts,
-    the result before, what is known about the file (of each row, as an array of texts, where it differs), then those of
-    the parameters, then an array of texts for each of `columns`: the numbers of cells, from 1. Where there are some,
-    nobody takes the rows."""
+    """One statement for many rows.
+
+    Its values, in this order: the number of the row before the first; the rows, as an array of texts; the previous
+    result; the file metadata (if it differs by row, as an array of texts); the parameters; an array of texts for each
+    of `columns`, the numbers of cells from 1. If there are columns, the rows are not used.
+    """
 
     sql: str
     picks: tuple[int, ...]
@@ -70,7 +72,7 @@ class Batch(Record):
 
 
 def pattern(command: RowCommand) -> Pattern | None:
-    """None for what is neither."""
+    """Parse a command. Return None if it is neither such an insert nor such a select."""
     sql = command.sql
     if _INSERT.match(sql):
         result = _values(sql)
@@ -81,7 +83,7 @@ def pattern(command: RowCommand) -> Pattern | None:
 
 
 def _values(sql: str) -> Pattern | None:
-    """`insert into … values (one row)` and nothing behind it."""
+    """Parse `insert into … values (one row)` without a further clause, or return None."""
     depth, start = 0, -1
     for match in _tokens(sql):
         if depth == 0 and (match["word"] or "").lower() == "values":
@@ -99,7 +101,7 @@ def _values(sql: str) -> Pattern | None:
 
 
 def _closes(text: str) -> int:
-    """Where the bracket closes that the text begins with."""
+    """Return the position of the bracket that closes the one at the beginning of the text, or -1."""
     depth = 0
     for match in _tokens(text):
         depth += {"(": 1, ")": -1}.get(match["mark"] or "", 0)
@@ -126,7 +128,7 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Types(Record):
-    """Names of the types of what a command takes and gives. about: where each row has its own."""
+    """Names of the types of parameters and result of a command. about: of the file metadata, if it differs by row."""
 
     result: str = ""
     previous: str = ""
@@ -167,19 +169,19 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
         expression = numbers.written(found.expression, of_row)
         sql = f"{found.head} select {expression} from {rows}"
     elif not recursive:
-        taken = {**of_row, PREVIOUS: f"null::{types.previous}"}
-        expression = numbers.written(found.expression, taken)
+        replacements = {**of_row, PREVIOUS: f"null::{types.previous}"}
+        expression = numbers.written(found.expression, replacements)
         sql = f"select {expression} as value from {rows} offset pg_catalog.cardinality({cells}) - 1"
     else:
         place = f"({ROW}.place + 1)"
-        taken = {
+        replacements = {
             0: f"({first} + {place})::pg_catalog.int4",
             1: f"(({cells})[{place}]::{types.cells})",
             PREVIOUS: f"{ROW}.value::{types.previous}",
         }
         if each_about:
-            taken[FILE] = f"(({each_about})[{place}]::{types.about})"
-        expression = numbers.written(found.expression, taken)
+            replacements[FILE] = f"(({each_about})[{place}]::{types.about})"
+        expression = numbers.written(found.expression, replacements)
         sql = (
             f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{types.result} union all"
             f" select {place}, ({expression})::{types.result} from {ROW}"
@@ -192,11 +194,11 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
 
 
 _TYPES = {0: 23, 1: 1009}
-"""int4 and text[]; the others as they are inferred."""
+"""int4 and text[]; other types are inferred."""
 
 
 def _columns(command: RowCommand, expression: str) -> tuple[int, ...]:
-    """The cells that the expression names, or nothing where it takes the row in another way too."""
+    """Return the cells that the expression names, or none if it uses the row in another way too."""
     result = set()
     for match in _CELL.finditer(expression):
         if match["cell"] and _is_of_cells(command, match):
@@ -218,7 +220,7 @@ def _is_of_cells(command: RowCommand, match: re.Match[str]) -> bool:
 
 
 def with_nulls(command: RowCommand, types: Sequence[str]) -> str:
-    """The command with NULLs of these types for its values: what it gives can be described without running it."""
+    """Return the command with NULLs of these types for its values, whose result can be described without running it."""
 
     def write(match: re.Match[str]) -> str:
         return f"null::{types[int(match['number']) - 1]}" if match["number"] else match[0]
@@ -227,7 +229,7 @@ def with_nulls(command: RowCommand, types: Sequence[str]) -> str:
 
 
 class _Numbers:
-    """Which `$n` of the batch takes which value."""
+    """Assigns the parameter numbers `$n` of the batch to the values."""
 
     def __init__(self, command: RowCommand) -> None:
         self._command = command
@@ -249,6 +251,6 @@ class _Numbers:
 
 
 def is_one_evaluation(plan: object) -> bool:
-    """The plan of a select of one value is nothing but that: no set of rows, no query within."""
+    """Whether the plan of a select only evaluates one value, without a set of rows or a subquery."""
     node = plan[0]["Plan"] if isinstance(plan, list) else {}
     return node.get("Node Type") == "Result" and "Plans" not in node

@@ -1,4 +1,4 @@
-"""Values of spreadsheet cells → texts (uploads-19)."""
+"""Conversion of spreadsheet cells to texts (uploads-19)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MomentFormats(Record):
 
 
 def cell_text(value: Cell, formats: MomentFormats) -> str | None:
-    """None for an empty cell. A day at midnight is a date; a time without a day is a time."""
+    """Return the text of a cell, None if it is empty. A day at midnight is a date; a time without a day is a time."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -41,7 +41,7 @@ def cell_text(value: Cell, formats: MomentFormats) -> str | None:
 
 
 def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
-    """Hours may be more than a day has: `[h]:mm` in the sheet."""
+    """Return the text of a duration. It may have more hours than a day: `[h]:mm` in the sheet."""
     if datetime.timedelta() <= value < datetime.timedelta(days=1):
         return format_moment(datetime.datetime.combine(_DAY_ZERO, datetime.time()) + value, formats.time)
     seconds = round(abs(value.total_seconds()))
@@ -50,7 +50,7 @@ def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """The shortest text that is the same number, with an exponent from 1E+15 on and from 1E-05 down."""
+    """Return the shortest text of the same number, with an exponent from 1E+15 up and from 1E-05 down."""
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
     number = float(value)
@@ -67,7 +67,7 @@ def number_text(value: int | float) -> str:
 
 
 def column_name(index: int) -> str:
-    """`A` for 0, `AA` for 26."""
+    """Return the letters of a column: `A` for 0, `AA` for 26."""
     name = ""
     index += 1
     while index:

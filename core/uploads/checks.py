@@ -1,4 +1,4 @@
-"""Is a file what a handler takes? Its content type and its first bytes decide (uploads-11, uploads-12)."""
+"""Checks of a file by its content type and its first bytes (uploads-11, uploads-12)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 class Status(enum.Enum):
-    """What became of a file, in the words of the metadata."""
+    """Result for a file, with the words of the metadata."""
 
     OK = "Ok"
     EMPTY = "Empty"
@@ -21,11 +21,11 @@ class Status(enum.Enum):
     IGNORED = "Ignored"
     """An earlier handler has stored it."""
     REJECTED = "Rejected"
-    """A command of the comment did not let it pass."""
+    """The check command has rejected it."""
 
 
 IMAGE_BYTES = 12
-"""That tell what kind of image a file is."""
+"""First bytes that identify the type of an image."""
 
 IMAGE_TYPES = frozenset({"jpeg", "png", "gif", "bmp", "tiff", "webp"})
 
@@ -44,34 +44,34 @@ _CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r")
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What one handler asks of a file. The order: content type, text, image."""
+    """The checks of a handler. Order: content type, text, image."""
 
     included: tuple[str, ...] = ()
-    """Patterns of content types, of which one has to fit; empty: every type will do."""
+    """Patterns of content types, one of which has to match; empty: every type is accepted."""
     excluded: tuple[str, ...] = ()
     text: bool = False
     lines: bool = False
-    """Of a text, that it has a line break among the bytes looked at."""
+    """Whether a text needs a line break among its first bytes."""
     text_bytes: int = 4096
-    """Looked at to tell text."""
+    """Number of first bytes for the text check."""
     control_bytes: int = 5
-    """That a text may have among them."""
+    """Number of control bytes that a text may have among them."""
     images: frozenset[str] = frozenset()
-    """Kinds of images that will do; empty: it need not be one."""
+    """Accepted types of images; empty: the file need not be an image."""
 
     @property
     def sample(self) -> int:
-        """Bytes of the file's beginning that `judge` needs."""
+        """First bytes of the file that `judge` needs."""
         return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
 
     def takes_type(self, content_type: str) -> bool:
-        """A file without a type is taken only where every type is."""
+        """Whether the content type is accepted. A file without a type is accepted only if every type is."""
         if self.included and not any(matches(pattern, content_type) for pattern in self.included):
             return False
         return not any(matches(pattern, content_type) for pattern in self.excluded)
 
     def judge(self, content_type: str, beginning: bytes) -> Status:
-        """`beginning`: at least `sample` bytes, fewer only of a file that has no more."""
+        """Check a file. `beginning`: at least `sample` bytes, or the whole file if it is shorter."""
         if not self.takes_type(content_type):
             return Status.INVALID_MIME_TYPE
         if self.text:
@@ -84,13 +84,16 @@ class Checks:
 
 
 def matches(pattern: str, content_type: str) -> bool:
-    """`*` stands for any text and `?` for any character, the case does not matter; no type matches nothing."""
+    """Whether a content type matches a pattern: `*` is any text and `?` any character, in any case. A missing type
+    matches none.
+    """
     return bool(content_type) and _compiled(pattern).fullmatch(content_type) is not None
 
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # Neighbouring stars mean one: otherwise a pattern of many would take ages for a type that does not fit.
+    # Adjacent stars are merged: otherwise the match of a pattern with many stars takes very long for a type that does
+    # not match.
     parts = re.sub(r"\*+", "*", pattern)
     return re.compile("".join({"*": ".*", "?": "."}.get(item, re.escape(item)) for item in parts), re.I | re.S)
 
@@ -104,18 +107,18 @@ def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
 
 
 def image_type(beginning: bytes) -> str | None:
-    """`png` and the like; None for what is no image that is known."""
+    """Return the type of an image, such as `png`, or None if it is unknown."""
     if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
         return "webp"
     return next((kind for signature, kind in _SIGNATURES if beginning.startswith(signature)), None)
 
 
 def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Kinds of a list such as `jpg, png`, and the words that are none."""
+    """Return the image types in a list such as `jpg, png`, and the unknown words."""
     names = [_ALIASES.get(word, word) for word in words.lower().replace(",", " ").split()]
     return frozenset(names) & IMAGE_TYPES, tuple(name for name in names if name not in IMAGE_TYPES)
 
 
 def patterns(words: str | None) -> tuple[str, ...]:
-    """`text/*, image/png`; only commas separate."""
+    """Return the patterns in a list such as `text/*, image/png`. Only commas separate."""
     return tuple(item.strip() for item in (words or "").split(",") if item.strip())

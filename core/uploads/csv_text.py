@@ -1,7 +1,7 @@
-"""One line of a CSV file → its cells, and the cells as the text of a `text[]` (uploads-17).
+"""Parses a line of a CSV file to cells, and the cells to the text of a `text[]` (uploads-17).
 
-The slow and obvious twin of `ext.csv_rows`: a line is a row, cells are separated by any of several characters, may
-stand in quotes, and are trimmed.
+The slow and obvious twin of `ext.binding.csv_rows`: a line is a row; cells are separated by any of several characters,
+may be quoted, and are trimmed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from rowcall.core.data.record import Record
 
 LONGEST_LINE = 16_777_216
-"""Of a line, which has to be held as a whole."""
+"""Maximum length of a line, which has to be held in memory."""
 
 
 class MalformedLineError(ValueError):
-    """A line cannot be read. `line`: its number, from 1."""
+    """A line cannot be parsed. `line`: its number, from 1."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -38,19 +38,19 @@ class CsvFormat(Record):
 
 
 class CsvRows:
-    """A file in pieces → for each line the text of its array, None for a blank one."""
+    """Converts a file in chunks: for each line the text of its array, None for a blank line."""
 
     def __init__(self, form: CsvFormat) -> None:
         self._form = form
         self._decoder = codecs.getincrementaldecoder(form.encoding or "utf-8")()
         self._decoded = 0
-        """Bytes of the file."""
+        """Bytes of the file that are decoded."""
         self._held = ""
         self._begun = False
         self.lines = 0
 
     def feed(self, piece: bytes) -> list[bytes | None]:
-        """Raises `MalformedLineError`."""
+        """Return the rows that are complete with this chunk. Raises `MalformedLineError`."""
         return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
@@ -62,7 +62,7 @@ class CsvRows:
             try:
                 text = self._decoder.decode(piece, ended)
             except UnicodeDecodeError as error:
-                # `error.object` begins with what the decoder still held of the pieces before.
+                # `error.object` begins with the bytes of earlier chunks that the decoder still held.
                 before = len(error.object) - len(piece)
                 place = self._decoded - before + error.start + 1
                 self._decoder.setstate(state)
@@ -77,7 +77,7 @@ class CsvRows:
                     self.lines + 1, f"byte {place} of the file (0x{byte:02x}) is not valid {encoding}"
                 ) from None
         except UnicodeError:
-            # Raised by the codec utf-16. It reports an invalid character ahead of a missing byte order mark.
+            # Raised by the codec utf-16. It reports an invalid character in preference to a missing byte order mark.
             why = "it does not begin with a byte order mark; utf-16le and utf-16be need none"
             raise InvalidByteError(1, why) from None
         self._decoded += len(piece)
@@ -106,7 +106,7 @@ class CsvRows:
 
 
 def _lines(text: str, *, ended: bool) -> list[str]:
-    """The last one is not complete. A CR at the end may be half of a CRLF."""
+    """Split a text into lines. The last one is incomplete. A CR at the end may be half of a CRLF."""
     held = "" if ended or not text.endswith("\r") else "\r"
     whole = text[: len(text) - len(held)]
     lines = whole.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -119,7 +119,7 @@ class _QuoteError(ValueError):
 
 
 def cells(line: str, form: CsvFormat) -> list[str | None] | None:
-    """None for a blank line."""
+    """Return the cells of a line, or None for a blank line."""
     if not line.strip():
         return None
     if "\0" in line:
@@ -139,7 +139,7 @@ def cells(line: str, form: CsvFormat) -> list[str | None] | None:
 
 
 def _cell(line: str, place: int, form: CsvFormat) -> tuple[str, int]:
-    """The cell that begins at `place`, and where its delimiter is, or the end of the line."""
+    """Return the cell that begins at `place`, and the position of its delimiter or of the end of the line."""
     if form.quotes:
         start = _behind_blanks(line, place, form.delimiters)
         if line.startswith('"', start):

@@ -1,4 +1,4 @@
-"""Formats of dates and times as the field writes them (`yyyy-MM-dd HH:mm:ss`) → text."""
+"""Formatting of dates and times by .NET format strings (`yyyy-MM-dd HH:mm:ss`)."""
 
 from __future__ import annotations
 

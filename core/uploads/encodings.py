@@ -26,11 +26,11 @@ ENCODINGS = (
     "big5",
     "euc-kr",
 )
-"""Python knows a codec by each of these names, except that `shift_jis` is what Windows writes under this name."""
+"""Names of Python codecs, except that `shift_jis` means what Windows writes under this name."""
 
 
 class UnknownEncodingError(ValueError):
-    """A name is not in `ENCODINGS`."""
+    """The name is not in `ENCODINGS`."""
 
 
 def codec_name(encoding: str) -> str | None:

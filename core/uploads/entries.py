@@ -1,6 +1,6 @@
-"""What is told about an uploaded file: to the routine as metadata, and to row commands (uploads-14).
+"""Metadata entries of uploaded files, for the routine and for row commands (uploads-14).
 
-The order of the members is part of what users know.
+The order of the members is part of the public interface.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import orjson
 from rowcall.core.uploads.checks import Status
 
 Entry = Mapping[str, Any]
-"""Values are plain, or `orjson.Fragment` for JSON that is there already."""
+"""Members are plain values, or `orjson.Fragment` for JSON text."""
 
 
 def described(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
-    """What every entry begins with. handler: its key."""
+    """Return the first members of every entry. handler: its key."""
     return {"type": handler, "fileName": name, "contentType": content_type, "size": size}
 
 
@@ -26,7 +26,7 @@ def judged(status: Status) -> dict[str, Any]:
 
 
 def with_claims(entry: Entry, key: str, claims: bytes | None) -> dict[str, Any]:
-    """claims: as JSON. Without them, and with an empty key, nobody is told."""
+    """Return the entry with the claims. claims: as JSON. If they are None or the key is empty, they are omitted."""
     return {**entry, key: orjson.Fragment(claims)} if key and claims is not None else dict(entry)
 
 
@@ -35,7 +35,7 @@ def dumped(entry: Entry) -> bytes:
 
 
 def metadata(entries: Sequence[Entry]) -> bytes:
-    """The array that the routine gets; `[]` without files."""
+    """Return the array for the routine; `[]` without files."""
     return orjson.dumps(entries)
 
 
@@ -46,8 +46,11 @@ VOID = 2278
 
 
 def json_value(type_oid: int, is_array: bool, json: str) -> Any:
-    """A value of the database as `lastResult` and `result` have it: numbers, booleans and arrays as they are,
-    everything else as text. json: as the service renders the value."""
+    """Return a value of the database for `lastResult` and `result`: numbers, booleans and arrays unchanged, others as
+    text.
+
+    json: the value as the service renders it.
+    """
     if json == "null" or type_oid == VOID:
         return None
     if type_oid in NUMBERS or type_oid == BOOLEAN or is_array or json.startswith('"'):

@@ -1,13 +1,13 @@
-"""Names of uploaded files. They are the client's, so nothing of them may decide where something is written."""
+"""Safe names for uploaded files. They come from clients, so they must not determine where a file is written."""
 
 from __future__ import annotations
 
 import re
 
 LONGEST = 255
-"""Bytes that file systems let a name have."""
+"""Maximum length of a file name in bytes."""
 RESERVED = ".rowcall-"
-"""Begins the names of what the service itself puts beside uploaded files."""
+"""Prefix of the names that the service itself uses in folders for uploaded files."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\.|$)", re.IGNORECASE)
@@ -15,7 +15,7 @@ _EXTENSION = re.compile(r"\.[^./\\]{1,32}$")
 
 
 def file_name(name: str) -> str:
-    """A name for a file of a folder: without directories, without what ends a name or means a device, not too long."""
+    """Return a safe file name: without directories, control characters and device names, and not too long."""
     bare = _CONTROL.sub("", re.split(r"[/\\]", name)[-1]).strip()
     if bare.strip(". ") == "":
         return "file"
@@ -25,13 +25,13 @@ def file_name(name: str) -> str:
 
 
 def extension(name: str) -> str:
-    """`.pdf` of `cv.pdf`; empty when there is none."""
+    """Return the extension: `.pdf` of `cv.pdf`; empty if there is none."""
     match = _EXTENSION.search(file_name(name))
     return "" if match is None or match.start() == 0 else match[0]
 
 
 def _cut(name: str) -> str:
-    """At most `LONGEST` bytes, the extension kept."""
+    """Shorten a name to `LONGEST` bytes, without changing its extension."""
     if len(name.encode()) <= LONGEST:
         return name
     match = _EXTENSION.search(name)
@@ -41,5 +41,5 @@ def _cut(name: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Leads out of the folder that it is below."""
+    """Whether the path leads out of the folder that it is relative to."""
     return ".." in re.split(r"[/\\]", path) or "\0" in path

@@ -1,4 +1,4 @@
-"""`Service:UploadOptions`: what the configuration says about uploads and about each handler (uploads-1, uploads-2)."""
+"""Options of uploads and of each handler, from `Service:UploadOptions` (uploads-1, uploads-2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowcall.core.uploads.protected import ProtectedFolders
 
 @dataclass(frozen=True, slots=True)
 class Common(Record):
-    """What counts for every handler."""
+    """Options that apply to every handler."""
 
     stop_after_first_success: bool = False
     included: str | None = None
@@ -24,7 +24,7 @@ class Common(Record):
     control_bytes: int = 5
     image_types: str = "jpeg, png, gif, bmp, tiff, webp"
     claims_key: str = "claims"
-    """Member of what row commands are told that holds the claims of the caller; empty: none does."""
+    """Member with the claims of the caller in the metadata for row commands; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LargeObjects(Record):
 
 @dataclass(frozen=True, slots=True)
 class Folder(Record):
-    """The handler `file_system`."""
+    """Options of the handler `file_system`."""
 
     path: str = "/tmp/uploads"  # noqa: S108 - the documented default
     unique_name: bool = True
@@ -64,31 +64,31 @@ class Excel(Record):
     datetime_format: str = "yyyy-MM-dd HH:mm:ss"
     row_is_json: bool = False
     max_cells: int = 10_000_000
-    """Of the sheets that are read, empty ones up to the last column of a sheet included."""
+    """Maximum number of cells of the sheets that are read, including empty ones up to the last column of a sheet."""
     row_command: str = "call process_excel_row($1,$2,$3,$4)"
 
 
 @dataclass(frozen=True, slots=True)
 class Resumable(Record):
-    """Uploads in pieces."""
+    """Options of resumable uploads."""
 
     folder: str | None = None
-    """In which files wait for their last piece. None: one in the system's folder for temporary files."""
+    """Folder for unfinished uploads. None: one in the system's folder for temporary files."""
     max_size: int = 1_073_741_824
-    """Bytes of a file."""
+    """Maximum size of a file in bytes."""
     seconds: float = 86_400.0
-    """After which an unfinished file is removed, counted from its last piece."""
+    """Seconds after the last chunk after which an unfinished upload is removed."""
     most_unfinished: int | None = 1000
-    """Files that wait for their last piece, at most. None, here and below: as many as there are."""
+    """Maximum number of unfinished uploads. None, here and below: no limit."""
     most_bytes: int | None = 17_179_869_184
-    """That they may come to together."""
+    """Maximum number of bytes of all unfinished uploads together."""
     most_of_client: int | None = 100
-    """Those of one user, or of one address."""
+    """Maximum number of unfinished uploads of one user, or of one address."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore(Record):
-    """The handler `s3`."""
+    """Options of the handler `s3`."""
 
     endpoint: str
     """Scheme, host and port."""
@@ -96,9 +96,9 @@ class ObjectStore(Record):
     bucket: str
     credentials: Credentials
     path_style: bool = False
-    """The bucket stands in the path, and not in the name of the host."""
+    """Whether the bucket is in the path, and not in the host name."""
     path: str = ""
-    """In front of the names of objects."""
+    """Prefix of the names of objects."""
     unique_name: bool = True
     part_size: int = 8_388_608
     timeout: float = 60.0
@@ -115,14 +115,14 @@ class UploadOptions(Record):
     log_parameters: bool = False
     default_handler: str = "large_object"
     metadata_parameter: str | None = None
-    """Parameter that receives the metadata wherever it is there. None: only those that comments name."""
+    """Parameter that receives the metadata in every routine that has it. None: only parameters that comments name."""
     context_key: str | None = None
-    """Session variable that receives it. None: none does."""
+    """Session variable that receives the metadata. None: none does."""
     common: Common = Common()
     handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
-    """By key, in the order of the configuration. Empty: no endpoint takes files."""
+    """Handlers by key, in the order of the configuration. Empty: no endpoint takes files."""
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commands that comments may have files checked by: name → program and arguments."""
+    """Commands with which comments may have files checked: name → program and arguments."""
     resumable: Resumable = Resumable()
     protected: ProtectedFolders = field(default_factory=ProtectedFolders)
-    """Folders that no file is written into."""
+    """Folders into which no file is written."""

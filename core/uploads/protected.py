@@ -1,6 +1,6 @@
-"""Folders that uploaded files must not reach: those with code, configuration, keys or SQL files of the service.
+"""Folders into which no uploaded file may be written: those with code, configuration, keys or SQL files of the service.
 
-Paths in here are absolute, without `..` and without symbolic links; resolving them is the caller's.
+Paths here are absolute, without `..` and without symbolic links; the caller resolves them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rowcall.core.data.record import Record
 class Protected(Record):
     path: str
     content: str
-    """What the folder holds, for messages: "the working directory"."""
+    """Content of the folder, for messages: "the working directory"."""
     tree: bool = False
-    """The folders below it count too."""
+    """Whether the folders below it are protected too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Uploads in pieces, as the headers of the protocol tus 1.0.0 speak of them, and what is kept of each.
+"""Resumable uploads by the protocol tus 1.0.0: its headers, and the stored state of an upload.
 
 https://tus.io/protocols/resumable-upload, with the extensions creation, creation-with-upload, creation-defer-length,
 expiration, termination, checksum and concatenation.
@@ -22,15 +22,15 @@ EXTENSIONS = "creation,creation-with-upload,creation-defer-length,expiration,ter
 ALGORITHMS = ("sha1", "sha256", "sha512", "md5")
 CONTENT_TYPE = "application/offset+octet-stream"
 SEGMENT = "resumable"
-"""Of the path, between that of the endpoint and the id of the upload."""
+"""Path segment between the path of the endpoint and the id of the upload."""
 MOST_PARTS = 64
-"""Of one file that is put together."""
+"""Maximum number of parts of a concatenated upload."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class HeaderError(ValueError):
-    """The text says which header, and what is wrong with it."""
+    """A header is invalid or missing. The message names it and the reason."""
 
 
 def is_id(text: str) -> bool:
@@ -38,7 +38,7 @@ def is_id(text: str) -> bool:
 
 
 def whole_number(name: str, text: str | None) -> int:
-    """Raises `HeaderError`, for a missing header too."""
+    """Parse a number. Raises `HeaderError`, also if the header is missing."""
     if text is None:
         raise HeaderError(f"the header {name} is missing")
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
@@ -47,7 +47,9 @@ def whole_number(name: str, text: str | None) -> int:
 
 
 def upload_metadata(text: str) -> Mapping[str, str]:
-    """`filename d29ybGQ=,draft`: keys with values in Base64, or without. Raises `HeaderError`."""
+    """Parse metadata such as `filename d29ybGQ=,draft`: keys with values in Base64, or without. Raises
+    `HeaderError`.
+    """
     result: dict[str, str] = {}
     for pair in text.split(","):
         key, _, value = pair.strip().partition(" ")
@@ -61,7 +63,7 @@ def upload_metadata(text: str) -> Mapping[str, str]:
 
 
 def file_of(metadata: str | None) -> tuple[str, str]:
-    """Name and content type, by the keys that clients use for them; empty where they say nothing."""
+    """Return name and content type, by the keys that clients use for them; empty if missing."""
     result = upload_metadata(metadata) if metadata else {}
     name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
     content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")
@@ -69,7 +71,7 @@ def file_of(metadata: str | None) -> tuple[str, str]:
 
 
 def upload_checksum(text: str) -> tuple[str, bytes]:
-    """`sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=` → algorithm and digest. Raises `HeaderError`."""
+    """Return algorithm and digest of a checksum such as `sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`. Raises `HeaderError`."""
     algorithm, _, value = text.strip().partition(" ")
     if algorithm not in ALGORITHMS:
         raise HeaderError(f"the header Upload-Checksum: its algorithm is none of {', '.join(ALGORITHMS)}")
@@ -80,9 +82,10 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
 
 
 def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
-    """`partial`, or `final;` with the URLs of the parts → whether it is a part, and the ids of its parts.
+    """Parse `partial`, or `final;` with the URLs of the parts. Return whether it is a part, and the ids of its parts.
 
-    Raises `HeaderError`."""
+    Raises `HeaderError`.
+    """
     if text is None:
         return False, ()
     if text.strip() == "partial":
@@ -100,22 +103,22 @@ def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class About(Record):
-    """What is kept of one upload, beside its bytes."""
+    """Stored state of an upload, besides its bytes."""
 
     endpoint: str
-    """Which takes it; no other one does."""
+    """Endpoint at which it was created, and the only one that accepts it."""
     owner: str | None
-    """Digest of who has begun it. None: nobody had signed in."""
+    """Digest of the user who created it. None: an anonymous caller."""
     length: int | None
-    """Bytes of the file; None: not said yet."""
+    """Bytes of the file; None: not stated yet."""
     metadata: str | None = None
-    """As sent."""
+    """Header as sent."""
     concat: str | None = None
-    """As sent."""
+    """Header as sent."""
     settled: int | None = None
-    """Bytes that count, where more are there whose request has not succeeded yet."""
+    """Valid bytes, if there are more of a request that has not succeeded yet."""
     done: bool = False
-    """The routine has run; the bytes are gone."""
+    """The routine has run, and the bytes are removed."""
 
     @property
     def partial(self) -> bool:
@@ -125,13 +128,13 @@ class About(Record):
         return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
 
     def offset(self, size: int) -> int:
-        """How much of it has arrived. size: of the bytes that are there."""
+        """Return how many bytes of it have arrived. size: bytes in its file."""
         if self.done:
             return self.length or 0
         return size if self.settled is None else min(size, self.settled)
 
 
 def loaded(text: bytes) -> About:
-    """Raises `ValueError`, `TypeError`: it is none."""
+    """Parse a stored state. Raises `ValueError` or `TypeError` if it is invalid."""
     members: Any = orjson.loads(text)
     return About(**members)

@@ -1,7 +1,7 @@
-"""The command that runs for each row: SQL with `$1` to `$4`, and `{placeholders}` that become further values.
+"""Row commands: SQL with `$1` to `$4`, and `{placeholders}` that become further values.
 
 A value of a request is never part of the SQL text: `{name}` becomes a `$n` of its own, also inside a plain string,
-which is then put together by the server.
+which the server then concatenates.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from rowcall.core.data.record import Record
 
 ROW_VALUES = 4
-"""Number of the row, its cells, the result before, what is known about the file."""
+"""Number of values of a row: its number, its cells, the previous result, the file metadata."""
 CELLS = 1
 """Index of the cells."""
 PREVIOUS = 2
-"""Index of the result before."""
+"""Index of the previous result."""
 FILE = 3
-"""Index of what is known about the file."""
+"""Index of the file metadata."""
 
 _INT4, _TEXT_ARRAY, _TEXT = 23, 1009, 25
 
@@ -36,14 +36,16 @@ _PLACEHOLDER = re.compile(r"\{([^\W\d]\w*|\$\d+)\}")
 
 @dataclass(frozen=True, slots=True)
 class RowCommand(Record):
+    """A parsed row command."""
+
     sql: str
-    """Its `$n` numbered without gaps: one that the command leaves out would be a value without a type."""
+    """The SQL, with `$n` numbered without gaps: an unused number would be a value without a type."""
     picks: tuple[int, ...]
-    """Which value each `$n` takes: those of the row, then those of `parameters`."""
+    """Index of the value for each `$n`: those of the row, then those of `parameters`."""
     types: tuple[int, ...]
-    """Of the values; 0: PostgreSQL infers it."""
+    """Type oids of the values; 0: PostgreSQL infers it."""
     parameters: tuple[int, ...]
-    """Of the endpoint, whose values the command takes besides."""
+    """Parameters of the endpoint whose values the command takes in addition."""
 
     @property
     def values(self) -> int:
@@ -51,7 +53,7 @@ class RowCommand(Record):
 
     @property
     def chained(self) -> bool:
-        """Each row needs the result of the one before."""
+        """Whether each row needs the result of the previous one."""
         return PREVIOUS in self.picks
 
     @property
@@ -60,11 +62,11 @@ class RowCommand(Record):
 
 
 def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
-    """names: those of `core.template.placeholder_names`."""
+    """Parse a row command. names: those of `core.endpoint.template.placeholder_names`."""
     parser = _Reading(names)
     sql = parser.read(text)
-    known = (_INT4, 0 if cells_are_json else _TEXT_ARRAY, 0, 0)
-    types = tuple(known[index] if index < ROW_VALUES else 0 for index in parser.picks)
+    row_types = (_INT4, 0 if cells_are_json else _TEXT_ARRAY, 0, 0)
+    types = tuple(row_types[index] if index < ROW_VALUES else 0 for index in parser.picks)
     return RowCommand(sql, tuple(parser.picks), types, tuple(parser.parameters))
 
 
@@ -101,7 +103,7 @@ class _Reading:
         if index not in self.parameters:
             self.parameters.append(index)
         value = self._value(ROW_VALUES + self.parameters.index(index))
-        # NULL in a text would make all of it NULL; in a placeholder it is nothing.
+        # NULL in a text would make the whole text NULL; for a placeholder it is an empty text.
         return f"coalesce({value}{cast}, '')" if cast else value
 
     def _value(self, index: int) -> str:

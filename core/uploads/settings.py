@@ -1,4 +1,4 @@
-"""Settings of upload handlers in a comment: taken apart once, filled for each request (uploads-3)."""
+"""Settings of upload handlers in a comment: parsed once, filled for each request (uploads-3)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ClimbingPathError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HandlerSettings:
-    """The words of a comment for one handler, with their values for one request.
+    """The settings of a comment for one handler, with their values for one request.
 
-    What cannot be read is as if it were not there (uploads-4).
+    A value that cannot be read counts as absent (uploads-4).
     """
 
     texts: Mapping[str, str]
@@ -40,15 +40,15 @@ class HandlerSettings:
 
 
 def is_number(text: str) -> bool:
-    """No larger than those of objects can be (oid)."""
+    """Whether the text is a number that is at most the largest object id (oid)."""
     return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST
 
 
 class SettingTemplates:
-    """`fill(value_of)` for each request."""
+    """The settings of a handler. Call `fill(value_of)` for each request."""
 
     def __init__(self, upload: Upload, custom: Iterable[tuple[str, str]], key: str, names: Mapping[str, int]) -> None:
-        """custom: custom parameters, among which are settings with the key of a handler that has another name."""
+        """custom: custom parameters, which include settings with the key of a renamed handler."""
         written = {word.lower(): text for word, text in (*custom, *upload.settings)}
         prefix = f"{key.lower()}_"
         own = {word.removeprefix(prefix): text for word, text in written.items() if word.startswith(prefix)}
@@ -61,11 +61,11 @@ class SettingTemplates:
         self._fixed = self._filled(_no_value) if fixed else None
 
     def fill(self, value_of: ValueOf) -> HandlerSettings:
-        """Raises `ClimbingPathError`."""
+        """Return the settings for a request. Raises `ClimbingPathError`."""
         return self._filled(value_of) if self._fixed is None else self._fixed
 
     def written(self, word: str) -> str | None:
-        """As the comment has it, placeholders and all."""
+        """Return the text of a setting in the comment, with its placeholders."""
         return self._written.get(word)
 
     def _filled(self, value_of: ValueOf) -> HandlerSettings:
