@@ -144,13 +144,17 @@ class Watchdog:
             return
         head = connection.head
         others = connection.in_flight - 1
-        log.info("%s: has held up %d others on a shared connection", head.label if head else None, others)
+        log.info(
+            "%s: it has delayed %d others on a pipelined connection; all of them run again on dedicated ones",
+            head.label if head else None,
+            others,
+        )
         self._background.start(self._cancel_and_close(connection))
 
     async def _cancel_and_close(self, connection: Connection) -> None:
         cancelling = self._loop.create_task(self._connector.cancel(connection, CANCEL_SECONDS))
         await asyncio.sleep(0)  # the cancel request has read what it needs from the connection
-        connection.close("its first request held up the others")
+        connection.close("its first execution delayed the others")
         try:
             await cancelling
         except psycopg.Error as error:

@@ -122,7 +122,7 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
         else "a setting of Service:BeforeRoutineCommands would end there: write it as SET or select set_config(…)"
     )
     log.error("%s is refused: %s may commit, and %s", endpoint.name, endpoint.routine.identity, why)
-    detail = "this procedure commits on its way, and what is set for its caller would not hold; the log says more"
+    detail = "this procedure may commit while it runs, which would end the settings made for its caller; see the log"
 
     def refuse(_context: RequestContext) -> None:
         raise Problem(500, detail)

@@ -181,7 +181,7 @@ class _PipeReader:
         """Drop the remaining data: the writer must end as if it had been read."""
         self._unwanted = True
         if self._answer is not None:
-            self._answer.end(OutboundError("nobody reads the answer"))
+            self._answer.end(OutboundError("the response is no longer read"))
         self.resume_reading()
 
     def _read(self) -> None:

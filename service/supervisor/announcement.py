@@ -29,7 +29,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     _tell_short_lived_keys(settings, snapshot)
     exposed = openness(snapshot.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
     if exposed.count:
-        log.info("%s; rowcall --audit tells more", exposed.sentence)
+        log.info("%s; rowcall --audit lists details", exposed.sentence)
     _tell_closed_to_all(settings, snapshot)
     message = settings.text_or_none("StartupMessage")
     if message:
@@ -50,7 +50,7 @@ def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     ]
     if closed:
         log.warning(
-            "%s for signed-in callers, and no way to sign in is on (%s): %s answers 401 to everybody, until "
+            "%s for signed-in callers, and no way to sign in is on (%s): %s answers 401 to all callers until "
             "allow_anonymous in its comment or Service:RequiresAuthorization=false opens it",
             f"{_counted(len(closed), 'endpoint')} {'is' if len(closed) == 1 else 'are'}",
             ", ".join(_WAYS_IN),
@@ -84,7 +84,7 @@ def _tell_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None
         )
     elif encrypting and settings.choice("DataProtection:Storage") == "Default":
         log.warning(
-            "%s%s values with keys that end with this process: nobody can decrypt them after a restart. "
+            "%s%s values with keys that end with this process: they cannot be decrypted after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",
             encrypting[0],
             " encrypts" if len(encrypting) == 1 else f" and {_counted(len(encrypting) - 1, 'other endpoint')} encrypt",

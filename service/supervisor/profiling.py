@@ -96,7 +96,7 @@ class Profiler:
             return Profile(number, worker.pid, "py-spy", str(file))
         text = await worker.itself(seconds)
         if text is None:
-            log.warning("worker %d does not say what it does; is it gone, or too busy?", number)
+            log.warning("worker %d has returned no profile: it has ended or is too busy", number)
             return None
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
@@ -123,11 +123,11 @@ def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
             check=False,
         )
     except (subprocess.TimeoutExpired, OSError) as error:
-        log.info("py-spy has not looked at pid %d: %s", pid, error)
+        log.info("py-spy has not profiled pid %d: %s", pid, error)
         return False
     if completed.returncode != 0 or not file.is_file():
         reason = " ".join(completed.stderr.decode(errors="replace").split())[:300]
-        log.info("py-spy cannot look at pid %d, so it looks at itself: %s", pid, reason)
+        log.info("py-spy cannot profile pid %d, so the worker profiles itself: %s", pid, reason)
         return False
     file.chmod(0o600)
     return True

@@ -75,8 +75,8 @@ class PreviousProcess:
         except OSError as error:
             connection.close()
             raise StartupError(
-                f"HttpServer:HandoverSocket: the process at {path} hands nothing over ({error or 'no answer'}); "
-                "perhaps another one is taking its place"
+                f"HttpServer:HandoverSocket: the process at {path} does not hand over its sockets "
+                f"({error or 'no answer'}); perhaps another process is already taking over"
             ) from None
 
     async def leave(self) -> None:
@@ -161,14 +161,17 @@ class SuccessorListener:
     async def _hand_over(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         if not _is_trusted(connection):
-            log.warning("a process of user %d has asked for the listening sockets in vain", _owner(connection))
+            log.warning(
+                "a process of user %d has requested the listening sockets and was refused: it belongs to another user",
+                _owner(connection),
+            )
             return
         if await loop.sock_recv(connection, 64) != _HELLO:
             return
         self._send_sockets(connection)
         log.info("another process takes over: it has the listening sockets and starts")
         if await _answer(connection) != _SERVING:
-            log.warning("the process that wanted to take over has ended before it served; this one goes on")
+            log.warning("the successor has ended before it served; this process goes on serving")
             return
         self.close()
         self._listeners.give_away()

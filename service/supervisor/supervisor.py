@@ -403,7 +403,9 @@ class Supervisor:
 
     async def _listen_to_channels(self, channels: frozenset[str]) -> None:
         if channels and self._options.target.pooler:
-            log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
+            log.warning(
+                "behind a transaction pooler LISTEN is not possible: streams of %s stay empty", ", ".join(channels)
+            )
         else:
             # Add to the channels of the snapshot that is still active.
             await self._channels.watch(self._channels.wanted | channels)
@@ -481,7 +483,7 @@ class Supervisor:
             return  # saved without a change, or still invalid
         reason = await self._publish(await self._with_requests(snapshot))
         if reason is not None:
-            log.error("edition %d is not served, the last good one stays: %s", snapshot.number, reason)
+            log.error("schema snapshot %d is not served, the last good one stays: %s", snapshot.number, reason)
             return
         _log_difference(snapshot, difference)
         if snapshot.left_out != before.left_out:
@@ -501,7 +503,7 @@ class Supervisor:
 
 def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
     left_out = f", {snapshot.left_out_count} left out" if snapshot.left_out else ""
-    log.info("edition %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
+    log.info("schema snapshot %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
     for word, names in (
         ("added", difference.added),
         ("changed", difference.changed),

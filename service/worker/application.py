@@ -256,7 +256,7 @@ class Application:
                 try:
                     held = await sessions.holds(user)
                 except (psycopg.Error, OSError) as error:
-                    log.error("whether the sessions of readers of streams hold cannot be asked: %s", str(error).strip())
+                    log.error("the sessions of event stream subscribers cannot be checked: %s", str(error).strip())
                     break
                 if not held:
                     self.events.end_streams(lambda stream, user=user: stream.viewer.user is user)  # type: ignore[misc]

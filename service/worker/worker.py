@@ -200,7 +200,7 @@ class Worker:
         snapshot = self._take(message.part)
         self._parts = SnapshotParts()  # its memory of the parts read
         if snapshot is None:
-            raise self._unreadable or ValueError(f"parts of edition {message.number} are missing")
+            raise self._unreadable or ValueError(f"parts of schema snapshot {message.number} are missing")
         return snapshot
 
     def _prepare(self, message: PrepareSnapshot | PrepareSnapshotChange) -> None:
@@ -212,7 +212,7 @@ class Worker:
                 if not served.number:
                     keep(first=True)
         except Exception as error:
-            log.exception("edition %d cannot be built", number)
+            log.exception("schema snapshot %d cannot be built", number)
             self._channel.send(SnapshotPrepared(number, f"{type(error).__name__}: {error}"))
             return
         self._channel.send(SnapshotPrepared(number))

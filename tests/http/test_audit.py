@@ -131,6 +131,6 @@ def test_the_start_tells_what_is_open(own_database: Database, serve_once: Serve)
     service = serve_once(own_database, settings={"Service:RequiresAuthorization": None})
     line = (
         "2 of 3 endpoints are open to anonymous callers, 1 of them may write (POST /api/leave); "
-        "rowcall --audit tells more"
+        "rowcall --audit lists details"
     )
     service.wait_for_log(line)

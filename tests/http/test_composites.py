@@ -318,6 +318,6 @@ def test_altered_types_are_picked_up_by_a_reload(own_database: Database, serve_o
     assert service.get("/api/one").text == before
     own_database.execute('alter type gauge drop attribute label; alter type gauge add attribute "unit_of" text')
     own_database.execute("notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served")
+    service.wait_for_log("schema snapshot 2 is served")
     assert service.get("/api/one").text == before.replace("label", "unitOf")
     assert service.get("/api/two").text == '[{"n":1,"id":2,"unitOf":null}]'

@@ -155,7 +155,7 @@ def test_debug_lines_have_switches(
 def test_a_mistake_is_not_repeated_at_every_reading(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute("comment on function good() is E'HTTP GET /good\\ntimeout nil'; notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served")
+    service.wait_for_log("schema snapshot 2 is served")
     assert len(lines(service, "WRN", "'soon' is not an interval")) == 1
     assert len(lines(service, "WRN", "'nil' is not an interval")) == 1
 
@@ -236,7 +236,7 @@ def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_onc
 def test_at_a_later_reading_it_stops_nothing_either(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, "", CACHE | {"CacheOptions:Enabled": "true"})
     own_database.execute(TOO_LONG + PROFILES + "notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served: 1 endpoints, 4 left out")
+    service.wait_for_log("schema snapshot 2 is served: 1 endpoints, 4 left out")
     service.wait_for_log("4 left out: public.fast(), public.long_one(), public.long_two(), public.slow();")
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     assert "added GET /fast" not in service.log

@@ -156,7 +156,7 @@ def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -
     all_workers(service, 3)
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
-    service.wait_for_log("edition 2 is served", 20)
+    service.wait_for_log("schema snapshot 2 is served", 20)
     assert [served(service, "/arriving") for _ in range(30)] == [True] * 30
     assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
 
@@ -184,7 +184,7 @@ def test_endpoint_that_cannot_be_served_stops_no_other(own_database: Database, s
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
     wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
-    service.wait_for_log("edition 2 is served: 4 endpoints, 1 left out")
+    service.wait_for_log("schema snapshot 2 is served: 4 endpoints, 1 left out")
 
 
 def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:

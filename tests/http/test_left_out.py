@@ -149,7 +149,7 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
 
 def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served: 8 endpoints, 12 left out")
+    service.wait_for_log("schema snapshot 2 is served: 8 endpoints, 12 left out")
     service.wait_for_log("added GET /not-granted")
     assert answer(service.get("/not-granted?id=1&name=x")) == (200, TEXT, "1")
 

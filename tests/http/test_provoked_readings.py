@@ -42,11 +42,11 @@ def test_errors_that_clients_provoke_have_nothing_read_again(own_database: Datab
     status = [service.get(f"/kind-of?name=no_such_type_{number}").status_code for number in range(REQUESTS)]
     assert min(status) >= 400
     assert looks(own_database) - at_the_start <= MOST_LOOKS
-    assert "edition" not in service.log
+    assert "schema snapshot" not in service.log
     own_database.execute(
         "create function later() returns int language sql stable as 'select 1';"
         "comment on function later() is 'HTTP GET /later'; notify rowcall, 'reload'"
     )
     service.wait_for_log("added GET /later")
-    assert "edition 2 is served" in service.log
-    assert "edition 3" not in service.log
+    assert "schema snapshot 2 is served" in service.log
+    assert "schema snapshot 3" not in service.log

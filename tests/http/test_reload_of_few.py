@@ -118,7 +118,7 @@ def test_each_kind_of_change_is_served_as_after_a_fresh_start(
     for number, (_, sql, result) in enumerate(CHANGES, 2):
         database.execute(sql)
         service.signal(signal.SIGHUP)
-        service.wait_for_log(f"edition {number} is served")
+        service.wait_for_log(f"schema snapshot {number} is served")
         service.wait_for_log(result)
     fresh = serve_once(database, settings=SETTINGS, workers=2)
     document = fresh.get("/openapi.json").json()

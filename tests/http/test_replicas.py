@@ -247,7 +247,7 @@ def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Server
         assert [int(item.result().text) for item in waiting] == [servers[0].port] * 4
     for _ in range(20):
         assert int(service.get("/here").text) == servers[0].port
-    service.wait_for_log("is not read from: it cannot be asked")
+    service.wait_for_log("is not read from: it cannot be queried")
     servers[2].start()
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "it is read from again")
     for _ in range(20):
@@ -260,7 +260,7 @@ def test_a_replica_that_hangs_is_given_up(shop: Database, servers: Servers, serv
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
     with servers[2].hanging():
         assert int(service.get("/here").text) == servers[0].port
-        service.wait_for_log("it cannot be asked: no answer within 2 s")
+        service.wait_for_log("it cannot be queried: no answer within 2 s")
         assert int(service.get("/here").text) == servers[0].port
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "it is read from again")
 

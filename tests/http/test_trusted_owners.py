@@ -183,4 +183,4 @@ def test_notifications_of_strangers_cost_next_to_nothing(roles: Roles, serve_onc
     later = function(f"{roles.service}.later", "/later")
     roles.database.execute(f"set role {roles.service}; {later} notify rowcall, 'reload'")
     wait_until(lambda: service.get("/later").status_code == 200, "the new function is served")
-    assert service.log.count("edition ") <= 2
+    assert service.log.count("schema snapshot ") <= 2

@@ -215,7 +215,7 @@ class DedicatedPool:
                 connection = await self._connector.open()
             except Exception as error:  # every error: a pool that stops trying has no connections
                 self._failing = True
-                log.warning("exclusive lane: cannot connect: %s", str(error).strip())
+                log.warning("connection pool exclusive: cannot connect: %s", str(error).strip())
                 if len(self._opening) > 1:
                     return  # another attempt continues
                 await asyncio.sleep(pause(attempt))

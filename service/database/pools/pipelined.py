@@ -150,7 +150,7 @@ class PipelinedPool:
                 connection = await self._connector.open()
             except Exception as error:  # every error: a pool that stops trying has no connections
                 level = logging.DEBUG if self.away else logging.WARNING
-                log.log(level, "%s lane: cannot connect: %s", self.name, str(error).strip())
+                log.log(level, "connection pool %s: cannot connect: %s", self.name, str(error).strip())
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue

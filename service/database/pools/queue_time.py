@@ -43,8 +43,8 @@ class QueueTimeBound:
         if not self.standing:
             self.standing = True
             log.warning(
-                "%s lane: requests have been waiting for %g s without a pause; those that wait longer than %g s are "
-                "refused until fewer come",
+                "connection pool %s: its queue has not been empty for %g s; requests that wait longer than %g s are "
+                "refused until it is",
                 self._pool,
                 self._interval,
                 self._target,

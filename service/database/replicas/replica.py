@@ -46,7 +46,7 @@ class Replica:
         try:
             recovering, position = await self._asking.ask(STATE)
         except psycopg.Error as error:
-            self._gone(f"it cannot be asked: {' '.join(str(error).split())}")
+            self._gone(f"it cannot be queried: {' '.join(str(error).split())}")
             return
         if not recovering:
             self._gone("it is no replica: it does not replay another server's changes")

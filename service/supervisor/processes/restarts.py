@@ -55,5 +55,5 @@ _LONGEST = 300
 
 def _signal(number: int) -> str:
     if number == signal.SIGKILL:
-        return "SIGKILL; when nobody has sent it, the system was out of memory (dmesg tells)"
+        return "SIGKILL; unless an operator has sent it, the system was out of memory (see dmesg)"
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -175,7 +175,7 @@ class Workers:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         hurrying.cancel()
         if not ending.done():
-            log.warning("asked to stop once more: what still runs is cut off")
+            log.warning("second request to stop: running requests are cut off")
             for worker in workers:
                 worker.kill()
         await ending
@@ -215,7 +215,9 @@ class Workers:
             answers = await asyncio.gather(*(worker.ask(result, SnapshotPrepared, snapshot.number) for worker in done))
             for worker, error in zip(tuple(done), answers, strict=True):
                 if error is not None:
-                    log.info("worker %d is told the whole edition %d, not its changes", worker.number, snapshot.number)
+                    log.info(
+                        "worker %d gets the whole schema snapshot %d, not its changes", worker.number, snapshot.number
+                    )
                     done.remove(worker)
         others = [worker for worker in workers if worker not in done]
         errors = dict(zip(others, await _told_everything(snapshot, others), strict=True)) if others else {}

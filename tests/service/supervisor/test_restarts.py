@@ -36,7 +36,9 @@ def test_a_rule_is_told_once() -> None:
 
 def test_the_cause_is_a_signal_an_error_or_both() -> None:
     assert cause(-11, None) == "SIGSEGV"
-    assert cause(-9, "lost\nTraceback").startswith("SIGKILL; when nobody has sent it, the system was out of memory")
+    assert cause(-9, "lost\nTraceback").startswith(
+        "SIGKILL; unless an operator has sent it, the system was out of memory"
+    )
     assert cause(-9, "lost\nTraceback").endswith("; its last error: lost")
     assert cause(1, "  \x1b[31mred") == "its last error: \\x1b[31mred"
     assert cause(3, " ") == "it has logged no error"
