@@ -1,1 +1,1 @@
-"""Outgoing requests as data: what the comment of a composite type says."""
+"""Outgoing requests as data, parsed from the comments of composite types."""

@@ -1,7 +1,7 @@
-"""URLs of requests that go out: read once, strictly, and shown without what nobody may see.
+"""URLs of outgoing requests: parsed once, strictly, and shown without secrets.
 
-What cannot be meant in a URL is refused and not guessed at: which host is called must not depend on who reads the text
-(RFC 3986, section 7).
+An ambiguous URL is refused, not guessed at: which host is called must not depend on the parser of the text (RFC 3986,
+section 7).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadUrlError(ValueError):
-    """No request can be made from the text; it says why, and holds nothing of a secret."""
+    """The URL is invalid. The message says why, without secrets."""
 
 
 class Origin(NamedTuple):
-    """What a connection leads to."""
+    """Scheme, host and port of a server."""
 
     scheme: str
     host: str
@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """As in the header Host."""
+        """Host and port as in the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -55,7 +55,7 @@ class Address(Record):
     target: str
     """Path and query as they are sent: ASCII, beginning with `/`."""
     userinfo: str | None = None
-    """Decoded."""
+    """User and password, decoded."""
 
     @property
     def url(self) -> str:
@@ -63,15 +63,15 @@ class Address(Record):
 
     @property
     def shown(self) -> str:
-        """For logs and messages: no userinfo, no values of the query."""
+        """The URL for logs and messages: without userinfo, and without the values of the query."""
         return f"{self.origin.scheme}://{self.origin.authority}{without_values(self.target)}"
 
 
 def read_address(text: str) -> Address:
-    """The parts of an absolute http or https URL.
+    """Parse an absolute http or https URL.
 
     Raises:
-        BadUrlError: it is none.
+        BadUrlError: the URL is invalid.
     """
     text = text.strip(" ")
     if _CONTROL.search(text):
@@ -96,7 +96,7 @@ def read_address(text: str) -> Address:
 
 
 def request_target(text: str) -> str:
-    """Path and query, percent-encoded where they have to be; what is encoded already stays."""
+    """Return path and query, percent-encoded where necessary; existing percent-encoding stays."""
     if not text.startswith("/"):
         text = f"/{text}"
     return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)
@@ -114,7 +114,7 @@ def has_dot_segment(path: str) -> bool:
 
 
 def without_values(target: str) -> str:
-    """`/v1?key=…&page=…`"""
+    """Return the target without the values of its query: `/v1?key=…&page=…`."""
     path, mark, query = target.partition("?")
     if not mark:
         return path
@@ -123,7 +123,7 @@ def without_values(target: str) -> str:
 
 
 def shown_url(text: str) -> str:
-    """A URL, or what was meant to be one, for logs."""
+    """Return a URL, valid or not, for logs."""
     try:
         return read_address(text).shown
     except BadUrlError:
@@ -131,10 +131,10 @@ def shown_url(text: str) -> str:
 
 
 def joined(base: Address, location: str) -> Address:
-    """Where a redirect leads (RFC 3986, section 5.2).
+    """Return the target of a redirect (RFC 3986, section 5.2).
 
     Raises:
-        BadUrlError: nowhere.
+        BadUrlError: it is invalid.
     """
     from urllib.parse import urljoin
 
@@ -148,7 +148,7 @@ def joined(base: Address, location: str) -> Address:
 
 
 def names_its_host(template: str) -> bool:
-    """The scheme, the host and the port stand in the text, whatever its placeholders become."""
+    """Whether scheme, host and port are literal in the template, whatever its placeholders become."""
     return "{" not in template or _NAMED.match(template) is not None
 
 

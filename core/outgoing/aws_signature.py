@@ -1,8 +1,8 @@
-"""Signs requests as S3 and its kin want it: AWS Signature Version 4, in the header Authorization.
+"""Signatures of requests to S3 and compatible stores: AWS Signature Version 4, in the header Authorization.
 
-https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Written here because botocore, the
-library that has it, takes 28 MB of each worker's memory and 34 MB on the disk; the tests hold these lines against
-Amazon's own examples and against a server that checks signatures.
+https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Implemented here because botocore, the
+library for it, takes 28 MB of memory of each worker and 34 MB on disk; the tests compare this code with Amazon's own
+examples and with a server that checks signatures.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def encoded_path(path: str) -> str:
 
 
 def encoded_query(query: Mapping[str, str]) -> str:
-    """In the order in which it is signed."""
+    """Return the query in the order in which it is signed."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -48,15 +48,15 @@ def signed(
     payload_hash: str,
     service: str = "s3",
 ) -> list[tuple[str, str]]:
-    """The headers to be sent, those of the signature among them; Host is signed and left to the client.
+    """Return the headers to send, including those of the signature. Host is signed, and added by the client.
 
     now: in UTC. path: decoded. payload_hash: SHA-256 of the body, in hexadecimal digits.
     """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
-    sent = [*headers, ("x-amz-content-sha256", payload_hash), ("x-amz-date", moment)]
+    signed_headers = [*headers, ("x-amz-content-sha256", payload_hash), ("x-amz-date", moment)]
     if credentials.session_token is not None:
-        sent.append(("x-amz-security-token", credentials.session_token))
-    fields = sorted((name.lower(), " ".join(value.split())) for name, value in (*sent, ("host", host)))
+        signed_headers.append(("x-amz-security-token", credentials.session_token))
+    fields = sorted((name.lower(), " ".join(value.split())) for name, value in (*signed_headers, ("host", host)))
     names = ";".join(name for name, _ in fields)
     canonical = "\n".join(
         (
@@ -75,4 +75,4 @@ def signed(
     for part in (*scope.split("/"), text):
         key = hmac.digest(key, part.encode(), "sha256")
     authorization = f"{ALGORITHM} Credential={credentials.key_id}/{scope},SignedHeaders={names},Signature={key.hex()}"
-    return [*sent, ("authorization", authorization)]
+    return [*signed_headers, ("authorization", authorization)]

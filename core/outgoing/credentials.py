@@ -1,4 +1,4 @@
-"""Credentials that callers show to this service, and that are not meant for a service behind a proxy."""
+"""Credentials that callers send to this service, and that are not meant for a service behind a proxy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from rowcall.core.data.record import Record
 Headers = list[tuple[str, str]]
 
 _PREFIXES = ("rowcall.", "__Host-rowcall.", "__Secure-rowcall.")
-"""Of cookies with which sign-in through outside providers works."""
+"""Name prefixes of the cookies that sign-in with external providers uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCredentials(Record):
-    """headers: names in lower case, such as the one of API keys. schemes: of the header Authorization, in lower case.
-    cookies: names; a session may be spread over `NAME`, `NAMEC1`, `NAMEC2` …"""
+    """Credentials of this service.
+
+    headers: names in lower case, such as the one of API keys. schemes: of the header Authorization, in lower case.
+    cookies: names; a session may be spread over `NAME`, `NAMEC1`, `NAMEC2` …
+    """
 
     headers: frozenset[str] = frozenset()
     schemes: frozenset[str] = frozenset()
@@ -23,7 +26,7 @@ class OwnCredentials(Record):
 
     def removed_from(self, headers: Headers) -> Headers:
         """Return the headers without these credentials. Other cookies and other schemes stay."""
-        stored: Headers = []
+        other_headers: Headers = []
         for pair in headers:
             name = pair[0].lower()
             if name in self.headers or (name == "authorization" and self._is_own_scheme(pair[1])):
@@ -31,10 +34,10 @@ class OwnCredentials(Record):
             if name == "cookie":
                 cookies = self._other_cookies(pair[1])
                 if cookies:
-                    stored.append((pair[0], cookies))
+                    other_headers.append((pair[0], cookies))
             else:
-                stored.append(pair)
-        return stored
+                other_headers.append(pair)
+        return other_headers
 
     def _is_own_scheme(self, value: str) -> bool:
         words = value.split(None, 1)

@@ -1,5 +1,6 @@
-"""A request and an answer on their way through a proxy: which headers go on, what is added to query and body
-(proxies-5 to proxies-7, proxies-13)."""
+"""Headers that a proxy forwards in requests and responses, and what it adds to query and body (proxies-5 to proxies-7,
+proxies-13).
+"""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ OF_CONNECTION = frozenset({
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade", "http2-settings", "expect",
 })  # fmt: skip
-"""About one connection, never about what is behind it (RFC 9110, 7.6.1). Framing is the business of our client."""
+"""Headers that concern one connection only (RFC 9110, 7.6.1). The HTTP client adds the framing."""
 FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded")
-"""Beginnings of headers that say who the client is. A client can claim anything: what is sent on is written anew."""
+"""Prefixes of headers that describe the client. A client can claim anything, so these are written anew."""
 OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
-"""Without these a body that is passed on byte for byte would mean something else."""
+"""Headers without which an unchanged body would have another meaning."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
@@ -35,7 +36,7 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~]*")
 
 
 class JsonKind(enum.Enum):
-    """How a value goes into a JSON object."""
+    """How a value is written into a JSON object."""
 
     NATIVE = "native"
     """Numbers and booleans."""
@@ -46,11 +47,11 @@ class JsonKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Automatic(Record):
-    """A parameter whose value is the service's own and goes to the other service too."""
+    """A parameter whose value the service itself supplies, also to the other service."""
 
     index: int
     name: str
-    """In requests."""
+    """Name in requests."""
     kind: JsonKind = JsonKind.STRING
 
 
@@ -58,11 +59,11 @@ Given = tuple[Automatic, str | None]
 
 
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
-    """Those of a request that go on, without what says who its client is.
+    """Return the headers of a request that are forwarded, without those that describe its client.
 
-    What belongs to the connection stays, and what its header Connection names.
+    Headers of the connection, and those that its header Connection names, are not forwarded.
     """
-    stored: Headers = []
+    forwarded: Headers = []
     named: set[str] = set()
     for pair in items:
         name = pair[0].lower()
@@ -71,14 +72,14 @@ def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str],
         elif name in excluded or name in OF_CONNECTION or name.startswith(FORWARDED):
             continue
         elif not name.startswith("content-") or (with_body and name in OF_CONTENT_FORWARDED):
-            stored.append(pair)
-    return [pair for pair in stored if pair[0].lower() not in named] if named - OF_CONNECTION else stored
+            forwarded.append(pair)
+    return [pair for pair in forwarded if pair[0].lower() not in named] if named - OF_CONNECTION else forwarded
 
 
 def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
-    """Headers that tell the next server who the client is: `X-Forwarded-*`, and `Forwarded` (RFC 7239).
+    """Return the headers that describe the client to the next server: `X-Forwarded-*`, and `Forwarded` (RFC 7239).
 
-    address: of the client; None: it is not known. host: the authority that the client has asked for; may be empty.
+    address: of the client; None: unknown. host: the authority that the client has requested; may be empty.
     """
     headers = [("x-forwarded-proto", scheme)]
     parts = []
@@ -93,16 +94,19 @@ def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
 
 
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
-    """Those of an answer that come back, in lower case; without its content type. taken: names that are set already."""
-    stored: Headers = []
+    """Return the headers of a response that are forwarded, in lower case, without its content type.
+
+    taken: names that are set already.
+    """
+    forwarded: Headers = []
     named: set[str] = set()
     for name, value in items:
         name = name.lower()
         if name == "connection":
             named |= _words(value)
         elif not (name == "content-type" or name in excluded or name in OF_CONNECTION or name in taken):
-            stored.append((name, value))
-    return [pair for pair in stored if pair[0] not in named] if named - OF_CONNECTION else stored
+            forwarded.append((name, value))
+    return [pair for pair in forwarded if pair[0] not in named] if named - OF_CONNECTION else forwarded
 
 
 def _words(value: str) -> set[str]:
@@ -110,20 +114,20 @@ def _words(value: str) -> set[str]:
 
 
 def encoded_path(path: str) -> str:
-    """A decoded path as it stands in a request."""
+    """Encode a decoded path for a request."""
     return path if _PLAIN_PATH.fullmatch(path) else quote(path, safe=_UNRESERVED_PATH)
 
 
 def mended_path(path: str) -> str:
-    """One that is encoded already, but for what cannot stand in a request at all."""
+    """Encode only the characters of an encoded path that no request may contain."""
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
 def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, list[str]]:
-    """The query with the service's own values behind it, and the names of those that are too long for it.
+    """Return the query with the values of the service appended, and the names of values that are too long for it.
 
-    A value that the client has sent under one of these names does not go on: whoever reads the first of two would take
-    it for ours.
+    A value that the client has sent under one of these names is removed: a server that reads the first of two would
+    take it for ours.
     """
     if not given:
         return query, []
@@ -145,7 +149,7 @@ def _encoded(text: str) -> str:
 
 
 def body_with(body: bytes, given: Sequence[Given]) -> bytes:
-    """A JSON object with the service's own values in it; what is no object is replaced by one."""
+    """Return a JSON object with the values of the service added. If the body is no object, a new one replaces it."""
     try:
         members = dict(json_text.body_members(body)) if body.strip() else {}
     except json_text.JsonTextError:

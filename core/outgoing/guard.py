@@ -1,8 +1,9 @@
-"""Which hosts and addresses requests may go to that no comment and no configuration names (SSRF).
+"""The guard against server-side request forgery (SSRF): to which hosts and addresses requests may be sent that neither
+comment nor configuration names.
 
-A host that stands in the comment or in the configuration is the operator's own word and is taken as it is. One that
-comes from a value of a request, or from a redirect, is held against lists; without any list it may be any host on the
-public internet. Addresses are judged once more when a name has been resolved: a name says nothing about where it leads.
+A host in the comment or the configuration is the choice of the operator and always allowed. A host from a value of a
+request, or from a redirect, is compared with lists; without a list, any host on the public internet is allowed.
+Addresses are checked again after a name was resolved, because a name does not show where it leads.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ _DENIED_IPV4 = tuple(
         ),
     )
 )
-"""Not the tables of Python's `ipaddress`: they differ between versions, and know nothing of what clouds do."""
+"""Own list, because the tables of Python's `ipaddress` differ between versions, and do not know the addresses of
+clouds.
+"""
 
 _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
-"""All that has been given out to networks. Everything else is denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8 …"""
+"""All addresses that are allocated to networks. Others are denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8 …"""
 _DENIED_IPV6 = tuple(
     map(
         ipaddress.IPv6Network,
@@ -63,27 +66,30 @@ _EMBEDDING = tuple(
         ("2002::/16", 80),  # 6to4
     )
 )
-"""Networks whose addresses stand for one of IPv4, and the number of bits behind it."""
+"""Networks whose addresses contain an IPv4 address, and the number of bits behind it."""
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
-"""Bits 64 to 95 of an address that ends with one of IPv4 (RFC 5214)."""
+"""Bits 64 to 95 of an address that ends with an IPv4 address (RFC 5214)."""
 
 
 class RefusedError(Exception):
-    """A request that must not go out."""
+    """The request must not be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard(Record):
-    """hosts: names that may be called, `*.example.com` and `host:port` too; empty: any.
-    networks: addresses that may be called although they are not public, `10.1.0.0/16`."""
+    """Allowed hosts and addresses.
+
+    hosts: allowed names, also `*.example.com` and `host:port`; empty: any. networks: addresses that are allowed
+    although they are not public, such as `10.1.0.0/16`.
+    """
 
     hosts: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ("http", "https")
 
     def check_origin(self, origin: Origin) -> None:
-        """Before anything is resolved. Raises `RefusedError`."""
+        """Check the host before it is resolved. Raises `RefusedError`."""
         if origin.scheme not in self.schemes:
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)
@@ -97,14 +103,16 @@ class Guard(Record):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
-        """One that the host has. Raises `RefusedError` where it is not public and neither it nor its host is listed."""
+        """Check an address of the host. Raises `RefusedError` if it is not public and neither it nor its host is
+        listed.
+        """
         real = embedded(address)
         if is_public(real) or self._lists(real) or self._names(origin):
             return
         raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
 
     def _names(self, origin: Origin) -> bool:
-        """In full: a pattern does not open private networks."""
+        """Whether the host is listed literally: a pattern does not allow private networks."""
         return origin.host in _lowered(self.hosts) or f"{origin.host}:{origin.port}" in _lowered(self.hosts)
 
     def _fits(self, origin: Origin) -> bool:
@@ -117,7 +125,7 @@ class Guard(Record):
 
 
 def embedded(address: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 one stands for: mapped, translated, compatible, 6to4, NAT64, ISATAP."""
+    """Return the IPv4 address in an IPv6 address: mapped, translated, compatible, 6to4, NAT64, ISATAP."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     number = int(address)

@@ -1,4 +1,4 @@
-"""What the configuration says about requests that go out, frozen."""
+"""Options of outgoing requests."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from rowcall.core.outgoing.guard import Guard
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions(Record):
-    """The one client of a worker. Times in seconds, sizes in bytes."""
+    """Options of the HTTP client of a worker. Times in seconds, sizes in bytes."""
 
     guard: Guard = field(default_factory=Guard)
-    """For hosts that come from values and for redirects."""
+    """Applies to hosts that come from values, and to redirects."""
     connections: int = 256
-    """Most open ones to one host, of each worker; more requests wait."""
+    """Maximum number of open connections to one host, of each worker; further requests wait."""
     queue: int = 1024
-    """Most requests that wait for a connection to one host."""
+    """Maximum number of requests that wait for a connection to one host."""
     idle: float = 60.0
-    """How long an unused connection is kept."""
+    """Time after which an unused connection is closed."""
     lifetime: float = 300.0
-    """How long a connection is used: its host is resolved again by the next one."""
+    """Time for which a connection is used: the next one resolves its host again."""
     max_response: int | None = 67_108_864
-    """Of an answer that is kept in memory as a whole."""
+    """Maximum size of a response that is held in memory as a whole."""
     ca_file: str | None = None
     certificate: str | None = None
     certificate_key: str | None = None
     http2: bool = True
     follow: int = 50
-    """Redirects."""
+    """Maximum number of redirects."""
     breaker_failures: int = 0
-    """In a row, after which a server is left alone for `breaker_seconds`; 0: never."""
+    """Consecutive failures after which no request is sent to a server for `breaker_seconds`; 0: never."""
     breaker_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TypeOptions(Record):
-    """`HttpClientOptions`: names of the attributes that receive the parts of an answer (outbound-1)."""
+    """`HttpClientOptions`: names of the attributes that receive the parts of a response (outbound-1)."""
 
     enabled: bool = False
     status_code: str = "status_code"
@@ -52,7 +52,7 @@ class TypeOptions(Record):
 
     @property
     def fields(self) -> dict[str, str]:
-        """Name of an attribute → part of the answer."""
+        """Part of the response by the name of an attribute."""
         parts = ("status_code", "body", "headers", "content_type", "success", "error_message")
         return {getattr(self, part): part for part in parts}
 
@@ -66,9 +66,9 @@ class ProxyOptions(Record):
     timeout: float = 30.0
     forward_headers: bool = True
     forward_credentials: bool = False
-    """Credentials that are meant for this service go on too."""
+    """Whether credentials for this service are forwarded too."""
     forwarded_headers: bool = True
-    """`X-Forwarded-*` and `Forwarded` are written."""
+    """Whether `X-Forwarded-*` and `Forwarded` are written."""
     exclude_headers: frozenset[str] = frozenset({"host", "content-length", "transfer-encoding"})
     forward_response_headers: bool = True
     exclude_response_headers: frozenset[str] = frozenset({"transfer-encoding", "content-length"})
@@ -80,11 +80,11 @@ class ProxyOptions(Record):
     error_message: str = "_proxy_error_message"
     forward_uploads: bool = False
     max_query_value: int = 2048
-    """Characters; 0: no limit."""
+    """Maximum length in characters; 0: no limit."""
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Lower-cased name of a parameter → part of the answer."""
+        """Part of the response by the lower-case name of a parameter."""
         parts = ("status_code", "body", "headers", "content_type", "success", "error_message")
         return {getattr(self, part).lower(): part for part in parts}
 

@@ -1,4 +1,4 @@
-"""Which outgoing requests an endpoint makes, and which of its parameters receive what comes back."""
+"""The outgoing requests of an endpoint, and the parameters that receive their responses."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rowcall.core.outgoing.request_definition import RequestDefinition
 
 @dataclass(frozen=True, slots=True)
 class TypeCall(Record):
-    """One request of a composite type; all parameters of that type share it (outbound-9)."""
+    """One request of a composite type, which all parameters of that type share (outbound-9)."""
 
     name: str
-    """Of the type, for messages."""
+    """Name of the type, for messages."""
     definition: RequestDefinition
     fields: tuple[tuple[int, str], ...] = ()
-    """Index of a parameter that is a field of the type, and the part of the answer that it receives."""
+    """Index of a parameter that is a field of the type, and the part of the response that it receives."""
     rows: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
     """Index of a parameter that receives the whole type, and the part for each attribute; None: NULL."""
     members: tuple[int, ...] = ()
-    """Indexes of all parameters that are fields of the type, those the request fills too."""
+    """Indexes of all parameters that are fields of the type, including those that the response fills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing(Record):
     calls: tuple[TypeCall, ...] = ()
     replies: tuple[tuple[int, str], ...] = ()
-    """Parameters that receive the answer of the service behind a proxy (proxies-10)."""
+    """Parameters that receive the response of the service behind a proxy (proxies-10)."""
 
     @property
     def filled(self) -> frozenset[int]:
@@ -37,12 +37,12 @@ class Outgoing(Record):
 
     @property
     def rows(self) -> frozenset[int]:
-        """Parameters of files that are such an answer as a whole."""
+        """Parameters of files that receive such a response as a whole."""
         return frozenset(index for call in self.calls for index, _ in call.rows)
 
     @property
     def members(self) -> frozenset[int]:
-        """Fields of composites: a NULL among them does not make the composite one."""
+        """Fields of composites: if one is NULL, the composite is not."""
         return frozenset(index for call in self.calls for index in call.members)
 
 

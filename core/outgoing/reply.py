@@ -1,4 +1,4 @@
-"""An answer from elsewhere as the values that a routine receives (outbound-10, proxies-10)."""
+"""The response of another service, as the values that a routine receives (outbound-10, proxies-10)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPELLING = {name.lower(): name for name in _KNOWN.split()}
 
 
 def retry_after(value: str | None, now: float) -> float | None:
-    """Seconds that a `Retry-After` asks for: a number, or a date (RFC 9110, 10.2.3). now: seconds since 1970."""
+    """Return the seconds of a `Retry-After`: a number, or a date (RFC 9110, 10.2.3). now: seconds since 1970."""
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -43,7 +43,7 @@ def retry_after(value: str | None, now: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Record):
-    """What has come of one call. Without an answer there is an error and no body."""
+    """Result of one request. Without a response there is an error and no body."""
 
     status: int
     body: bytes | None = None
@@ -51,21 +51,21 @@ class Reply(Record):
     content_type: str | None = None
     error: str | None = None
     retry_after: float | None = None
-    """Seconds for which the other service wants to be left alone."""
+    """Seconds that the other service asks to wait."""
 
     @property
     def success(self) -> bool:
         return 200 <= self.status < 300
 
     def value(self, part: str, *, binary: bool = False) -> bytes | None:
-        """One part as the text that PostgreSQL reads. binary: the body for a `bytea`."""
+        """Return one part as the text that PostgreSQL reads. binary: the body for a `bytea`."""
         if part == "body" and binary:
             return None if self.body is None else b"\\x" + self.body.hex().encode()
         text = self._text(part)
         return None if text is None else text.encode()
 
     def row(self, parts: Sequence[str | None]) -> bytes:
-        """The whole as the literal of a composite, `("{}","200",t,)`."""
+        """Return the reply as the literal of a composite, such as `("{}","200",t,)`."""
         return literal(self._in_row(part) for part in parts).encode()
 
     def _in_row(self, part: str | None) -> str | None:
@@ -89,13 +89,13 @@ class Reply(Record):
 
 
 def decoded(body: bytes, content_type: str | None) -> str:
-    """The text of a body. What is no text in its character set, and what PostgreSQL cannot store, is replaced."""
+    """Return the text of a body. Bytes that are invalid in its character set, and NUL, are replaced."""
     name = _CHARSET.search(content_type or "")
     try:
         charset = codecs.lookup(name[1]).name if name else "utf-8"
         text = body.decode("utf-8-sig" if charset == "utf-8" else charset, "replace")
         if charset != "utf-8":
-            # Some can write half of a surrogate pair.
+            # Some codecs can produce half of a surrogate pair.
             text = text.encode("utf-8", "replace").decode()
     except (LookupError, UnicodeError):
         text = body.decode("utf-8", "replace")
@@ -103,7 +103,7 @@ def decoded(body: bytes, content_type: str | None) -> str:
 
 
 def _as_written(value: str) -> str:
-    """Of a header, whose bytes came as Latin-1: most of those beyond ASCII are UTF-8."""
+    """Return the value of a header, whose bytes were decoded as Latin-1: most bytes beyond ASCII are UTF-8."""
     if value.isascii():
         return value
     try:
@@ -113,14 +113,16 @@ def _as_written(value: str) -> str:
 
 
 def headers_json(headers: Iterable[tuple[str, str]]) -> str:
-    """`{"Name":"v1, v2"}`: those of the response, then those of its content, repeated values joined."""
+    """Return headers as JSON, such as `{"Name":"v1, v2"}`: those of the response, then those of its content, repeated
+    values joined.
+    """
     joined: dict[str, str] = {}
     names: dict[str, str] = {}
     for name, value in headers:
         lowered = name.lower()
-        known = names.setdefault(lowered, _SPELLING.get(lowered, name))
+        spelling = names.setdefault(lowered, _SPELLING.get(lowered, name))
         value = _as_written(value)
-        joined[known] = f"{joined[known]}, {value}" if known in joined else value
+        joined[spelling] = f"{joined[spelling]}, {value}" if spelling in joined else value
     content = {name: value for name, value in joined.items() if _CONTENT.fullmatch(name)}
     others = {name: value for name, value in joined.items() if name not in content}
     return orjson.dumps({**others, **content}).replace(b"\\u0000", b"").decode()

@@ -1,4 +1,4 @@
-"""The comment of a composite type that describes an outgoing request (outbound-4 to outbound-7): text → one record.
+"""Parser for the comment of a composite type that describes an outgoing request (outbound-4 to outbound-7).
 
     timeout 2s
     @retry_delay 200ms, 1s on 429, 503
@@ -7,7 +7,7 @@
 
     body to the end
 
-Nothing is sent here, and placeholders stay as they are written.
+Nothing is sent here, and placeholders are not replaced.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rowcall.core.text.interval import parse_interval
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
 IDEMPOTENT = ("GET", "PUT", "DELETE", "QUERY")
-"""Sent twice they do no more than once (RFC 9110, 9.2.2)."""
+"""Methods whose requests have the same effect if they are sent twice (RFC 9110, 9.2.2)."""
 FALLBACK_SECONDS = 30.0
-"""Where a directive has no duration that could be read."""
+"""Duration of directives whose duration is invalid."""
 
 _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
@@ -41,7 +41,7 @@ _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 class RequestDefinition(Record):
     method: str
     url: str
-    """Absolute, or with a leading `/` an endpoint of this service."""
+    """Absolute; or with a leading `/`, an endpoint of this service."""
     headers: tuple[tuple[str, str], ...] = ()
     content_type: str | None = None
     """Of the body; None without one."""
@@ -51,20 +51,20 @@ class RequestDefinition(Record):
     retry_delays: tuple[float, ...] = ()
     """Seconds before each further attempt."""
     retry_codes: tuple[int, ...] = ()
-    """Empty: every status that is no success is worth another attempt."""
+    """Statuses after which the request is repeated. Empty: all that are no success."""
     cached: bool = False
     cache_seconds: float | None = None
-    """None: until the service stops."""
+    """Lifetime; None: until the service stops."""
     hedge: float | None = None
-    """Seconds without an answer after which the same request is sent a second time. None: never."""
+    """Seconds without a response after which the same request is sent a second time. None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What became of one comment."""
+    """Result of parsing a comment."""
 
     definition: RequestDefinition | None
-    """None: it describes no request."""
+    """None: the comment describes no request."""
     problems: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ class _Draft:
 
 
 def read_definition(comment: str) -> Reading:
-    """Never raises, whatever the comment says."""
+    """Parse a comment. Never raises, whatever the comment contains."""
     lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)
@@ -103,7 +103,7 @@ def read_definition(comment: str) -> Reading:
 
 
 def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
-    """What is wrong with the comments of composite types that describe requests."""
+    """Yield the mistakes in comments of composite types that describe requests."""
     for info in types:
         if info.kind is TypeKind.COMPOSITE and info.comment:
             reading = read_definition(info.comment)
@@ -111,7 +111,7 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
 
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:
-    """Directives, remarks and empty lines may stand in front of it."""
+    """Return the index of the request line, which may follow directives, remarks and empty lines."""
     for index, line in enumerate(lines):
         text = line.strip()
         if not text or _is_directive(text, draft) or text.startswith("#"):
@@ -121,7 +121,7 @@ def _request_line(lines: list[str], draft: _Draft) -> int | None:
 
 
 def _read_head(lines: list[str], start: int, draft: _Draft) -> str | None:
-    """Headers and directives up to an empty line; what follows is the body, as it is written."""
+    """Read headers and directives up to an empty line. Return the body after it, verbatim, or None."""
     for index in range(start, len(lines)):
         text = lines[index].strip()
         if not text:

@@ -1,1 +1,1 @@
-"""Requests to other servers: connections, the pool of them, and the one client of a worker."""
+"""The HTTP client for requests to other servers: connections, their pool, and the client of a worker."""

@@ -1,7 +1,7 @@
-"""Circuit breakers: a server that keeps failing is left alone for a while, by all workers of the host.
+"""Circuit breakers: to a server that keeps failing, no worker of the host sends requests for a time.
 
-A record for each host in the store: failures in a row, and until when it is not asked. When that time is over requests
-go out again; one more failure is enough to stop them, one success clears the record.
+The shared state has a record for each server: consecutive failures, and the time until which it gets no requests. After
+that time, requests are sent again; one more failure opens the circuit again, one success deletes the record.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.shared_state.environment import Environment, Transaction, between, used
 
 FAILING = frozenset({502, 503, 504})
-"""Statuses that say that nobody is there to answer."""
+"""Statuses which mean that the server does not answer."""
 SIZE = 1_048_576
 FULL = 0.6
-"""Part of the store from which on records are given up."""
+"""Fraction of the environment from which old records are deleted."""
 LOOKED_AT = 200
-"""Records, for each new one."""
+"""Records to check for deletion, for each new one."""
 _FIRST, _END = b"c", b"d"
 
 _RECORD = struct.Struct("<Id")
 
 
 class CircuitOpenError(OutboundError):
-    """The server has failed too often and is not asked for now. retry_after: seconds."""
+    """The server has failed too often and gets no requests now. retry_after: seconds."""
 
     def __init__(self, authority: str, retry_after: int) -> None:
         super().__init__(f"{authority} keeps failing and is not asked for another {retry_after} s", unanswered=True)
@@ -39,26 +39,26 @@ class CircuitOpenError(OutboundError):
 
 
 class CircuitBreakers:
-    """failures: in a row, from which on a server is left alone. seconds: for which it is."""
+    """The circuit breakers of a host. failures: consecutive failures that open a circuit. seconds: for how long."""
 
     def __init__(self, environment: Environment, failures: int, seconds: float) -> None:
         self._environment = environment
         self._failures = failures
         self._seconds = seconds
         self._looked = _FIRST
-        """Where the next look for records to give up begins."""
+        """Key at which the next check for deletable records begins."""
 
     def check(self, origin: Origin) -> None:
-        """Raises `OpenCircuitError`."""
-        left = self._left(origin)
-        if left > 0:
-            raise CircuitOpenError(origin.authority, math.ceil(left))
+        """Raise `CircuitOpenError` if the circuit of the server is open."""
+        remaining = self._left(origin)
+        if remaining > 0:
+            raise CircuitOpenError(origin.authority, math.ceil(remaining))
 
     def is_open(self, origin: Origin) -> bool:
         return self._left(origin) > 0
 
     def _left(self, origin: Origin) -> float:
-        """Seconds."""
+        """Return the seconds until the circuit closes; 0 or less if it is closed."""
         data = self._environment.get(_key(origin))
         return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
@@ -69,7 +69,9 @@ class CircuitBreakers:
                 transaction.delete(key)
 
     def failed(self, origin: Origin) -> None:
-        """Hosts may come from values of requests: of more than there is room for, some are not counted."""
+        """Count a failure. Hosts may come from values of requests: if there are more than the environment has room for,
+        some are not counted.
+        """
         key = _key(origin)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             data = transaction.get(key)
@@ -80,11 +82,11 @@ class CircuitBreakers:
             transaction.put(key, _RECORD.pack(min(count, self._failures), until))
 
     def _give_up_some(self, transaction: Transaction) -> None:
-        """Of servers that may be asked now."""
+        """Delete records of servers whose circuit is closed."""
         now = time.monotonic()
-        values = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
-        self._looked = values[-1][0] if len(values) == LOOKED_AT else _FIRST
-        for key, data in values:
+        records = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
+        self._looked = records[-1][0] if len(records) == LOOKED_AT else _FIRST
+        for key, data in records:
             if _RECORD.unpack(data)[1] <= now:
                 transaction.delete(key)
 

@@ -1,7 +1,7 @@
-"""The one client of a worker: sends a request, follows where it is led, and gives the answer as a stream.
+"""The HTTP client of a worker: sends a request, follows redirects, and returns the response as a stream.
 
-No cookies are kept, no proxy of the environment is asked, nothing is decoded. Redirects are followed as browsers do
-(RFC 9110, 15.4), each of them after another look of the guard.
+It stores no cookies, uses no proxy of the environment, and decodes nothing. Redirects are followed as browsers do (RFC
+9110, 15.4), each after another check by the guard.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ _HARMLESS = frozenset(
         "user-agent", "x-correlation-id", "x-request-id",
     }
 )  # fmt: skip
-"""What goes to another host too, beside what begins with `_ABOUT_CONTENT`. Of any other header nobody knows whether
-it is a key, or says who is calling."""
+"""Headers that are sent to another host too, besides those of `_ABOUT_CONTENT`. Any other header may contain a key or
+identify the caller.
+"""
 _ABOUT_CONTENT = ("accept", "content-", "if-")
 _OF_BODY = ("content-", "expect")
 
 
 class Client:
-    """To be made in the running event loop."""
+    """Construct it in the running event loop."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Client:
         circuit_breakers: CircuitBreakers | None = None,
         meters: Callable[[str], Meter] | None = None,
     ) -> None:
-        """meters: the numbers of a server, by `host:port`. None: nothing is counted."""
+        """meters: function that returns the meter of a server, by `host:port`. None: nothing is measured."""
         self.options = options
         self._pool = Pool(options)
         self._circuit_breakers = circuit_breakers
@@ -69,12 +70,14 @@ class Client:
         self._pool.close()
 
     async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
-        """The answer, its body still to be read. named: the operator has named the host; else the guard judges it.
-        trace: that the request is part of.
+        """Send a request. Return the response, whose body is still to be read.
+
+        named: the operator has named the host; otherwise the guard checks it. trace: the trace that the request is part
+        of.
 
         Raises:
-            OutboundError: there is no answer.
-            RefusedError: the request, or a redirect of it, may not go where it wants to.
+            OutboundError: there is no response.
+            RefusedError: the request, or a redirect of it, has a target that is not allowed.
         """
         if trace is None:
             return await self._send(request, named=named)
@@ -89,8 +92,10 @@ class Client:
         return answer
 
     def begin(self, begun: Begun) -> bool:
-        """Sends its request to a host that the operator has named, where that takes no waiting. Told what comes of it,
-        it may call `ended`, or `go_on`, one of the two. False: nothing is done, and `send` has to do it."""
+        """Send a request to a host that the operator has named, if that needs no waiting.
+
+        The receiver then calls either `ended` or `go_on`. False: nothing was done, and `send` has to be called.
+        """
         address = begun.request.address
         origin = address.origin
         if address.userinfo or (self._circuit_breakers is not None and self._circuit_breakers.is_open(origin)):
@@ -105,16 +110,21 @@ class Client:
         return True
 
     def ended(self, begun: Begun, status: int) -> None:
-        """To be told where something watches. status: of the answer; 0: nobody has waited for it."""
+        """Record the end of a request that `begin` has sent. Needed if `watches`. status: of the response; 0: it was
+        given up.
+        """
         self._over(begun.request, begun.metered, status)
 
     async def go_on(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
-        """What `send` would give now; for whoever has been told that there is something else than an answer that
-        stands, or does not want to wait any more in his way. arriving: is told what `begun` is told."""
+        """Continue a request that `begin` has sent, and return the response as `send` does.
+
+        For a receiver that got another result than a final response, or that does not wait by callbacks any more.
+        arriving: gets the results for `begun`.
+        """
         return await self._send(begun.request, named=True, first=self._first(begun, arriving))
 
     async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
-        async def found() -> HttpResponse:
+        async def receive() -> HttpResponse:
             try:
                 return await arriving.wait(begun.connection.abort)
             except OutboundError as error:
@@ -123,12 +133,12 @@ class Client:
             connection = await self._pool.acquire(begun.request.address.origin, None, fresh=True)
             return await connection.context(begun.request)
 
-        return await self._watched(begun.request, begun.metered, found())
+        return await self._watched(begun.request, begun.metered, receive())
 
     async def _send(
         self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, HttpResponse] | None = None
     ) -> HttpResponse:
-        """first: gives the answer to the request itself, which has begun."""
+        """Send a request and follow redirects. first: returns the response to the request itself, if it has begun."""
         guard = None if named else self.options.guard
         own = request.address.origin if named else None
         request = _with_credentials(request)
@@ -151,20 +161,20 @@ class Client:
         return answer
 
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
-        """One request, without where it may lead."""
+        """Send one request, without following redirects."""
         if not self.watches:
             return await self._context(request, guard)
         return await self._watched(request, self._begun(request), self._context(request, guard))
 
     @property
     def watches(self) -> bool:
-        """Somebody wants to know how requests end."""
+        """Whether the ends of requests are recorded by meters or circuit breakers."""
         return self._meters is not None or self._circuit_breakers is not None
 
     async def _watched(
         self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, HttpResponse]
     ) -> HttpResponse:
-        """`answering`, until the head of its answer is there."""
+        """Await a response until its header section has arrived, and record the outcome."""
         try:
             answer = await answering
         except BaseException as error:
@@ -177,7 +187,9 @@ class Client:
         return answer
 
     def _begun(self, request: OutgoingRequest) -> float:
-        """When, as the meters have it. Raises `OutboundError` for a server that is left alone."""
+        """Record the begin of a request, and return its time for the meter. Raises `OutboundError` if the circuit of
+        the server is open.
+        """
         origin = request.address.origin
         meter = None if self._meters is None else self._meters(origin.authority)
         began = 0.0 if meter is None else meter.begin()
@@ -201,7 +213,7 @@ class Client:
             self._meters(origin.authority).done(began, status)
 
     def timed_out(self, address: Address) -> None:
-        """Whoever has waited for an answer says so; here it looks like any other end of the exchange."""
+        """Record a timeout. The caller has to report it, as it looks like any other cancelled request here."""
         if self._circuit_breakers is not None:
             self._circuit_breakers.failed(address.origin)
 
@@ -219,25 +231,28 @@ class Client:
 
 
 class Begun(Receiver, Protocol):
-    """A request on its way, which nobody awaits: whoever sends it gives `request`, the client the rest."""
+    """A request in flight without a task. Its sender sets `request`, the client sets the rest."""
 
     request: OutgoingRequest
     connection: Http1Connection
     reused: bool
-    """The connection has been used before."""
+    """Whether the connection was used before."""
     metered: float
-    """When it began, as the meters have it."""
+    """Time at which it began, for the meter."""
 
 
 def _repeats(request: OutgoingRequest, error: OutboundError, *, used: bool) -> bool:
-    """A connection that was used before may be one that its server is about to close: that is no answer of the
-    server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
+    """Whether to repeat the request on a new connection.
+
+    The server may be about to close a connection that was used before, so its end is no response of the server. The
+    request is repeated if sending it twice does no harm (RFC 9110, 9.2.2).
+    """
     unanswered = error.unanswered and not isinstance(error, NotReachedError)
     return used and unanswered and request.repeatable and request.method in IDEMPOTENT
 
 
 async def _drain(answer: HttpResponse) -> None:
-    """The body of a redirect, where it is short: so that its connection can be used again."""
+    """Read the body of a redirect, if it is short, so that its connection can be reused."""
     if answer.complete:
         return
     if answer.length is not None and answer.length <= 65_536:
@@ -247,7 +262,7 @@ async def _drain(answer: HttpResponse) -> None:
 
 
 def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
-    """User and password of the URL, as Basic credentials where the headers have none."""
+    """Send user and password of the URL as Basic credentials, unless the headers have some."""
     userinfo = request.address.userinfo
     if not userinfo or any(name.lower() == "authorization" for name, _ in request.headers):
         return request
@@ -257,8 +272,11 @@ def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
 
 
 def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingRequest | None:
-    """The request that a redirect asks for; None where the answer stands: it is no redirect, it leads nowhere or from
-    https to http, or the body cannot be sent again."""
+    """Return the request of a redirect, or None if the response is final.
+
+    It is final if it is no redirect, if it leads to an invalid URL or from https to http, or if the body cannot be sent
+    again.
+    """
     location = answer.header("location") if answer.status in _REDIRECTS else None
     if location is None:
         return None
@@ -280,7 +298,9 @@ def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingReques
 
 
 def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
-    """Without what was meant for another host alone, and without what was about a body that is not sent."""
+    """Return the headers for a redirect: without those for another host only, and without those about a body that is
+    not sent.
+    """
     carried = []
     for name, value in headers:
         lowered = name.lower()
@@ -293,7 +313,9 @@ def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
 
 
 def _same(first: Origin, second: Origin) -> bool:
-    """Or the second is the first behind TLS, each at the usual port."""
+    """Whether both origins are the same server: equal, or the second is the first with TLS, both at the default
+    ports.
+    """
     upgraded = (first.scheme, first.port, second.scheme, second.port) == ("http", 80, "https", 443)
     return first == second or (upgraded and first.host == second.host)
 

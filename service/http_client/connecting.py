@@ -1,7 +1,7 @@
-"""Making a connection: name → addresses → the guard's word → TCP → TLS.
+"""Opening connections: resolve the name, check the addresses with the guard, connect by TCP, start TLS.
 
-Every new connection resolves its host anew, and what is judged is what is connected to: there is no second look-up
-between the two that another answer could come back from.
+Every new connection resolves its host again, and connects to the addresses that were checked: no second resolution in
+between could return other ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rowcall.service.http_client.http2 import Http2Connection
 Connection = Http1Connection | Http2Connection
 
 CONNECT_WITHIN = 10.0
-"""Seconds for one address, TLS included."""
+"""Seconds for one address, including TLS."""
 
 
 class ConnectionOpener:
@@ -32,7 +32,7 @@ class ConnectionOpener:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Certificates are verified, against the system's authorities and those that are configured."""
+        """TLS settings: certificates are verified, with the authorities of the system and the configured ones."""
         options = self._options
         context = ssl.create_default_context()
         if options.ca_file is not None:
@@ -45,11 +45,11 @@ class ConnectionOpener:
     async def open_connection(
         self, origin: Origin, guard: Guard | None, on_free: Callable[[Connection], None]
     ) -> Connection:
-        """guard: None for a host that the operator has named.
+        """Open a connection. guard: None for a host that the operator has named.
 
         Raises:
-            NotReachedError: nobody is there.
-            RefusedError: one of the addresses of the host must not be called.
+            NotReachedError: no address can be reached.
+            RefusedError: one of the addresses of the host is not allowed.
         """
         addresses = await self._resolve(origin)
         if guard is not None:

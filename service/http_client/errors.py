@@ -1,16 +1,16 @@
-"""What can go wrong with a request that goes out, as few exceptions.
+"""Errors of outgoing requests.
 
-`core.outgoing.guard.RefusedError` and `core.outgoing.address.BadUrlError` stand beside these: such a request is never
-sent, and another attempt would not help.
+`core.outgoing.guard.RefusedError` and `core.outgoing.address.BadUrlError` complement these: such a request is never
+sent, and repeating it would not help.
 """
 
 from __future__ import annotations
 
 
 class OutboundError(Exception):
-    """The transport failed: no connection, a broken one, an answer that is none. The text names no secret.
+    """The transport failed: no connection, a broken one, or an invalid response. The message contains no secret.
 
-    unanswered: not a byte of an answer has come; whether the server has acted on the request is unknown.
+    unanswered: no byte of a response has arrived; whether the server has processed the request is unknown.
     """
 
     def __init__(self, message: str, *, unanswered: bool = False) -> None:
@@ -19,11 +19,11 @@ class OutboundError(Exception):
 
 
 class NotReachedError(OutboundError):
-    """No connection could be made: the server has seen nothing of the request."""
+    """No connection could be opened, so the server has not received any part of the request."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, unanswered=True)
 
 
 class TooLargeError(OutboundError):
-    """An answer is larger than it may be."""
+    """The response is larger than allowed."""

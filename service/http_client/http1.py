@@ -1,12 +1,12 @@
-"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser for answers
-that are not plain (`ext.driver.http1_client`).
+"""An HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as parser for responses that
+the fast path (`ext.driver.http1_client`) does not handle.
 
-One exchange at a time. What arrives goes into the `Answer` of the exchange; when that holds more than its reader has
-taken, the transport stops reading, so that a slow reader is felt by the server. A connection whose exchange has ended
-as it should is free for the next one, whether the answer has been read or not.
+It handles one request at a time. Received data goes to its `HttpResponse`; if this holds too much that was not read,
+the transport stops reading, so that a slow reader slows down the server. A connection whose request has ended properly
+is free for the next one, whether the response was read or not.
 
-Written here because the passthrough of proxies is a hot path: a small exchange in a task takes 50 µs of processor time,
-with httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
+Written for this project because pass-through of proxies is a hot path: a small request in a task takes 50 µs of
+processor time, with httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from rowcall.service.http_client.messages import (
 )
 
 CONTINUE_WITHIN = 1.0
-"""Seconds that a server has to say 100 before the body is sent all the same (RFC 9110, 10.1.1)."""
+"""Seconds to wait for status 100 before the body is sent nevertheless (RFC 9110, 10.1.1)."""
 
 
 class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
-    """`answer = await connection.exchange(request)`; `on_free` is told when it can take another or is closed."""
+    """`answer = await connection.context(request)` sends a request. `on_free` is called when the connection can take
+    another one, or is closed.
+    """
 
     multiplexed = False
 
@@ -51,29 +53,29 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
     @property
     def spare(self) -> bool:
-        """No exchange is under way."""
+        """Whether no request is in progress."""
         return self.usable
 
     def retire(self) -> None:
-        """Takes no further exchange."""
+        """Take no further request."""
         self._keeps = False
         if self._state == IDLE:
             self._close()
 
-    # --- an exchange -----------------------------------------------------------------------------------------------
+    # --- a request -------------------------------------------------------------------------------------------------
 
     async def context(self, request: OutgoingRequest) -> HttpResponse:
-        """Sends the request and gives its answer once the final header section is there.
+        """Send the request. Return its response once the final header section has arrived.
 
         Raises:
-            OutboundError: the connection broke, or what came is no answer.
+            OutboundError: the connection broke, or the response is invalid.
         """
         arriving = ResponseWaiter()
         self.begin(request, arriving)
         return await arriving.wait(self.abort)
 
     def begin(self, request: OutgoingRequest, receiver: Receiver) -> None:
-        """Sends the request. receiver: never told before this returns.
+        """Send the request. receiver: not called before this returns.
 
         Raises:
             OutboundError: the connection is closed.
@@ -105,7 +107,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             if chunked and self._transport is not None:
                 self._transport.write(b"0\r\n\r\n")
             self._sent = True
-        except Exception as error:  # whoever gives the body says what was wrong with it
+        except Exception as error:  # an error of the body iterator is the error of the request
             self._fail(error)
             return
         if self._state == IDLE:
@@ -121,7 +123,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Closes at once; nobody wants what may still come."""
+        """Close at once, without waiting for what may still arrive."""
         self._fail(OutboundError("the exchange was given up"))
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
@@ -130,13 +132,13 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         self._transport = transport
 
     def _received(self, data: bytes) -> None:
-        """What is not plain."""
+        """Handle data that the fast path does not."""
         if self._parser is None:
             if self._state != WAITING:
                 self._fail(OutboundError("the server sent what nobody had asked for"))
                 return
             self._parser = httptools.HttpResponseParser(self)
-            # Lines that end with LF alone may be taken (RFC 9112, 2.2), and simple servers send them.
+            # Lines that end with LF alone may be accepted (RFC 9112, 2.2), and simple servers send them.
             self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
             self._headers = []
             self._field_bytes = 0
@@ -150,7 +152,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             return
         except httptools.HttpParserError as error:
             if self._parser is None:
-                # Behind a complete answer: that one is good, the connection is not.
+                # The error is behind a complete response, which is valid; only the connection is not.
                 self._close()
                 return
             self._fail(OutboundError(f"the answer is not HTTP: {error}"))
@@ -224,7 +226,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         answer.length = _length(self._headers)
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
-            # Behind what has arrived together with the head.
+            # Called later, after the data that arrived together with the head was added.
             self._loop.call_soon(receiver.answered, answer)
         if self._without_body:
             self._complete()
@@ -239,7 +241,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         if self._parser is None:
             return
         if self._state == WAITING:
-            # An interim answer, of which nothing is kept (RFC 9110, 15.2).
+            # An interim response, which is discarded (RFC 9110, 15.2).
             self._headers = []
             if self._continue is not None and not self._continue.done():
                 self._continue.set_result(None)
@@ -247,8 +249,11 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         self._complete()
 
     def _close_for_surplus(self) -> None:
-        """Behind a complete response. It is valid, but nothing else that this connection brings can be trusted: the
-        rest of the surplus would be taken for the response to the next request."""
+        """Close the connection, because data follows a complete response.
+
+        The response is valid, but nothing else on this connection can be trusted: the rest of the surplus would be
+        taken for the response to the next request.
+        """
         self._keeps = False
         self._close()
 
@@ -282,7 +287,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
 
 def _is_framed(headers: list[tuple[str, str]]) -> bool:
-    """The end of the body can be told from the message; otherwise it is that of the connection (RFC 9112, 6.3)."""
+    """Whether the message shows where its body ends; otherwise it ends with the connection (RFC 9112, 6.3)."""
     for name, value in headers:
         lowered = name.lower()
         if lowered == "content-length":

@@ -1,7 +1,7 @@
-"""One HTTP/2 connection to another server: h2 as its state machine, any number of exchanges at once.
+"""An HTTP/2 connection to another server: h2 as its state machine, any number of requests at the same time.
 
-What a reader has not taken yet is not acknowledged, so that the server stops when the window of the stream is full.
-A server that goes away (GOAWAY) answers what it has begun; the others may be sent again (RFC 9113, 6.8).
+Data that was not read is not acknowledged, so that the server stops when the window of the stream is full. After
+GOAWAY, the server completes the streams that it has begun; other requests may be repeated (RFC 9113, 6.8).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rowcall.service.http_client.messages import Headers, HttpResponse, Outgoing
 WINDOW = 1_048_576
 """Bytes that the server may send ahead of the readers of one connection; half of it for one stream."""
 MAX_INTERIM = 100
-"""Interim responses (1xx) to one request."""
+"""Maximum number of interim responses (1xx) to one request."""
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "host", "te"}
 )
 
 
 class _Stream:
-    """One exchange, as its `Answer` sees the connection."""
+    """One request, and the source of its `HttpResponse`."""
 
     __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "unread")
 
@@ -46,7 +46,7 @@ class _Stream:
         self.continued: asyncio.Event | None = None
         self.interim = 0
         self.unread = 0
-        """Bytes of flow control that the reader has not made free yet."""
+        """Bytes of flow control that are not acknowledged, as the reader has not taken them."""
 
     def resume_reading(self) -> None:
         self.connection.acknowledge(self)
@@ -76,7 +76,7 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def capacity(self) -> int:
-        """Requests that can begin now."""
+        """Number of requests that can begin now."""
         if self._transport is None or self._leaving:
             return 0
         most: int = self._state.remote_settings.max_concurrent_streams
@@ -84,19 +84,19 @@ class Http2Connection(asyncio.Protocol):
 
     @property
     def spare(self) -> bool:
-        """No exchange is under way."""
+        """Whether no request is in progress."""
         return not self._streams
 
     def retire(self) -> None:
-        """Takes no further exchange, and closes when the last one has ended."""
+        """Take no further request, and close when the last one has ended."""
         self._leaving = True
         if not self._streams:
             self.close()
 
-    # --- an exchange -----------------------------------------------------------------------------------------------
+    # --- a request -------------------------------------------------------------------------------------------------
 
     async def context(self, request: OutgoingRequest) -> HttpResponse:
-        """See `Http1Connection.exchange`."""
+        """Send a request, as `Http1Connection.context` does."""
         if not self.usable:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1
@@ -191,7 +191,7 @@ class Http2Connection(asyncio.Protocol):
             for event in self._state.receive_data(data):
                 self._react(event)
         except Exception as error:
-            # h2 raises more than its own errors for what it does not expect.
+            # h2 raises other errors than its own for unexpected data.
             self._fail(OutboundError(f"the server broke the rules of HTTP/2: {error}"))
             return
         self._flush()
@@ -206,7 +206,7 @@ class Http2Connection(asyncio.Protocol):
                 self._on_free(self)  # the server may allow more streams now
         elif stream is None:
             if isinstance(event, h2.events.DataReceived):
-                # Of a stream that was given up: its bytes count against the whole connection.
+                # Data of a stream that was cancelled counts for the flow control of the whole connection.
                 self._state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, h2.events.ResponseReceived):
             self._begin(stream, event.headers)

@@ -1,4 +1,4 @@
-"""A request that goes out and the answer that comes back, whichever protocol carries them."""
+"""Outgoing requests and their responses, independent of the protocol version."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LINE_END = re.compile(r"[\r\n\0]")
 
 MAX_HEAD = 131_072
-"""Bytes of status lines and headers of one response: interim responses and trailers count too."""
+"""Maximum number of bytes of status lines and headers of one response, including interim responses and trailers."""
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 IDEMPOTENT = SAFE | {"PUT", "DELETE"}
 
 
 def response_problem(status: int, headers: Headers) -> str | None:
-    """Return why status and headers are no final response that may be passed on, or None.
+    """Return why status and headers are no valid final response, or None.
 
     `Transfer-Encoding` is framing of HTTP/1.1, and its parser has checked it.
     """
@@ -37,9 +37,10 @@ def response_problem(status: int, headers: Headers) -> str | None:
 
 
 class OutgoingRequest:
-    """method, address, headers without Host and framing (those are written here), and a body: bytes, pieces, or none.
+    """A request: method, address, headers, and a body: bytes, chunks, or None. Host and framing are added when it is
+    sent.
 
-    length: of a body that comes in pieces, where it is known.
+    length: of a body in chunks, if known.
     """
 
     __slots__ = ("address", "body", "expects_continue", "headers", "length", "method")
@@ -54,7 +55,7 @@ class OutgoingRequest:
         *,
         expects_continue: bool = False,
     ) -> None:
-        """Raises `RefusedError` for a header that would end its line."""
+        """Raises `RefusedError` for a header name or value that would break the header section."""
         self.method = method
         self.address = address
         self.headers = headers
@@ -71,11 +72,11 @@ class OutgoingRequest:
 
     @property
     def repeatable(self) -> bool:
-        """The body can be sent again."""
+        """Whether the body can be sent again."""
         return self.body is None or isinstance(self.body, bytes)
 
     def head(self) -> bytes:
-        """Request line and headers of HTTP/1.1. What is not ASCII goes as UTF-8, as HTTP/2 has it."""
+        """Return request line and headers of HTTP/1.1. Characters beyond ASCII are encoded as UTF-8, as in HTTP/2."""
         address, framing = self.address, self.framing()
         head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
         if head is not None:
@@ -100,17 +101,17 @@ class OutgoingRequest:
 
 
 class Receiver(Protocol):
-    """Who waits for an answer; told one of the two, once."""
+    """Receives the result of a request: exactly one of the two methods is called, once."""
 
     def answered(self, answer: HttpResponse) -> None:
-        """Its header section is there, and perhaps everything."""
+        """Called when the header section of the response has arrived, and perhaps all of it."""
 
     def failed(self, error: Exception) -> None:
-        """There is none. error: an `OutboundError`, or what the one raised who gives the body of the request."""
+        """Called when there is no response. error: an `OutboundError`, or an error of the request's body iterator."""
 
 
 class ResponseWaiter:
-    """Waits in a task."""
+    """A receiver for which a task waits."""
 
     __slots__ = ("_answer",)
 
@@ -126,7 +127,7 @@ class ResponseWaiter:
             self._answer.set_exception(error)
 
     async def wait(self, give_up: Callable[[], None]) -> HttpResponse:
-        """give_up: called when the one who waits is cancelled before anything has come."""
+        """Return the response. give_up: called if the task is cancelled before a result has arrived."""
         try:
             return await self._answer
         except asyncio.CancelledError:
@@ -138,23 +139,25 @@ class ResponseWaiter:
 
 
 class HttpResponse(ReceivedBody):
-    """Its header section, and its body as it comes. Has to be read to its end or closed. It comes from something with
-    `resume_reading()` and `abort()`."""
+    """A response: its header section, and its body as it arrives. It has to be read to its end or closed.
+
+    Its source has the methods `resume_reading()` and `abort()`.
+    """
 
     __slots__ = ()
 
     def header(self, wanted: str) -> str | None:
-        """The first value, by its lower-cased name."""
+        """Return the first value of a header. wanted: its lower-case name."""
         for name, value in self.headers:
             if name.lower() == wanted:
                 return value
         return None
 
     async def chunk(self) -> bytes:
-        """The next piece of the body; empty at its end.
+        """Return the next chunk of the body; empty at its end.
 
         Raises:
-            OutboundError: the rest does not come.
+            OutboundError: the rest does not arrive.
         """
         while not self._chunks:
             if self._error is not None:
@@ -166,11 +169,12 @@ class HttpResponse(ReceivedBody):
         return self.take()
 
     async def gather(self, limit: int) -> None:
-        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards, also where the wait is
-        cancelled.
+        """Wait until the body is complete, or more than `limit` bytes of it have arrived.
+
+        The data is taken afterwards, also if the wait is cancelled.
 
         Raises:
-            OutboundError: the rest does not come.
+            OutboundError: the rest does not arrive.
         """
         pieces: list[bytes] = []
         size = 0
@@ -183,10 +187,10 @@ class HttpResponse(ReceivedBody):
             self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
-        """The whole body.
+        """Return the whole body.
 
         Raises:
-            OutboundError: it does not come.
+            OutboundError: it does not arrive.
             TooLargeError: it is larger than `limit` bytes.
         """
         if self.complete:
@@ -209,6 +213,6 @@ class HttpResponse(ReceivedBody):
         return b"".join(pieces)
 
     def close(self) -> None:
-        """Nobody reads on: what is still on its way is not waited for."""
+        """Abort the response, unless it is complete. The rest is not read."""
         if not self._ended:
             self._source.abort()

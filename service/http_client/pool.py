@@ -1,4 +1,4 @@
-"""The connections of one worker to other servers: a few for each host, used again, and never more than allowed."""
+"""The connection pool of the HTTP client of a worker: reuses connections to each host, and limits their number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from rowcall.service.http_client.http1 import Http1Connection
 from rowcall.service.http_client.http2 import Http2Connection
 
 Key = tuple[Origin, bool]
-"""The flag: the operator has named the host. What was dialled without the guard is not there for others."""
+"""Origin, and whether the operator has named the host. Connections that were opened without the guard are not used for
+other requests.
+"""
 
 
 class _Host:
@@ -29,7 +31,7 @@ class _Host:
         self.idle: list[Connection] = []
         self.shared: list[Http2Connection] = []
         self.waiting: deque[asyncio.Future[Connection | None]] = deque()
-        """None as their result: there is room for a connection of their own."""
+        """Waiting requests. The result None means that they may open a new connection."""
 
 
 class Pool:
@@ -43,15 +45,17 @@ class Pool:
 
     @property
     def open(self) -> int:
-        """Connections, those in use too."""
+        """Number of connections, including those in use."""
         return sum(host.open for host in self._hosts.values())
 
     async def acquire(self, origin: Origin, guard: Guard | None, *, fresh: bool = False) -> Connection:
-        """One that can take a request. guard: None for a host that the operator has named. fresh: a new one.
+        """Return a connection that can take a request.
+
+        guard: None for a host that the operator has named. fresh: require a new connection.
 
         Raises:
-            NotReachedError: there is none, or too many are waiting.
-            RefusedError: the guard says no.
+            NotReachedError: the host cannot be reached, or too many requests wait.
+            RefusedError: the guard does not allow the host.
         """
         key = (origin, guard is None)
         host = self._hosts.get(key)
@@ -63,12 +67,12 @@ class Pool:
                 return result
             if host.open < self._options.connections:
                 return await self._open_connection(origin, guard, host)
-            value = await self._wait(origin, host)
-            if value is not None and value.usable:
-                return value
+            connection = await self._wait(origin, host)
+            if connection is not None and connection.usable:
+                return connection
 
     def unused(self, origin: Origin) -> Http1Connection | None:
-        """One that waits for a request to a host that the operator has named. To be used at once."""
+        """Return an idle connection to a host that the operator has named, or None. Use it immediately."""
         host = self._hosts.get((origin, True))
         if host is None or host.shared or not host.idle:
             return None
@@ -99,19 +103,19 @@ class Pool:
 
     async def _open_connection(self, origin: Origin, guard: Guard | None, host: _Host) -> Connection:
         host.open += 1
-        made: list[Connection] = []
+        registered: list[Connection] = []
         try:
-            connection = await self._dialer.open_connection(origin, guard, self._on_free(host, made))
+            connection = await self._dialer.open_connection(origin, guard, self._on_free(host, registered))
         except BaseException:
             host.open -= 1
             self._wake(host)
             raise
         if not connection.usable:
-            # Closed before anybody could be told.
+            # It was closed before its owner was known.
             host.open -= 1
             self._wake(host)
             raise NotReachedError(f"no connection to {origin.authority}: it was closed at once")
-        made.append(connection)
+        registered.append(connection)
         if isinstance(connection, Http2Connection):
             host.shared.append(connection)
             # It takes the request that it was opened for, and those that wait for a connection.
@@ -121,7 +125,8 @@ class Pool:
     def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
         def freed(connection: Connection) -> None:
             if connection not in made:
-                # The one that speaks HTTP/1.1 until TLS has said HTTP/2, or one that nobody has got yet.
+                # The HTTP/1.1 connection that is replaced after TLS has negotiated HTTP/2, or one that is not in use
+                # yet.
                 return
             if connection.usable and not self._closed:
                 self._give(host, connection)
@@ -143,21 +148,21 @@ class Pool:
                 self._sweep = self._loop.call_later(self._options.idle, self._close_old)
 
     def _share(self, host: _Host, connection: Connection, most: int) -> bool:
-        """Give the connection to at most `most` of those that wait; return whether to any.
+        """Give the connection to at most `most` waiting requests; return whether to any.
 
-        Nothing is reserved: a request whose turn finds no free stream waits again.
+        Nothing is reserved: a request that finds no free stream then waits again.
         """
-        value = False
+        is_shared = False
         while host.waiting and most > 0:
             waiter = host.waiting.popleft()
             if not waiter.done():
                 waiter.set_result(connection)
-                value = True
+                is_shared = True
                 most -= 1
-        return value
+        return is_shared
 
     def _wake(self, host: _Host) -> None:
-        """There is room for one more."""
+        """Let one waiting request open a connection."""
         while host.waiting:
             waiter = host.waiting.popleft()
             if not waiter.done():
@@ -173,23 +178,23 @@ class Pool:
             return await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                value = waiter.result()
-                if value is None:
+                connection = waiter.result()
+                if connection is None:
                     self._wake(host)
-                elif value.usable:
-                    self._give(host, value)
+                elif connection.usable:
+                    self._give(host, connection)
             raise
 
     def _close_old(self) -> None:
         self._sweep = None
-        left = False
+        remains = False
         for key, host in list(self._hosts.items()):
             for connection in [item for item in (*host.idle, *host.shared) if self._is_old(item)]:
                 connection.retire()
-            left = left or bool(host.idle or host.shared)
+            remains = remains or bool(host.idle or host.shared)
             if not host.open and not host.waiting:
                 del self._hosts[key]
-        if left and not self._closed:
+        if remains and not self._closed:
             self._sweep = self._loop.call_later(self._options.idle / 2, self._close_old)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""Endpoints that call other services: HTTP types, proxies, and calls of this service's own endpoints."""
+"""Endpoints that call other services: HTTP types, proxies, and internal subrequests."""

@@ -1,5 +1,6 @@
-"""What the service itself adds to a request that goes through a proxy: claims as headers, and the values of parameters
-that no client supplies (proxies-7)."""
+"""What the service itself adds to a proxied request: claims as headers, and the values of parameters that no client
+supplies (proxies-7).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _NUMERIC = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 
 def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automatic, ...]:
-    """In declaration order."""
+    """Return these parameters in the order of their declaration."""
     indexes = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
     indexes |= {item.target for item in resolved_parameters(endpoint)}
     indexes |= endpoint.outgoing.filled - {index for index, _ in endpoint.outgoing.replies}
@@ -41,7 +42,9 @@ def given_values(automatic: tuple[Automatic, ...], context: RequestContext) -> l
 
 
 def context_names(services: Services) -> frozenset[str]:
-    """Headers that only this service may set, in lower case: a client that sends one would be taken for somebody."""
+    """Return the headers, in lower case, that only this service may set. A client that sends one would impersonate a
+    user.
+    """
     mapping = services.options.auth.mapping
     keys = [key for key, _ in mapping.context]
     keys += [key for key in (mapping.json_key, mapping.address_key) if key is not None]
@@ -49,7 +52,7 @@ def context_names(services: Services) -> frozenset[str]:
 
 
 def context_headers(endpoint: Endpoint, services: Services) -> Callable[[RequestContext], Headers] | None:
-    """Session variables of a user as headers. None: the endpoint has no `user_context`."""
+    """Return the function for the session variables of a user as headers. None: the endpoint has no `user_context`."""
     if not endpoint.options.user_context:
         return None
     mapping = services.options.auth.mapping

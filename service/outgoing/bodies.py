@@ -1,4 +1,4 @@
-"""The body of a request on its way to another service: read as it comes, or kept where somebody else needs it too."""
+"""The request body for another service: streamed as it arrives, or read completely if it is needed here too."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from rowcall.service.request.body import BODIES, broken_chunks, cut_off, read_bo
 from rowcall.service.request_context.request_context import RequestContext
 
 SMALL = 65_536
-"""Bytes up to which a body is read before it is sent: a request that is whole can be sent again."""
+"""Maximum size in bytes of bodies that are read before they are sent: a complete request can be repeated."""
 
 
 async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """The whole body as it comes, whatever it is encoded as: nobody here reads it."""
+    """Return the whole body as it arrives, without decoding it."""
     return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
-    """To be read here too. Kept, for whoever asks next."""
+    """Return the whole decoded body for use in this service too. It is stored in the request context for later
+    steps.
+    """
     if context.body is None:
         context.body = await read_body(context.scope, context.protocol, limit)
     body: bytes = context.body
@@ -30,7 +32,7 @@ async def whole_body(context: RequestContext, limit: int) -> bytes:
 
 
 def announced_length(scope: Any, limit: int) -> int | None:
-    """What Content-Length says; None without it. Raises `Problem` 413 and 400."""
+    """Return the value of Content-Length, or None without it. Raises `Problem` 413 and 400."""
     text = scope.headers.get("content-length")
     if text is None:
         return None
@@ -42,7 +44,7 @@ def announced_length(scope: Any, limit: int) -> int | None:
 
 
 def may_have_body(scope: Any) -> bool:
-    """A request over HTTP/2 need not announce its body."""
+    """Whether the request may have a body. Requests over HTTP/2 need not announce it."""
     headers = scope.headers
     return (
         headers.get("content-length") not in (None, "0")
@@ -54,20 +56,25 @@ def may_have_body(scope: Any) -> bool:
 async def pieces(
     context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """As the client sends them. Raises `Problem`: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one
-    that comes too slowly; the time that the other service takes to read does not count."""
-    size = silence = 0
+    """Yield the body as the client sends it.
+
+    The time that the other service takes to read does not count as slowness of the client.
+
+    Raises:
+        Problem: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one that arrives too slowly.
+    """
+    size = empty_count = 0
     loop = asyncio.get_running_loop()
     limits = BODIES.limits
     waited = 0.0
     requested = loop.time()
     scope = context.scope
-    # See `service.request.body`: what granian gives at the end, and what it gives for an error.
-    bearable = 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2
+    # See `service.request.body` for what granian yields at the end, and on an error.
+    allowed_empty = 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2
     try:
         async for piece in context.protocol:
-            silence = 0 if piece else silence + 1
-            if length is None and silence > bearable:
+            empty_count = 0 if piece else empty_count + 1
+            if length is None and empty_count > allowed_empty:
                 raise broken_chunks()
             size += len(piece)
             if size > limit:

@@ -1,4 +1,4 @@
-"""Bodies that come compressed, for those who need their text. Bodies that are only passed on stay as they are."""
+"""Decompression of responses whose text is needed. Bodies that are only passed through stay compressed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ READABLE = ("gzip", "deflate", "br", "identity")
 
 
 def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
-    """The body without its codings, the last one first.
+    """Return the body without its content codings, decoding the last one first.
 
     Raises:
-        OutboundError: it is not what it says it is, or in a coding that nobody here knows.
+        OutboundError: the body is corrupt, or has an unsupported coding.
         TooLargeError: it becomes larger than `limit` bytes.
     """
     if not encoding or not body:
@@ -31,7 +31,7 @@ def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
             case "gzip" | "x-gzip":
                 return _inflated(body, 31, limit)
             case "deflate":
-                # Some servers leave the frame of zlib away.
+                # Some servers omit the zlib frame.
                 return _inflated(body, 15 if body[0] & 0x0F == 8 else -15, limit)
             case "br":
                 return _unbrotlied(body, limit)
@@ -59,7 +59,7 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
 
 
 def _unbrotlied(body: bytes, limit: int | None) -> bytes:
-    # Imported where it is used: most services meet no answer that is compressed like this.
+    # Imported here, as most services receive no such responses.
     import brotli  # type: ignore[import-untyped]
 
     machine = brotli.Decompressor()

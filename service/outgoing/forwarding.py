@@ -1,4 +1,4 @@
-"""The request of a proxy: made of the one that came, for the service behind it (proxies-4 to proxies-8)."""
+"""Construction of the request that a proxy sends, from the received one (proxies-4 to proxies-8)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Serv
 
 
 class ForwardRequest:
-    """Sends requests of one endpoint on."""
+    """Forwards the requests of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         options = services.options.outbound.proxy
@@ -72,7 +72,7 @@ class ForwardRequest:
         keys = services.options.auth.api_keys
         self._secret = "cookie" if keys is None else keys.header
         self._excluded = options.exclude_headers | context_names(services)
-        # What the routine or the binder needs too has to be there for both.
+        # A body that the routine or the binding needs as well is read completely.
         self.keeps_body = bool(self._automatic) or not endpoint.passes_through
         if endpoint.options.upload is not None and options.forward_uploads:
             self.keeps_body = False
@@ -84,15 +84,15 @@ class ForwardRequest:
         self._timeouts = services.options.deadlines.headers
         self._traced = services.options.tracing is not None
         self.may_begin = self._begins()
-        """Its requests may be sent by `begin`, if one of them lets it."""
+        """Whether its requests may be sent by `begin`."""
 
     def _begins(self) -> bool:
-        """They go to another server, and are theirs alone."""
+        """Whether requests go to another server, without hedging and without added parameters."""
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
     def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
-        """Sends the request, where nothing has to be waited for. False: nothing is done, and `send` has to do it.
+        """Send the request, if that needs no waiting. Return False if nothing was done, and `send` has to be called.
 
         Raises:
             RefusedError, BadUrlError, Problem: it cannot be sent.
@@ -115,8 +115,10 @@ class ForwardRequest:
         return client.begin(in_flight_request)
 
     async def go_on(self, begun: Begun, arriving: ResponseWaiter, began: float) -> HttpResponse:
-        """What `send` would give now, for a request that has begun. began: when, in the loop's time. Raises what
-        `send` raises."""
+        """Continue a request that `begin` has sent, and return the response as `send` does.
+
+        began: when it was sent, in the time of the event loop. Raises what `send` raises.
+        """
         client = self._client
         if client is None:
             raise Problem(500, NO_HOST)
@@ -128,11 +130,11 @@ class ForwardRequest:
             raise
 
     async def send(self, context: RequestContext) -> HttpResponse:
-        """The answer, once its header section is there.
+        """Send the request and return the response, once its header section has arrived.
 
         Raises:
-            TimeoutError: that takes too long.
-            OutboundError, RefusedError, BadUrlError, Problem: there is none.
+            TimeoutError: the time limit has passed.
+            OutboundError, RefusedError, BadUrlError, Problem: there is no response.
         """
         host, client, send_subrequest = self._host, self._client, self._inside
         if host is None or client is None or send_subrequest is None:
@@ -152,7 +154,7 @@ class ForwardRequest:
         async with asyncio.timeout(self._options.timeout) as deadline:
 
             def go_on() -> None:
-                """The client sends: it is not the other service that takes long."""
+                """Extend the time limit while the client sends its body: the delay is not that of the other service."""
                 if deadline.when() is not None:
                     deadline.reschedule(loop.time() + self._options.timeout)
 
@@ -168,12 +170,13 @@ class ForwardRequest:
                 expects = (context.scope.headers.get("expect") or "").lower() == "100-continue"
                 request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
                 ask = partial(client.send, request, named=True, trace=trace_of(context.protocol))
-            # A body that is sent on as it comes is there once.
+            # A streamed body exists only once, so its request cannot be hedged.
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, HttpResponse.close))
 
     def _address(self, host: str, scope: Any, query: str) -> Address:
-        """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError` and
-        `Problem`."""
+        """Return the address. The latest one is cached, as most requests have the same. Raises `BadUrlError` and
+        `Problem`.
+        """
         path, last = scope.path, self._last
         if hasattr(scope, "raw_path"):
             return self._address_of(host, checked_path(scope), query)
@@ -214,7 +217,7 @@ class ForwardRequest:
         return query
 
     async def _body(self, context: RequestContext, go_on: Callable[[], None]) -> tuple[Body, int | None]:
-        """Bytes or pieces, and the length that pieces have in the end, where it is known."""
+        """Return the body as bytes or chunks, and the length of chunks if it is known."""
         if context.body is not None:
             return context.body or None, None
         if self._leaves_body:
@@ -249,12 +252,12 @@ class ForwardRequest:
 
 
 def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
-    """The files of a request stay here, for the routine behind the proxy (proxies-15)."""
+    """Whether the files of a request are stored here, for the routine behind the proxy (proxies-15)."""
     return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
 
 
 def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | None:
-    """What callers of the endpoint may show to this service; None: it takes none."""
+    """Return the credentials that callers of the endpoint may send to this service; None: it accepts none."""
     auth, antiforgery = services.options.auth, services.options.antiforgery
     headers = set() if auth.api_keys is None else {auth.api_keys.header}
     cookies = [scheme.cookie for scheme in auth.schemes.cookies]
@@ -272,11 +275,11 @@ def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | 
 
 
 def client_headers(services: Services) -> Callable[[Any], Headers]:
-    """Return what makes the headers about the client of a request (scope)."""
+    """Return the function for the headers that describe the client of a request (scope)."""
     options = services.options
     excluded = options.outbound.proxy.exclude_headers
     read = client_reader(options.forwarding)
-    known: dict[tuple[str, str, str], Headers] = {}
+    cache: dict[tuple[str, str, str], Headers] = {}
 
     def headers(scope: Any) -> Headers:
         client = read(scope)
@@ -287,18 +290,18 @@ def client_headers(services: Services) -> Callable[[Any], Headers]:
     def cached_headers(scope: Any) -> Headers:
         # A connection sends many requests, and its port makes its address the same text each time.
         key = (scope.client, scope.scheme, scope.authority or scope.headers.get("host") or "")
-        response = known.get(key)
-        if response is None:
-            if len(known) >= _KNOWN_CLIENTS:
-                known.clear()
-            response = known[key] = headers(scope)
-        return response
+        fields = cache.get(key)
+        if fields is None:
+            if len(cache) >= _KNOWN_CLIENTS:
+                cache.clear()
+            fields = cache[key] = headers(scope)
+        return fields
 
     return headers if options.forwarding.enabled else cached_headers
 
 
 def checked_path(scope: Any) -> str:
-    """`sent_path`. Raises `Problem` 400 for a path that leads out of what the other service is asked for."""
+    """Return `sent_path`. Raises `Problem` 400 for a path that leads out of the target of the proxy."""
     path = sent_path(scope)
     if has_dot_segment(path):
         raise Problem(400, "a segment of the path is '.' or '..'")
@@ -306,13 +309,13 @@ def checked_path(scope: Any) -> str:
 
 
 def sent_path(scope: Any) -> str:
-    """Of the request as it came. granian hands the path over decoded, all of it."""
+    """Return the path of the request as it was sent, percent-encoded. granian passes the whole path decoded."""
     raw: str | None = getattr(scope, "raw_path", None)
     return encoded_path(scope.path) if raw is None else mended_path(raw)
 
 
 def _with_time_left(headers: Headers, names: tuple[str, ...], context: RequestContext) -> Headers:
-    """How long the client waits, less what has been used up here."""
+    """Reduce the time limits that the client has sent in headers by the time used here."""
     if not context.deadline:
         return headers
     seconds = context.deadline - asyncio.get_running_loop().time()
@@ -324,8 +327,9 @@ def _is_json(context: RequestContext) -> bool:
 
 
 def _anonymous(headers: Headers, secret: str) -> Headers:
-    """An endpoint of this service is called for nobody in particular (proxies-12). secret: a header that says
-    who somebody is, besides the usual ones.
+    """Remove the identity of the caller: endpoints of this service are called as an anonymous caller (proxies-12).
+
+    secret: a header with credentials, besides the usual ones.
     """
     return [
         (name, value)

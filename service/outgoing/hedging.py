@@ -1,4 +1,6 @@
-"""Two requests instead of a slow one: the first answer counts, whatever it says, and the other one is given up."""
+"""Hedging: a second request is sent if the first is slow. The first response is used, whatever its status, and the
+other request is cancelled.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ Found = TypeVar("Found")
 
 
 async def hedged(ask: Callable[[], Awaitable[Found]], seconds: float, leave: Callable[[Found], None]) -> Found:
-    """What `ask` gives; asked once more when the first has been silent for so long. leave: told an answer that nobody
-    is going to read.
+    """Return the result of `ask`, which is called again if the first call has no result after `seconds`.
+
+    leave: called with a response that is not used.
 
     Raises:
-        Exception: of `ask`, where no answer is left to wait for.
+        Exception: the one of `ask`, if no call remains.
     """
     running: set[asyncio.Task[Found]] = {_begun(ask)}
     try:
@@ -22,7 +25,7 @@ async def hedged(ask: Callable[[], Awaitable[Found]], seconds: float, leave: Cal
         if not done:
             running.add(_begun(ask))
         while True:
-            # All of them are asked: an error that nobody looks at would be logged as one of ours.
+            # `exception` is called for all of them: asyncio would log an exception that was never retrieved.
             answers = [task.result() for task in done if task.exception() is None]
             for other in answers[1:]:
                 leave(other)

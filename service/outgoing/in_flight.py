@@ -1,8 +1,9 @@
-"""A request of a passthrough on its way, without a task: what most of them are until their answer leaves.
+"""Pass-through requests in flight without a task, which suffices for most of them until their response is sent.
 
-It is sent over a connection that is open already, and answered where its answer arrives, if that is soon, small and
-stands for itself. Everything else goes on in a task, from where it has got to: what takes longer than `UNWATCHED`,
-whose client may have left meanwhile; what fails, and may be sent again; redirects; bodies that are streamed.
+The request is sent on an open connection, and answered by the callback of its response if this arrives soon, is small
+and is final. Everything else continues in a task from that state: a request that takes longer than
+`WATCH_AFTER_SECONDS`, whose client may have disconnected meanwhile; failures that may be repeated; redirects; bodies
+that are streamed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
     from rowcall.service.http_client.http1 import Http1Connection
 
 _IN_WHOLE_MILLISECONDS = 0.001
-"""So the timers of the loop count."""
+"""Resolution of the timers of the event loop."""
 
 
 class InFlightRequests:
-    """Those of one endpoint. finish(exchange, answer, moment): sends an answer that has arrived as a whole.
-    go_on(exchange, flight, arriving): does the rest for a request that has begun."""
+    """The requests in flight of one endpoint.
+
+    finish(context, answer, began): sends a response that has arrived completely. go_on(context, request, waiter):
+    completes a request in a task.
+    """
 
     def __init__(
         self,
@@ -42,7 +46,7 @@ class InFlightRequests:
         self.go_on = go_on
         self._loop = asyncio.get_running_loop()
         self.unwatched: dict[InFlightRequest, None] = {}
-        """In the order in which they have begun."""
+        """Requests without a task, in the order in which they were sent."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, in_flight_request: InFlightRequest) -> None:
@@ -52,7 +56,7 @@ class InFlightRequests:
             self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._look)
 
     def _look(self) -> None:
-        """One timer for all of them."""
+        """Let requests continue in a task that have taken too long. One timer serves all of them."""
         latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
         for in_flight_request in list(takewhile(lambda item: item.moment <= latest, self.unwatched)):
             in_flight_request.take_time()
@@ -63,7 +67,7 @@ class InFlightRequests:
 
 
 class InFlightRequest(PendingHttpResponse):
-    """One of them."""
+    """A request in flight."""
 
     __slots__ = ("_flights", "connection", "metered", "request", "reused")
 
@@ -99,7 +103,7 @@ class InFlightRequest(PendingHttpResponse):
             self._arriving.failed(error)
 
     def take_time(self) -> None:
-        """Goes on in a task."""
+        """Continue in a task."""
         self._flights.unwatched.pop(self, None)
         arriving = self._arriving = ResponseWaiter()
         if self._answer is not None:
@@ -108,7 +112,7 @@ class InFlightRequest(PendingHttpResponse):
         self.wait_for(self._flights.go_on(self.context, self, arriving))
 
     def cancel(self) -> None:
-        """The deadline of its request has passed."""
+        """End the request, as its deadline has passed."""
         self._flights.unwatched.pop(self, None)
         if self._answer is not None:
             self._answer.on_end = None

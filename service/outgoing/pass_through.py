@@ -1,4 +1,4 @@
-"""The answer of another service on its way to the client: as it is, as fast as the client takes it."""
+"""Passing the response of another service to the client: unchanged, at the pace of the client."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_
 log = logging.getLogger("rowcall")
 
 GATHERED = 65_536
-"""Bytes of a body of known length that are waited for, so that it can be sent in one piece."""
+"""Maximum size in bytes of bodies of known length that are read completely, to be sent in one piece."""
 SOON = 0.02
-"""Seconds that a body of unknown length may take to be sent in one piece too. Most are small and all there at once, and
-one that breaks off within them is still told as what it is."""
+"""Seconds within which a body of unknown length has to be complete to be sent in one piece. Most are small and arrive
+at once, and a body that breaks off within this time is still reported as an error.
+"""
 
 
 async def pass_through(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
-    """headers: those of the response, framing aside. time_limit: seconds that the client may leave the body unread.
-    silence: seconds that the server may leave it unsent, unless it sends events.
+    """Send the response to the client.
+
+    headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
+    silence: seconds that the server may send nothing, unless it sends events.
 
     Raises:
-        OutboundError: the body breaks off before anything has been sent.
-        ClientGoneError: the client has left.
+        OutboundError: the body breaks off before anything was sent.
+        ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
     if type(protocol) is HeadProtocol or answer.status in (204, 205, 304):
@@ -55,12 +58,14 @@ async def pass_through(
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
-    """Configuration may let the header of the other service through as well."""
+    """Return the headers with this length, which the configuration may have let through as well."""
     return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 
 async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
-    """Waits for the beginning of a body, and a moment for the rest of a short one. Raises `OutboundError`."""
+    """Wait for the beginning of a body, and shortly for the rest of a small one. Return whether it is complete. Raises
+    `OutboundError`.
+    """
     try:
         async with asyncio.timeout(silence):
             await answer.gather(0)
@@ -75,12 +80,12 @@ async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
 
 
 def is_gathered(answer: HttpResponse) -> bool:
-    """Its body is waited for."""
+    """Whether the body is read completely before it is sent."""
     return answer.length is not None and answer.length <= GATHERED and not sends_events(answer)
 
 
 def sends_events(answer: HttpResponse) -> bool:
-    """Nobody knows when the next one comes, and whether there is an end to them."""
+    """Whether the response is an event stream, which has no known end."""
     return (answer.header("content-type") or "").lower().startswith("text/event-stream")
 
 
@@ -88,7 +93,7 @@ async def _stream(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
     protocol: Any = context.protocol
-    # Events are not compressed: they are small, and each has to arrive at once.
+    # Events are not compressed: they are small, and each has to be delivered immediately.
     coder = None if silence is None else coder_of(protocol, headers)
     if coder is not None:
         headers = [field for field in headers if field[0].lower() != "content-length"]
@@ -124,15 +129,15 @@ async def _pump(answer: HttpResponse, body: PipeBody, silence: float | None, cod
         if answer.has_more:
             piece = answer.take()
         else:
-            coming = loop.create_task(answer.chunk())
+            next_chunk = loop.create_task(answer.chunk())
             try:
-                await body.wait_for(coming, silence)  # type: ignore[arg-type]
+                await body.wait_for(next_chunk, silence)  # type: ignore[arg-type]
             finally:
-                if not coming.done():
-                    coming.cancel()
-            if not coming.done():
+                if not next_chunk.done():
+                    next_chunk.cancel()
+            if not next_chunk.done():
                 raise TimeoutError
-            piece = coming.result()
+            piece = next_chunk.result()
         if not piece:
             if coder is not None:
                 await body.write(coder.end())

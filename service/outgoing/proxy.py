@@ -1,5 +1,6 @@
-"""`proxy`: the request goes to another service, and its answer is the answer, or goes to the routine
-(proxies-9 to proxies-13)."""
+"""`proxy`: the request is sent to another service, whose response is passed through or becomes the input of the routine
+(proxies-9 to proxies-13).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of binding: what the routine and the other service both read is kept."""
+    """Return the step before binding that reads the body, if both the routine and the other service need it."""
     if endpoint.options.proxy is None or endpoint.passes_through:
         return None
     if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
@@ -76,17 +77,17 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
         room = getattr(context.protocol, "room", 0)
         try:
             answer = await cancel_on_disconnect(context.protocol, asked)
-            headers = told(context, answer, began)
+            headers = response_fields(context, answer, began)
             if room and not sends_events(answer):
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
             await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options).problem() from None
-        # The routine never runs.
+        # The routine does not run.
         context.follow(())
 
-    def told(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
+    def response_fields(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
         if timed:
             tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
         return answer_headers(
@@ -99,7 +100,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     def finish(context: RequestContext, answer: HttpResponse, began: float) -> None:
         headers = lowered(answer.headers, dropped) if plain and context.comment_headers is None else None
         if headers is None:
-            headers = told(context, answer, began)
+            headers = response_fields(context, answer, began)
         context.protocol.response_bytes(answer.status, headers, answer.take())
         context.follow(())
 
@@ -139,8 +140,8 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
         try:
             reply = await cancel_on_disconnect(context.protocol, _reply(forward, context, limit, options.timeout))
         except FAILURES as error:
-            failed = failure(endpoint, error, options)
-            reply = Reply(failed.status, error=failed.message)
+            outcome = failure(endpoint, error, options)
+            reply = Reply(outcome.status, error=outcome.message)
         if timed:
             tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
         for index, part in replies:
@@ -162,17 +163,18 @@ async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | 
 
 
 def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
-    """The other service is this one."""
+    """Whether the target is an endpoint of this service."""
     wish = endpoint.options.proxy or endpoint.options.proxy_out
     host = None if wish is None else wish.url or options.host
     return host is not None and host.startswith("/")
 
 
 def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Headers:
-    """Return the fields that win over those of the upstream response.
+    """Return the fields that take precedence over those of the upstream response.
 
-    fields: those of the comment, with the caching headers of a personal response. Where the comment has no
-    `Cache-Control`, the upstream's own is sent, as private as the endpoint: it may be stricter than the default.
+    fields: those of the comment, with the caching headers of a personal response. If the comment has no
+    `Cache-Control`, the one of the upstream is sent, made as private as the endpoint: it may be stricter than the
+    default.
     """
     options = endpoint.options
     if not is_personal(options) or any(name.lower() == "cache-control" for name, _ in options.headers):
@@ -184,8 +186,11 @@ def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Hea
 
 
 def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *, send_subrequest: bool) -> Headers:
-    """own: those of the comment, which win. An endpoint of this service gives its content type alone."""
-    # Fields of `Vary` add up.
+    """Return the headers of the response. own: those of the comment, which take precedence.
+
+    From an endpoint of this service, only the content type is used.
+    """
+    # `Vary` headers are added to each other.
     taken = {name for name, _ in own if name != "vary"} if own else ()
     content_type = answer.header("content-type")
     headers: Headers = [("content-type", content_type)] if content_type is not None else []
@@ -199,7 +204,7 @@ FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
 
 
 class Failure:
-    """What the client, or the routine, is told when no answer has come."""
+    """Status and message for the client, or the routine, when there is no response."""
 
     def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
         self.status = status
@@ -213,7 +218,7 @@ class Failure:
 def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
     if isinstance(error, Problem):
         if error.status < 500:
-            # The request itself was wrong: nobody but its client can know better.
+            # The request itself is invalid, so the client gets the error.
             raise error
         return Failure(error.status, error.detail or error.title, error)
     if isinstance(error, TimeoutError):

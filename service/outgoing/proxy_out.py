@@ -1,8 +1,8 @@
-"""`proxy_out`: the routine runs, its result goes to another service, and the answer of that is the answer
-(proxies-14).
+"""`proxy_out`: the routine runs, its result is sent to another service, and the response of that service is the
+response (proxies-14).
 
-What the routine answers is caught by a protocol that stands in the place of the server's own. The request to the other
-service begins as soon as the routine begins to answer, so that a large result is never held as a whole.
+The response of the routine is captured by a protocol that replaces the one of the server. The request to the other
+service begins as soon as the routine begins to respond, so that a large result is never held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JSON = "application/json; charset=utf-8"
 
 
 class _Result(CapturedResponse):
-    """Catches what the routine answers, unless it is an error: that goes to the client."""
+    """Captures the response of the routine, unless it is an error: errors are sent to the client."""
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
         super().__init__(outer)
@@ -94,7 +94,7 @@ class _Sender:
                 address = read_address(f"{target}?{query}" if query else target)
                 return await client.send(OutgoingRequest(method, address, carried, body), named=True, trace=trace)
         finally:
-            # Whatever nobody has sent on must not hold up the routine that still writes it.
+            # A result that is not sent must not block the routine that still writes it.
             result.close()
 
 
@@ -107,7 +107,7 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of running the routine."""
+    """Return the step before the routine that captures its response."""
     wish = endpoint.options.proxy_out
     if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
@@ -125,7 +125,7 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Behind the answer of the routine."""
+    """Return the step after the routine that sends its result and passes the response through."""
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy
@@ -134,17 +134,17 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     private_fields = list(private_headers(endpoint.options))
 
     async def send(context: RequestContext) -> None:
-        caught = context.protocol
-        while caught is not None and not isinstance(caught, _Result):
-            caught = getattr(caught, "inner", None)
-        if caught is None or caught.sending is None:
+        captured = context.protocol
+        while captured is not None and not isinstance(captured, _Result):
+            captured = getattr(captured, "inner", None)
+        if captured is None or captured.sending is None:
             return
-        context.protocol = caught.outer
+        context.protocol = captured.outer
         if context.scope.method == "HEAD":
-            context.protocol = HeadProtocol(caught.outer)
+            context.protocol = HeadProtocol(captured.outer)
         try:
-            answer = await cancel_on_disconnect(context.protocol, caught.sending)
-            # Headers of the comment were for the result (proxies-14).
+            answer = await cancel_on_disconnect(context.protocol, captured.sending)
+            # The headers of the comment were sent with the result (proxies-14).
             headers = answer_headers(
                 answer, options, own_fields(endpoint, private_fields, answer), send_subrequest=send_subrequest
             )

@@ -1,4 +1,4 @@
-"""`Server-Timing` of requests that go out, where `HttpServer:ServerTiming` asks for it."""
+"""`Server-Timing` of outgoing requests, if `HttpServer:ServerTiming` is on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 def tell_time(context: RequestContext, name: str, seconds: float) -> None:
-    """Adds `name;dur=12.3` (milliseconds) to whatever is answered."""
+    """Add `name;dur=12.3` (milliseconds) to the headers of the response."""
     if type(context.protocol) is not HeadProtocol:
         header = ("server-timing", f"{name};dur={seconds * 1000:.3f}")
         context.protocol = HeadersProtocol(context.protocol, [header])

@@ -1,6 +1,6 @@
-"""Answers to the requests of HTTP types that are kept: `cache 5 minutes` in the comment of a type (outbound-18).
+"""Cached responses to the requests of HTTP types: `cache 5 minutes` in the comment of a type (outbound-18).
 
-Equal requests share one answer, over all workers of the host, and while one is under way the others wait for it.
+Equal requests share one response, over all workers of the host, and while one is in flight the others wait for it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.single_flight import NOT_SHARED
 
 _OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
-"""New in each request, and without a say in the answer (W3C Trace Context)."""
+"""Headers that differ for each request, and have no effect on the response (W3C Trace Context)."""
 
 
 def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> bytes:
-    """Of everything that is sent; who is calling is part of it only where a value says so."""
+    """Return a digest of everything that is sent. The caller is part of it only if a value identifies the caller."""
     sent = ((name.lower(), value) for name, value in headers)
     lines = sorted(f"{name}: {value}" for name, value in sent if name not in _OF_THE_TRACE)
     text = "\n".join([method, url, *lines])
@@ -31,9 +31,12 @@ def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> 
 async def kept_reply(
     answers: BoundedCache, key: bytes, seconds: float | None, ask: Callable[[], Awaitable[Reply]]
 ) -> Reply:
-    """seconds: for which an answer that is a success is kept; None: until the service stops."""
-    coming = answers.begin(key)
-    result = await coming if isinstance(coming, Awaitable) else coming
+    """Return the cached reply, or that of `ask`.
+
+    seconds: lifetime of a successful reply; None: until the service stops.
+    """
+    lookup = answers.begin(key)
+    result = await lookup if isinstance(lookup, Awaitable) else lookup
     if isinstance(result, Entry):
         return _opened(result)
     if result is NOT_SHARED:
@@ -43,7 +46,7 @@ async def kept_reply(
     except BaseException:
         result.give_up(None)  # type: ignore[union-attr]
         raise
-    # Those who wait get what has come, whatever it is; only a success is there for others.
+    # Waiting requests get this reply in any case; only a successful one is stored.
     answers.keep(key, result, _sealed(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
     return reply
 

@@ -1,8 +1,8 @@
-"""The step that sends the requests of HTTP types and fills the parameters that receive the answers (outbound-12,
+"""The step that sends the requests of HTTP types and fills the parameters that receive the responses (outbound-12,
 outbound-13).
 
-All types of a call at once, one request for each distinct type, each with attempts of its own. A request that fails
-never fails the endpoint: its routine learns of it.
+All types of a call are requested at the same time, one request for each distinct type, each with its own attempts. A
+request that fails never fails the endpoint: its routine receives the failure.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 LONGEST_PAUSE = 30.0
-"""Seconds: a server that wants to be left alone for longer is not asked once more for the same request."""
+"""Maximum delay in seconds: if a server requires a longer one, the request is not repeated."""
 
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Behind binding: that the fields of an HTTP type have no values yet is no reason not to call a STRICT routine."""
+    """Return the step behind binding that ignores missing fields of HTTP types: a STRICT routine is called although
+    they have no values yet.
+    """
     if not endpoint.routine.strict or not endpoint.outgoing.filled:
         return None
     return partial(_count_nulls, endpoint.outgoing.members | endpoint.outgoing.filled)
@@ -88,13 +90,13 @@ async def _all(calls: list[_Call], context: RequestContext) -> None:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call.reply(context)) for call in calls]
         replies = [task.result() for task in tasks]
-    # Only now: no request may see what another one has brought.
+    # Only now, so that no request sees the response of another one.
     for call, reply in zip(calls, replies, strict=True):
         call.fill(context, reply)
 
 
 class _Call:
-    """One type of one endpoint, taken apart beforehand."""
+    """One HTTP type of one endpoint, with its templates parsed."""
 
     def __init__(self, endpoint: Endpoint, call: TypeCall, services: Services) -> None:
         definition = call.definition
@@ -111,14 +113,14 @@ class _Call:
         self._written = definition.url if "{" in definition.url.partition("#")[0].partition("?")[0] else None
         self._url = parse(definition.url)
         written = _path_of(self._url.fill(lambda _index: "x"))
-        # What the comment itself says is the operator's word.
+        # A dot segment in the comment itself is intended by the operator.
         self._fills_path = not self._url.is_fixed and not has_dot_segment(written)
         self._headers = tuple((name, parse(value)) for name, value in definition.headers)
         self._content_type = None if definition.content_type is None else parse(definition.content_type)
         self._body = None if definition.body is None else parse(definition.body)
 
     def check_path(self, context: RequestContext) -> None:
-        """Raises `Problem` 400 if values of the request make `.` or `..` of a segment of the path."""
+        """Raise `Problem` 400 if values of the request make a path segment `.` or `..`."""
         if self._fills_path and has_dot_segment(_path_of(self._url.fill(partial(argument_text, context)))):
             raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
 
@@ -149,7 +151,7 @@ class _Call:
         )
 
     def _attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
-        """Raises `BadUrlError` and `RefusedError` for a request that cannot be made."""
+        """Prepare the request. Raises `BadUrlError` and `RefusedError` if it cannot be sent."""
         body = None if self._body is None else self._body.fill(value_of).encode()
         request = OutgoingRequest(self._definition.method, read_address(url), self._traced(context, value_of), body)
         client = self._services.client
@@ -174,12 +176,12 @@ class _Call:
         written = self._written
         call = partial(send_subrequest, self._definition.method, target, headers, body, context, written=written)
         key = request_key(self._definition.method, target, headers, body)
-        # What was found under one wording need not be there under another.
+        # A path that was found with one template need not exist with another.
         key = key if written is None else f"{written}\n".encode() + key
         return _Attempt(key, call, _no_breaker, None, limit, send_subrequest=True)
 
     def _traced(self, context: RequestContext, value_of: ValueOf) -> Headers:
-        """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""
+        """Return the headers of the request, and those of the trace that it belongs to (W3C Trace Context)."""
         headers = self._filled_headers(value_of)
         named = {name.lower() for name, _ in headers}
         own = ((name, context.scope.headers.get(name)) for name in NAMES if name not in named)
@@ -222,20 +224,24 @@ class _Call:
 
 
 def _path_of(url: str) -> str:
-    """The path of a URL that is absolute or begins with `/`."""
+    """Return the path of a URL that is absolute or begins with `/`."""
     _, scheme, rest = url.partition("://")
     return (rest if scheme else url).partition("#")[0].partition("?")[0]
 
 
 def _pause(delay: float | None, reply: Reply) -> float | None:
-    """Seconds until the next attempt: no fewer than the other service asks for. None: there is none."""
+    """Return the seconds until the next attempt, at least those that the other service requires. None: no further
+    attempt.
+    """
     if delay is None or reply.retry_after is None:
         return delay
     return max(delay, reply.retry_after) if reply.retry_after <= LONGEST_PAUSE else None
 
 
 def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
-    """Timeouts and network errors always do; of answers those that are listed, or all that are no success."""
+    """Whether to repeat the request: always after timeouts and network errors, else after the listed statuses, or any
+    that is no success.
+    """
     if reply.status in (FAILED, TIMED_OUT) and reply.error is not None:
         return True
     if definition.retry_codes:
@@ -244,15 +250,15 @@ def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
 
 
 def _no_breaker() -> None:
-    """No breaker stands in front of this service's own endpoints."""
+    """Do nothing: endpoints of this service have no circuit breaker."""
 
 
 def _nothing_to_leave(_reply: Reply) -> None:
-    """It has been read to its end."""
+    """Do nothing: the body was read to its end."""
 
 
 class _Attempt:
-    """Sends one request, as often as it is asked to; nothing of one run is left in the next."""
+    """Sends one request, any number of times, without state between the runs."""
 
     def __init__(
         self,
@@ -266,7 +272,7 @@ class _Attempt:
         hedge: float | None = None,
     ) -> None:
         self.key = key
-        """Equal for requests that are the same in everything that is sent."""
+        """Cache key: equal for requests that send the same."""
         self._send = send
         self._on_timeout = on_timeout
         self._timeout = timeout
@@ -274,7 +280,7 @@ class _Attempt:
         self._inside = send_subrequest
         self._hedge = hedge
         self.transient = True
-        """What failed may succeed another time."""
+        """Whether another attempt may succeed."""
 
     async def run(self) -> Reply:
         try:
