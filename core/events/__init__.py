@@ -1,1 +1,1 @@
-"""Server-sent events as data: what an event is, who may see it, and how it is written."""
+"""Server-sent events as data: their content, the subscribers who may see them, and their text."""

@@ -1,4 +1,4 @@
-"""One event: what a notice becomes, and who may see it (events-11 to events-13)."""
+"""An event: made from a notice, for the subscribers who may see it (events-11 to events-13)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from rowcall.core.endpoint.capabilities import Audience
 
 
 class HintError(ValueError):
-    """The HINT of a notice does not name an audience."""
+    """The HINT of a notice does not begin with an audience."""
 
 
 class Event(NamedTuple):
-    """Plain values only: an event travels between processes and hosts as JSON."""
+    """An event. It has plain values only, as it is sent between processes and hosts as JSON."""
 
     message: str
     execution: str = ""
-    """Empty: for every subscriber, whichever execution they have asked for."""
+    """Execution id. Empty: for all subscribers, whatever execution they have requested."""
     audience: str = Audience.ALL.value
     names: Sequence[str] = ()
-    """Values of `authorize`, as written, any of which suffices. AUTHORIZE without any: every signed-in user."""
+    """Values as of `authorize`, any of which suffices. AUTHORIZE without values: every signed-in user."""
     channel: str = ""
-    """Of PostgreSQL, for a notification. Empty: a notice."""
+    """Channel of PostgreSQL, for a notification. Empty: the event is from a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Who receives the events of one endpoint, and what it takes to call the endpoint itself."""
+    """The audience of the events of one endpoint, and the authorization for calling the endpoint itself."""
 
     audience: Audience
     names: tuple[str, ...]
     closed: bool
-    """Only signed-in users may call it."""
+    """Whether only signed-in users may call it."""
     roles: tuple[str, ...]
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
-        """What a notice becomes. The words of its HINT come before the endpoint's own (events-11 to events-13 rule 2).
+        """Make an event from a notice. The words of its HINT take precedence over the endpoint's own (events-11 to
+        events-13).
 
         Raises:
             HintError: its first word is no audience.
@@ -50,7 +51,7 @@ class Publication:
         audience, names = self.audience, self.names
         if hint and (words := _words(hint)):
             audience, named = _audience(words)
-            # A set for this event alone: it must not widen later ones.
+            # A new tuple for this event only: it must not widen the audience of later ones.
             names = (*names, *named)
         if audience is Audience.MATCHING:
             return self._matching(message, execution)
@@ -79,10 +80,10 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
 
 
 class Viewer:
-    """What is known about whoever reads a stream: the execution they have asked for, and who they are.
+    """The subscriber of a stream: the requested execution, and the user.
 
-    channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that has to have
-    its value. key: equal for those that see the same. roles_match_users: as in `Access`.
+    channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that must have
+    its value. key: equal for viewers that see the same events. roles_match_users: as in `Access`.
     """
 
     __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "user")
@@ -96,7 +97,7 @@ class Viewer:
         *,
         roles_match_users: bool = False,
     ) -> None:
-        # The events of a channel belong to no execution.
+        # Events of a channel have no execution.
         self.execution = "" if channel else execution
         self.user = user
         self.channel = channel
@@ -123,14 +124,18 @@ class Viewer:
         return _access(tuple(event.names), self._roles_match_users).admits(self.user)
 
     def _fits(self, payload: str) -> bool:
-        """A payload without the member is for nobody: what cannot be told apart must not be shown."""
+        """Whether the payload passes the filters. A payload without the member is shown to no subscriber, as it cannot
+        be assigned.
+        """
         members = _members(payload)
         return all(_text(members.get(member)) in values for member, values in self._filters)
 
 
 @lru_cache(maxsize=16)
 def _members(payload: str) -> dict[str, object]:
-    """Of a JSON object; of anything else, none. The same payload is looked at for one reader after another."""
+    """Return the members of a JSON object, or none for other JSON. Cached, as the same payload is checked for each
+    viewer.
+    """
     try:
         read = orjson.loads(payload)
     except orjson.JSONDecodeError:
@@ -139,7 +144,7 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _text(value: object) -> str | None:
-    """As a claim has it."""
+    """Return a JSON value as the text that a claim would have."""
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value).decode()
@@ -147,5 +152,5 @@ def _text(value: object) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _access(values: tuple[str, ...], roles_match_users: bool) -> Access:
-    """The access check of endpoints: plain words are roles, ids and names have a prefix."""
+    """Return the access check as for endpoints: plain words are roles, ids and names have a prefix."""
     return Access(values, roles_match_users=roles_match_users)

@@ -1,8 +1,8 @@
-"""Where a stream is: the number of the last event of each publisher (`id:` and `Last-Event-ID`).
+"""Position in a stream: the number of the last event of each publishing host (`id:` and `Last-Event-ID`).
 
-Hosts number their own events and agree on nothing else, neither on clocks nor on an order among each other, so that a
-place in the stream is one number for each of them: `9f3ac2d1.17,04be77aa.3`. A client that moves to another host takes
-up there exactly behind what it has seen.
+Hosts number their own events and agree on nothing else, neither on clocks nor on an order among each other, so a
+position is one number for each of them: `9f3ac2d1.17,04be77aa.3`. A client that reconnects to another host continues
+there exactly behind the last event that it has seen.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 Position = Mapping[str, int]
 
 MOST_ORIGINS = 64
-"""What a position names at most. Hosts that have not published for the longest time are left out first."""
+"""Maximum number of hosts in a position. Those that have not published for the longest time are omitted first."""
 
 _PLACE = re.compile(r"([0-9a-z]{1,16})\.([0-9]{1,15})")
 
@@ -23,16 +23,16 @@ def position_text(position: Position) -> str:
 
 
 def read_position(text: str) -> dict[str, int]:
-    """What cannot be read is left out: a client may send anything."""
+    """Parse a position. Invalid parts are ignored, as a client may send anything."""
     places = (_PLACE.fullmatch(part.strip()) for part in text.split(",", MOST_ORIGINS + 1)[: MOST_ORIGINS + 1])
     return {place[1]: int(place[2]) for place in places if place}
 
 
 def advance(position: dict[str, int], origin: str, number: int) -> None:
-    """`origin` has published its event of this number."""
+    """Record that `origin` has published its event of this number."""
     if origin not in position and len(position) >= MOST_ORIGINS:
         del position[next(iter(position))]
     else:
-        # To the end: whoever stands in front has been silent for the longest time.
+        # Moved to the end, so that the first one has not published for the longest time.
         position.pop(origin, None)
     position[origin] = number

@@ -1,4 +1,4 @@
-"""Where the events of an endpoint are subscribed to (events-3)."""
+"""Paths of event streams (events-3)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ def level_of(events: Events, default: NoticeLevel) -> NoticeLevel:
 
 
 def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
-    """Path of the stream; None where the endpoint has none. The path of the annotation belongs behind the endpoint's,
-    unless it begins with that already."""
+    """Return the path of the stream, or None if the endpoint has none.
+
+    The path of the annotation is appended to that of the endpoint, unless it begins with it already.
+    """
     events = endpoint.options.events
     if events is None or not events.subscribe:
         return None
@@ -26,15 +28,15 @@ def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
 
 
 _SEGMENT = re.compile(r"/\{[^{}/]*?(\??)\}(?=/|$)")
-"""A parameter of the endpoint's path, with the slash in front of it."""
+"""A parameter in the path of the endpoint, with the slash in front of it."""
 
 
 def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """For streams behind a path with parameters: what such a request path looks like, and the paths by number of the
-    group that has matched, which counts from 1. None where no path has any.
+    """Return a pattern for request paths of streams with path parameters, and these paths by number of the group that
+    matches, from 1. None if no path has parameters.
 
-    A parameter stands for any text: a stream is no topic, so what it says chooses nothing. Upper and lower case differ,
-    as in all paths of streams.
+    A parameter matches any text: a stream is not a topic, so its value selects nothing. Upper and lower case differ, as
+    in all paths of streams.
     """
     match = tuple(path for path in paths if _SEGMENT.search(path))
     return (re.compile("|".join(f"({_pattern(path)})" for path in match)), match) if match else None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 CONNECTED = b": connected\n\n"
-"""Flushed when the subscription holds: whatever is published from here on arrives."""
+"""Sent when the subscription is registered: every event published from now on is delivered."""
 BEAT = b":\n\n"
-"""Keeps proxies from closing an idle stream; clients ignore it."""
+"""Heartbeat, which keeps proxies from closing an idle stream; clients ignore it."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def event_text(message: str, event_id: str = "") -> bytes:
-    """`data: ` and a line of the message, for each of its lines, then an empty one."""
+    """Return the text of an event: `data: ` for each line of the message, then an empty line."""
     if "\n" in message or "\r" in message:
         message = "\ndata: ".join(_LINE_END.split(message))
     if event_id:
@@ -22,15 +22,15 @@ def event_text(message: str, event_id: str = "") -> bytes:
 
 
 def named_text(name: str, data: str) -> bytes:
-    """An event that only `addEventListener(name, …)` hears."""
+    """Return the text of an event that only `addEventListener(name, …)` receives."""
     return f"event: {name}\ndata: {data}\n\n".encode()
 
 
 def retry_text(milliseconds: int) -> bytes:
-    """How long clients wait before they connect again."""
+    """Return the text that sets how long clients wait before they reconnect."""
     return f"retry: {milliseconds}\n\n".encode()
 
 
 def id_text(event_id: str) -> bytes:
-    """Where a client is that has not got an event yet."""
+    """Return the text that sets the position of a client that has not received an event yet."""
     return f"id: {event_id}\n\n".encode()

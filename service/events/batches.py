@@ -1,4 +1,4 @@
-"""Events on their way between processes and hosts: JSON, which is the same everywhere and quickly read."""
+"""Serialization of events between processes and hosts, as JSON, which is independent of versions and fast to parse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowcall.core.events.event import Event
 
 
 class Batch(NamedTuple):
-    """Events of one publishing host, numbered without a gap from `first`."""
+    """Events of one publishing host, numbered without gaps from `first`."""
 
     origin: str
     first: int

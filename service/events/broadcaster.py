@@ -1,7 +1,8 @@
-"""Everything a worker has to do with events: takes what its requests publish, and has every stream get what it may.
+"""Events in a worker: publishes those of its requests, and sends to every stream the events that its subscriber may
+see.
 
-Streams whose readers see the same are served as one: what an event means is decided once for all of them, and what has
-come in the meantime is sent together.
+Streams whose subscribers see the same events form a group: whether they may see an event is decided once for the group,
+and events that have accumulated are sent together.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from rowcall.service.events.worker_feed import WorkerFeed
 from rowcall.service.options.capabilities.events import EventOptions
 
 REST = 0.00002
-"""Seconds for each stream that has been sent to, before anything is sent again: with many streams events leave
-together, which costs hardly more than one, and other work gets its turn. A thousand streams take 20 ms."""
+"""Seconds to wait for each stream after sending to it. With many streams, events are sent together, which costs hardly
+more than one event, and other work is not delayed. A thousand streams take 20 ms.
+"""
 SLICE = 128
-"""Streams that are sent to in one turn of the loop, which takes about 150 µs."""
+"""Streams that are sent to in one turn of the event loop, which takes about 150 µs."""
 TICKS = 15
-"""Parts of the streams that get their heartbeat one after another, each at its own moment of the interval."""
+"""Number of parts of the streams, whose heartbeats are distributed over the interval."""
 PUSH_EVERY = 0.02
-"""Seconds between two looks at slow readers; nothing tells when they have read."""
+"""Seconds between two checks of slow readers, as no callback reports that they have read."""
 BACK_WITHIN = 5.0
-"""Seconds over which clients are spread that come back after the service has ended their streams."""
+"""Seconds over which reconnections of clients are distributed after the service has ended their streams."""
 
 
 class _Group:
-    """Streams that see the same, and have seen the same."""
+    """Streams that see the same events, and have seen the same so far."""
 
     __slots__ = ("pending", "streams", "viewer")
 
@@ -48,10 +50,12 @@ class _Group:
 
 
 class Broadcaster:
-    """`publish` what a notice says; `feed.join`, and then `add` for a stream."""
+    """Sends events to the streams of a worker. `publish` publishes an event; for a new stream, call `feed.join`, then
+    `add`.
+    """
 
     def __init__(self, options: EventOptions) -> None:
-        """To be made in the running event loop."""
+        """Construct it in the running event loop."""
         self._options = options
         self._history = ReplayBuffer(options.kept, options.stored_bytes)
         self.feed = WorkerFeed(self._deliver, self._history.restore)
@@ -60,10 +64,10 @@ class Broadcaster:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[_Group, None] = {}
         self._growing: dict[tuple[object, ...], _Group] = {}
-        """By key of their viewers, those that new streams become part of."""
+        """Groups that new streams join, by the key of their viewers."""
         self._by_execution: dict[tuple[str, str], dict[_Group, None]] = {}
         self._waiting: dict[_Group, None] = {}
-        """Those with something to send."""
+        """Groups with events to send."""
         self._sending: asyncio.Handle | None = None
         self._not_before = 0.0
         self._slow: dict[Stream, None] = {}
@@ -72,16 +76,19 @@ class Broadcaster:
         self._ticks = 0
         self._number = 0
         self.offers: Callable[[Stream], bool] = lambda stream: True
-        """Set by the worker: whether a stream is still there for those who read it. One that was asked for before that
-        changed may begin behind it."""
+        """Whether a stream still exists for its subscriber. Set by the worker. A stream that was requested before a
+        change of the schema snapshot may begin after it.
+        """
         self._ending: dict[Stream, asyncio.TimerHandle] = {}
         self._count = 0
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
     def add(self, stream: Stream, position: Position | None, *, last_value: bool) -> None:
-        """Says that it is connected, and what has been missed since `position`; None for a client that is new. It gets
-        what is delivered from now on."""
+        """Send the beginning of a stream, with the events missed since `position` (None for a new client), and add it.
+
+        It receives the events that are delivered from now on.
+        """
         viewer = stream.viewer
         first = [CONNECTED, *self._beginning(viewer, position, last_value=last_value)]
         stream.send(first, b"".join(first))
@@ -90,7 +97,7 @@ class Broadcaster:
         group = self._group_for(viewer)
         group.streams[stream] = None
         stream.group = group
-        stream.viewer = group.viewer  # one is enough for all
+        stream.viewer = group.viewer  # share one object
         self._count += 1
         stream.number = self._number = self._number + 1
         if viewer.user is not None and viewer.user.expires != float("inf"):
@@ -102,7 +109,7 @@ class Broadcaster:
             self._send_back(stream)
 
     def _group_for(self, viewer: Viewer) -> _Group:
-        """One that has nothing to send: what was published before a stream began is not for it."""
+        """Return a group without events to send: events published before a stream began are not for it."""
         group = self._growing.get(viewer.key)
         if group is None or self._sending is not None:
             group = self._growing[viewer.key] = _Group(viewer)
@@ -111,7 +118,7 @@ class Broadcaster:
         return group
 
     def _unite(self) -> None:
-        """Groups of one key, which came to be while there was something to send."""
+        """Merge groups with the same key, which were created while events were waiting."""
         if self._sending is not None or len(self._groups) == len(self._growing):
             return
         for group in list(self._groups):
@@ -150,7 +157,7 @@ class Broadcaster:
             if latest is not None:
                 yield event_text(latest.message)
         if self._options.replay and history.position:
-            # Also for a client that leaves before its first event.
+            # Also for a client that disconnects before its first event.
             yield id_text(position_text(history.position))
 
     def remove(self, stream: Stream) -> None:
@@ -167,11 +174,11 @@ class Broadcaster:
             self._drop(group)
 
     def clients(self) -> set[str]:
-        """Those of open streams, as `host:port`."""
+        """Return the clients of open streams, as `host:port`."""
         return {stream.client for stream in self._streams()}
 
     def streams_by_path(self) -> Mapping[str, int]:
-        """How many are open."""
+        """Return the number of open streams by path."""
         return Counter(stream.path for stream in self._streams())
 
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
@@ -180,12 +187,12 @@ class Broadcaster:
                 self._send_back(stream)
 
     def _send_back(self, stream: Stream) -> None:
-        """Its client comes back, but not at once with all others."""
-        seconds = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
-        stream.end(retry_text(round(seconds * 1000)))
+        """End a stream so that its client reconnects, but not at the same time as all others."""
+        delay = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (not a secret)
+        stream.end(retry_text(round(delay * 1000)))
 
     def users(self) -> set[User]:
-        """Who reads streams."""
+        """Return the users who read streams."""
         return {group.viewer.user for group in self._groups if group.viewer.user is not None}
 
     def _streams(self) -> list[Stream]:
@@ -210,7 +217,7 @@ class Broadcaster:
                 waiting[group] = None
 
     def _addressed(self, event: Event) -> Iterable[_Group]:
-        """Those that neither the execution nor the channel of the event rules out."""
+        """Return the groups that neither the execution nor the channel of the event excludes."""
         groups = self._by_execution
         if event.execution:
             return (*groups.get((event.channel, ""), ()), *groups.get((event.channel, event.execution), ()))
@@ -228,8 +235,10 @@ class Broadcaster:
         texts: dict[_Group, tuple[list[bytes], bytes]],
         start: int,
     ) -> None:
-        """A slice of the streams, and after a rest the next one: other requests come between them, in this thread and
-        in that of the HTTP server, which has to write each of them."""
+        """Send to a slice of the streams, and after a pause to the next one.
+
+        Other requests run in between, in this thread and in that of the HTTP server, which has to write to each client.
+        """
         some = streams[start : start + SLICE]
         for group, stream in some:
             stream.send(*texts[group])
@@ -245,7 +254,7 @@ class Broadcaster:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def hold(self, stream: Stream) -> None:
-        """Something waits for its reader."""
+        """Register a slow stream: events wait for its reader."""
         self._slow[stream] = None
         if self._pushing is None:
             self._pushing = self._loop.call_later(PUSH_EVERY, self._push)
@@ -277,7 +286,9 @@ class Broadcaster:
 
 
 def _texts(groups: Iterable[_Group]) -> dict[_Group, tuple[list[bytes], bytes]]:
-    """What they have to send, taken out: as a list, and joined. Mostly the same for all of them."""
+    """Remove and return the waiting events of groups: as a list, and joined. The texts are mostly the same objects for
+    all groups.
+    """
     result: dict[_Group, tuple[list[bytes], bytes]] = {}
     for group in groups:
         texts, group.pending = group.pending, []

@@ -1,4 +1,6 @@
-"""Notifications of PostgreSQL on the channels that endpoints stream: one connection of the host listens for all."""
+"""Notifications of PostgreSQL on the channels that endpoints stream: one connection of the host listens on all
+of them.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from rowcall.service.database.connector import Connector
 log = logging.getLogger("rowcall.events")
 
 SETTLE_SECONDS = 5.0
-"""How long an edition waits until the channels of its streams are listened to."""
+"""Seconds for which a schema snapshot waits until it listens on the channels of its streams."""
 
 Hear = Callable[[str, str], None]
-"""Channel and payload."""
+"""Receives channel and payload."""
 
 
 def channels_of(options: Iterable[Options]) -> frozenset[str]:
@@ -29,8 +31,9 @@ def channels_of(options: Iterable[Options]) -> frozenset[str]:
 
 
 class ChannelListener:
-    """One connection, whose channels change without a gap: while it waits for the answer to a `listen`, notifications
-    are kept."""
+    """One connection, whose channels change without a gap: notifications that arrive during a `listen` command are
+    buffered.
+    """
 
     def __init__(self, connector: Connector, hear: Hear) -> None:
         self._connector = connector
@@ -38,7 +41,7 @@ class ChannelListener:
         self._wanted: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
-        """The wanted channels are listened to, or that was tried and could not be."""
+        """Set when it listens on the wanted channels, or has failed to."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -46,7 +49,7 @@ class ChannelListener:
         return self._wanted
 
     async def watch(self, channels: frozenset[str]) -> None:
-        """Returns when they are listened to; when that fails it is tried again for ever, without this caller."""
+        """Listen on these channels. Returns when it does; after a failure it is retried forever in the background."""
         if channels == self._wanted:
             return
         self._wanted = channels
@@ -81,17 +84,17 @@ class ChannelListener:
                 await asyncio.sleep(pause(min(attempt, 6)))
 
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
-        """Until no channel is wanted any more."""
-        heard: frozenset[str] = frozenset()
+        """Listen until no channel is wanted any more."""
+        active: frozenset[str] = frozenset()
         while expected := self._wanted:
             self._changed.clear()
-            for command, channels in (("listen {}", expected - heard), ("unlisten {}", heard - expected)):
+            for command, channels in (("listen {}", expected - active), ("unlisten {}", active - expected)):
                 for channel in sorted(channels):
                     await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
-            heard = expected
+            active = expected
             if again:
                 again = False
-                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(heard)))
+                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(active)))
             if expected == self._wanted:
                 self._settled.set()
             await self._hear_until_changed(connection)

@@ -1,6 +1,6 @@
-"""The supervisor's part: numbers the events of this host and hands them to the workers that have streams.
+"""The event hub in the supervisor: numbers the events of this host and passes them to the workers that have streams.
 
-All events of a host pass here, one after another, so that every stream has them in the same order and once.
+All events of a host pass here in one sequence, so that every stream gets them in the same order and once.
 """
 
 from __future__ import annotations
@@ -21,54 +21,56 @@ from rowcall.service.options.capabilities.events import EventOptions
 log = logging.getLogger("rowcall.events")
 
 LAST_SENDING = 2.0
-"""Seconds for what is left to send when the service stops."""
+"""Seconds to send remaining events to other hosts when the service stops."""
 
 Send = Callable[[bytes], None]
 
 
 class HostTransport(Protocol):
-    """The way to other hosts."""
+    """Cross-host transport of events."""
 
     def send(self, batch: Batch) -> None: ...
 
     async def sent(self) -> None:
-        """Returns when nothing waits for its way any more."""
+        """Wait until no event waits to be sent."""
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Gives what has been published before."""
+        """Pass earlier events to `receive`."""
 
     async def write(self) -> None:
-        """Sends, for ever."""
+        """Send events, forever."""
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """Gives what all hosts publish, this one too, for ever."""
+        """Pass the events that all hosts publish, including this one, to `receive`, forever."""
 
 
 class EventHub:
+    """The events of a host."""
+
     def __init__(self, options: EventOptions) -> None:
         self._history = ReplayBuffer(options.kept, options.stored_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
         self._transport: HostTransport | None = None
         self._listening = secrets.token_hex(4)
-        """Who publishes what this host hears from PostgreSQL."""
+        """Origin of the events that this host receives from PostgreSQL."""
         self._next_notified = 1
         self._wanted: dict[object, Send] = {}
         self._unpublished: set[str] = set()
 
     def want(self, worker: object, send: Send) -> bytes:
-        """From now on `send` gets what is published. Gives what has been published before, where it is not known."""
+        """Pass events to `send` from now on. Return the replay buffer, or nothing if the worker has it already."""
         if worker in self._wanted:
             return b""
         self._wanted[worker] = send
         return self._history.pack()
 
     def forget(self, worker: object) -> None:
-        """It has no streams any more, or is gone."""
+        """Stop passing events to a worker that has no streams any more, or has ended."""
         self._wanted.pop(worker, None)
 
     def take(self, published: bytes) -> None:
-        """What a worker has published."""
+        """Receive the events that a worker has published."""
         events = unpack_events(published)
         batch = Batch(self._origin, self._next, events)
         self._next += len(events)
@@ -87,14 +89,16 @@ class EventHub:
     # --- other hosts -----------------------------------------------------------------------------------------------
 
     async def connect(self, transport: HostTransport, background: Background) -> None:
-        """Returns when what other hosts have published before is known, as far as that can be found out at once."""
+        """Start the cross-host transport. Returns when the earlier events of other hosts are known, as far as they are
+        available at once.
+        """
         self._transport = transport
         await transport.catch_up(self._remember)
         background.keep("sending events to other hosts", transport.write)
         background.keep("hearing of other hosts' events", partial(transport.read, self._receive))
 
     async def finish(self) -> None:
-        """Waits a moment for what has not left for other hosts; nothing is published any more."""
+        """Wait shortly until remaining events are sent to other hosts. Nothing is published afterwards."""
         if self._transport is not None:
             try:
                 await asyncio.wait_for(self._transport.sent(), LAST_SENDING)
@@ -102,7 +106,7 @@ class EventHub:
                 log.warning("the last events have not left for other hosts within %g s and are lost", LAST_SENDING)
 
     def _remember(self, batch: Batch) -> None:
-        """Published before there was anybody here to get it, but somebody may come who has left another host."""
+        """Store events that were published before this start, for clients that reconnect after leaving another host."""
         fresh = self._fresh(batch)
         if fresh is not None:
             self._history.add(fresh)
@@ -113,24 +117,24 @@ class EventHub:
             self._hand_out(fresh)
 
     def _fresh(self, batch: Batch) -> Batch | None:
-        """Without what is known. Every host gets its own events back, and some of others' twice."""
+        """Remove events that are known already. Every host gets its own events back, and some of other hosts twice."""
         if batch.origin == self._origin:
             return None
-        known = self._history.position.get(batch.origin, 0)
-        first = max(batch.first, known + 1)
+        latest = self._history.position.get(batch.origin, 0)
+        first = max(batch.first, latest + 1)
         events = batch.events[first - batch.first :]
         return Batch(batch.origin, first, events) if events else None
 
     # --- PostgreSQL ------------------------------------------------------------------------------------------------
 
     def notified(self, channel: str, payload: str) -> None:
-        """PostgreSQL has told this host, as it has told every other, so that it goes to no other."""
+        """Receive a notification of PostgreSQL. All other hosts receive it as well, so it is not sent to them."""
         batch = Batch(self._listening, self._next_notified, (Event(payload, channel=channel),))
         self._next_notified += 1
         self._hand_out(batch)
 
     def unpublished_notices(self, path: str, severity: str) -> None:
-        """An endpoint that does not publish has raised what would be an event elsewhere: once for each path."""
+        """Warn, once for each path, that an endpoint that does not publish has raised a notice of the event level."""
         if path in self._unpublished:
             return
         self._unpublished.add(path)

@@ -1,4 +1,4 @@
-"""The notices of an endpoint that publishes, on their way to subscribers (events-4 to events-6)."""
+"""Notice listeners for endpoints that publish events (events-4 to events-6)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger("rowcall.events")
 Publish = Callable[[Event], None]
 
 _BY_THE_DRIVER = "25P01"
-"""Warning about a setting outside of a transaction block, which the driver's own statements provoke."""
+"""Warning about a setting outside of a transaction block, which statements of the driver itself provoke."""
 
 
 def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) -> Hear | None:
-    """None for endpoints that publish nothing."""
+    """Return the constructor of notice listeners, or None for endpoints that publish nothing."""
     events = endpoint.options.events
     if events is None or not events.publish:
         return None
@@ -33,7 +33,7 @@ def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) ->
 
 
 class _Publisher:
-    """What all requests of an endpoint share."""
+    """The part that all requests of an endpoint share."""
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
         expected = endpoint.options
@@ -61,7 +61,7 @@ class _Publisher:
 
 
 class _AtOnce:
-    """Publishes each notice when it arrives, before the transaction has ended: what tells of progress cannot wait."""
+    """Publishes each notice when it arrives, before the transaction has ended, as reports of progress cannot wait."""
 
     __slots__ = ("_context", "_execution", "_publisher")
 
@@ -91,7 +91,7 @@ class _AtOnce:
 
 
 class _AfterCommit(_AtOnce):
-    """Publishes what a transaction has raised when it has committed, and nothing where that is not known."""
+    """Publishes the notices of a transaction after it has committed, and nothing if that is unknown."""
 
     __slots__ = ("_events",)
 

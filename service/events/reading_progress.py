@@ -1,8 +1,8 @@
-"""How much of what was sent a client has taken, as its TCP connection tells.
+"""Progress of readers: how much of the sent data a client has received, according to its TCP connection.
 
-The HTTP server takes whatever a stream is given and keeps it until the client reads it, so that nothing slows a sender
-down. What the client has acknowledged is known to the kernel alone. Where that cannot be asked (other systems than
-Linux, clients over a Unix socket), every client counts as one that reads.
+The HTTP server accepts all data of a stream and buffers it until the client reads it, so that nothing slows down a
+sender. Only the kernel knows what the client has acknowledged. If that is not available (systems other than Linux,
+clients over a Unix socket), every client counts as one that reads.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import time
 import weakref
 
 _TCP_INFO = struct.Struct("=120xQ")
-"""Of Linux' `struct tcp_info`: bytes that the other side has acknowledged since the connection was made."""
+"""Field of Linux' `struct tcp_info`: bytes that the peer has acknowledged since the connection was opened."""
 _RESET = struct.pack("ii", 1, 0)
-"""Lingering for no time: what is unsent when the connection is closed is dropped."""
+"""Linger option of 0 seconds: unsent data is dropped when the connection is closed."""
 _LOOK_AGAIN = 0.2
-"""Seconds between two looks at all sockets of the process."""
+"""Seconds between two scans of all sockets of the process."""
 _DESCRIPTORS = "/proc/self/fd"
 _SLICE = 64
-"""Descriptors that are looked at in one turn of the loop."""
+"""Descriptors that are scanned in one turn of the event loop."""
 MOST_UNREAD = 16_777_216
-"""Bytes that may be under way on one connection, whichever of its streams they belong to."""
+"""Maximum number of bytes in flight on one connection, over all of its streams."""
 _FRAME, _LARGEST_FRAME = 9, 16_384
-"""Bytes of the head of a frame, and of the largest one (RFC 9113, 4.1 and 4.2)."""
+"""Bytes of the header of a frame, and of the largest frame (RFC 9113, 4.1 and 4.2)."""
 
 
 class Connections:
-    """The TCP connections of this process, found by the address of the client."""
+    """The TCP connections of this process, by the address of the client."""
 
     def __init__(self) -> None:
-        """To be made in the running event loop."""
+        """Construct it in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._descriptors: dict[str, int] = {}
         self._looked = 0.0
@@ -44,14 +44,14 @@ class Connections:
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
     def unread(self, client: str) -> Unread:
-        """What the streams of one connection share."""
-        response = self._unread.get(client)
-        if response is None:
-            response = self._unread[client] = Unread()
-        return response
+        """Return the object that the streams of one connection share."""
+        unread = self._unread.get(client)
+        if unread is None:
+            unread = self._unread[client] = Unread()
+        return unread
 
     def acknowledged(self, client: str) -> int | None:
-        """Bytes since the connection was made; None where it cannot be known, or is not known yet."""
+        """Return the bytes acknowledged since the connection was opened; None if unknown."""
         if sys.platform != "linux" or not client:
             return None
         result = self._ask(client)
@@ -67,7 +67,7 @@ class Connections:
         with contextlib.suppress(OSError):
             connection = socket.socket(fileno=descriptor)
             try:
-                # The number may be another connection's by now.
+                # The descriptor may belong to another connection by now.
                 if _address(connection) == client:
                     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
                     acknowledged: int = _TCP_INFO.unpack(info)[0]
@@ -78,7 +78,7 @@ class Connections:
         return None
 
     def cut(self, client: str) -> None:
-        """Ends the connection at once, with a reset: behind what its reader does not take, no end would arrive."""
+        """Reset the connection at once: as the reader does not take the data, an end behind it would not arrive."""
         if sys.platform != "linux" or not client:
             return
         if self._ask(client) is None:
@@ -88,13 +88,14 @@ class Connections:
             end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """At every socket: whoever asks for one will soon ask for others."""
+        """Scan all sockets, as the addresses of others will soon be needed too."""
         self._looking = True
         self._look_on(os.listdir(_DESCRIPTORS), {})
 
     def _look_on(self, names: list[str], found: dict[str, int]) -> None:
-        """A slice of them, and then the next one: with thousands of streams all of them take tens of milliseconds, and
-        other requests come between."""
+        """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
+        milliseconds, and other requests run in between.
+        """
         found.update(self._note(names[:_SLICE]))
         if len(names) > _SLICE:
             self._loop.call_soon(self._look_on, names[_SLICE:], found)
@@ -104,7 +105,7 @@ class Connections:
         self._looking = False
 
     def _note(self, names: list[str]) -> dict[str, int]:
-        """Those of them that are connections, by the address of the client."""
+        """Return the descriptors of connections, by the address of the client."""
         result: dict[str, int] = {}
         for name in names:
             with contextlib.suppress(OSError, ValueError):
@@ -124,8 +125,10 @@ def _address(connection: socket.socket) -> str:
 
 
 class Unread:
-    """Of one connection: how much is under way to its reader. A stream of HTTP/2 that is not read holds up nothing but
-    itself, so that what is acknowledged beside it says nothing of what is kept for it.
+    """Bytes in flight to the reader of one connection.
+
+    An HTTP/2 stream that is not read blocks only itself, so acknowledged bytes of other streams do not show what is
+    buffered for it.
     """
 
     __slots__ = ("__weakref__", "_acknowledged", "size")
@@ -135,54 +138,54 @@ class Unread:
         self.size = 0
 
     def look(self, sent: int, acknowledged: int) -> None:
-        """sent: bytes that one of its streams has sent since it was asked for the last time."""
-        taken = 0 if self._acknowledged is None else acknowledged - self._acknowledged
+        """Update the size. sent: bytes that one of the streams has sent since its last call."""
+        received = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
-        self.size = max(0, self.size + sent - taken)
+        self.size = max(0, self.size + sent - received)
 
     def forget(self, sent: int) -> None:
-        """A stream has ended, and with it whatever was kept of the bytes that it had sent."""
+        """Remove the bytes of a stream that has ended, which are not buffered any more."""
         self.size = max(0, self.size - sent)
 
 
 class Progress:
-    """Of one stream: how much is under way to its reader.
+    """Bytes in flight to the reader of one stream.
 
-    What TLS and the framing of HTTP add is acknowledged too, so that this is rather too little than too much while the
-    reader reads; once it stops, nothing is acknowledged any more, and every byte counts.
+    Bytes that TLS and the framing of HTTP add are acknowledged too, so the number is too small rather than too large
+    while the reader reads; when it stops, nothing is acknowledged any more, and every byte counts.
     """
 
     __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "_unread", "outstanding", "taken")
 
     def __init__(self, connections: Connections, client: str, *, shares: bool) -> None:
-        """shares: its connection may have other streams beside it."""
+        """shares: whether its connection may have other streams."""
         self._connections = connections
         self._client = client
         self._acknowledged: int | None = None
         self._unread = connections.unread(client) if shares else None
         self._sent = 0
         self.outstanding = 0
-        """Bytes, as of the last `look`."""
+        """Bytes in flight, as of the last `look`."""
         self.taken = True
-        """Something, between the last two looks."""
+        """Whether any data was acknowledged between the last two calls of `look`."""
 
     @property
     def crowded(self) -> bool:
-        """Its connection has more under way than it may, for this stream or for another one."""
+        """Whether its connection has more data in flight than allowed, of this stream or others."""
         return self._unread is not None and self._unread.size > MOST_UNREAD
 
     def look(self, sent: int, pieces: int) -> None:
-        """sent: bytes, since the last time, in so many pieces."""
+        """Update the progress. sent: bytes sent since the last call. pieces: their number of chunks."""
         acknowledged = self._connections.acknowledged(self._client)
         if acknowledged is None:
             self.outstanding = 0
             self.taken = True
             return
-        # The first look knows nothing of what was acknowledged before: all that has been sent may be under way.
-        taken = 0 if self._acknowledged is None else acknowledged - self._acknowledged
+        # At the first call, the earlier acknowledgements are unknown: all bytes sent may be in flight.
+        received = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
-        self.outstanding = max(0, self.outstanding + sent - taken)
-        self.taken = taken > 0
+        self.outstanding = max(0, self.outstanding + sent - received)
+        self.taken = received > 0
         if self._unread is not None:
             framed = sent + _FRAME * (pieces + sent // _LARGEST_FRAME)
             self._sent += framed

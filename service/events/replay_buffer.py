@@ -1,7 +1,8 @@
-"""The latest events of a host, for those who come back: bounded, and the same in the supervisor and in each worker.
+"""The replay buffer: the latest events of a host, for clients that reconnect. Bounded, and the same in the supervisor
+and in each worker.
 
-The supervisor's outlives every worker; a worker's is a copy, so that thousands who come back at once are answered
-without asking.
+The one of the supervisor outlives every worker; those of workers are copies, so that thousands of clients that
+reconnect at once are answered without a question to the supervisor.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class ReplayEntry(NamedTuple):
 
 
 class ReplayBuffer:
-    """most: events. size: characters of all messages together. 0 of either: nothing is kept."""
+    """A replay buffer. most: number of events. size: characters of all messages together. If either is 0, nothing is
+    stored.
+    """
 
     def __init__(self, most: int, size: int) -> None:
         self.most = most
@@ -32,11 +35,11 @@ class ReplayBuffer:
         self._held = 0
         self._events: deque[ReplayEntry] = deque()
         self._forgotten: dict[str, int] = {}
-        """Number of the last event of each origin that is no longer kept."""
+        """Number of the last event of each origin that was removed."""
         self.position: dict[str, int] = {}
 
     def add(self, batch: Batch) -> list[str]:
-        """Gives the id of each event."""
+        """Add events and return their ids."""
         ids = []
         for number, event in enumerate(batch.events, batch.first):
             self._keep(ReplayEntry(batch.origin, number, event))
@@ -48,20 +51,20 @@ class ReplayBuffer:
         self._events.append(kept)
         self._held += len(kept.event.message)
         while len(self._events) > self.most or (self._held > self._size and len(self._events) > 1):
-            gone = self._events.popleft()
-            self._held -= len(gone.event.message)
-            advance(self._forgotten, gone.origin, gone.number)
+            removed = self._events.popleft()
+            self._held -= len(removed.event.message)
+            advance(self._forgotten, removed.origin, removed.number)
 
     def after(self, position: Position) -> list[ReplayEntry]:
-        """What whoever has seen the stream up to there has missed, as far as it is kept."""
+        """Return the stored events behind this position."""
         return [stored for stored in self._events if stored.number > position.get(stored.origin, 0)]
 
     def misses(self, position: Position) -> bool:
-        """Something behind this position is no longer kept."""
+        """Whether events behind this position were removed."""
         return any(number > position.get(origin, 0) for origin, number in self._forgotten.items())
 
     def latest(self) -> Iterator[ReplayEntry]:
-        """From the last one back."""
+        """Return the events, the last one first."""
         return reversed(self._events)
 
     # --- a copy for a worker ---------------------------------------------------------------------------------------

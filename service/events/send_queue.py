@@ -1,4 +1,4 @@
-"""What waits for a reader that does not keep up: bounded, and given out as fast as it is taken."""
+"""The queue of events for a reader that does not keep up: bounded, and sent at the pace of the reader."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from collections.abc import Iterable
 from rowcall.core.events.wire import named_text
 
 PIECE = 65_536
-"""Bytes that are handed to the HTTP server at once: it copies them."""
+"""Bytes that are passed to the HTTP server at once, which copies them."""
 MOST_BYTES = 67_108_864
-"""That wait for one reader. Readers share the texts, so that all of them together are hardly more."""
+"""Maximum number of bytes that wait for one reader. Readers share the texts, so all of them together need
+hardly more.
+"""
 
 
 class SendQueue:
     def __init__(self, most: int) -> None:
-        """most: events."""
+        """most: maximum number of events."""
         self._most = most
         self._texts: deque[bytes] = deque()
         self._size = 0
         self._begun: memoryview = memoryview(b"")
-        """What is left of the event that has begun to be sent. It cannot be dropped."""
+        """Rest of the event that is partly sent, which cannot be dropped."""
         self.dropped = 0
-        """Events, since `take` told of some the last time."""
+        """Number of events dropped since `take` last reported some."""
 
     def add(self, texts: Iterable[bytes], *, bounded: bool) -> bool:
-        """False when the oldest had to make room. bounded: false for a burst, which a reader has yet to be given time
-        to read."""
+        """Add events. Return False if the oldest ones were dropped.
+
+        bounded: False for a burst, which the reader had no time to read yet.
+        """
         for text in texts:
             self._texts.append(text)
             self._size += len(text)
@@ -41,7 +45,7 @@ class SendQueue:
         return bool(self._begun or self._texts)
 
     def take(self) -> bytes:
-        """The next piece to send."""
+        """Return the next chunk to send."""
         if not self._begun:
             text = self._texts.popleft()
             self._size -= len(text)

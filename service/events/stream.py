@@ -1,7 +1,7 @@
-"""One subscriber's response: open until the client leaves, its session expires, or the service ends it.
+"""The event stream of one subscriber: open until the client disconnects, its session expires, or the service ends it.
 
-A reader that takes everything gets every event at once. For one that does not, events wait in a bounded backlog, which
-is given out as fast as the reader takes it; what happens when that is full is for the configuration to say.
+A reader that keeps up gets every event at once. Otherwise events wait in a bounded queue, which is sent at the pace of
+the reader; the configuration decides what happens when it is full.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.request_context.protocols import Headers
 
 LOOK_AFTER = 65_536
-"""Bytes that are sent before it is asked again how much the reader has taken."""
+"""Bytes that are sent before the progress of the reader is checked again."""
 WINDOW = 524_288
-"""Bytes under way to a reader from which on the next ones wait."""
+"""Bytes in flight to a reader from which further events wait."""
 
 _CLOSED = "PyErrAwaitable"
-"""What the HTTP server gives for what is sent to a client that has left. It has no name to import."""
+"""Type that the HTTP server returns for data to a disconnected client. It has no importable name."""
 LENIENT = 1.0
-"""Seconds for a reader to catch up with a burst, before what waits for it is bounded by the number of events."""
+"""Seconds in which a reader may catch up with a burst, before the number of waiting events is limited."""
 
 
 class Stream:
-    """on_end(stream): once, when nothing can be sent any more. on_slow(stream): from now on something waits for the
-    reader, and `push` has to be called again and again."""
+    """An open event stream.
+
+    on_end(stream): called once, when nothing can be sent any more. on_slow(stream): called when events begin to wait
+    for the reader; `push` has to be called repeatedly from then on.
+    """
 
     __slots__ = (
         "_backlog",
@@ -68,13 +71,13 @@ class Stream:
         *,
         shares: bool = False,
     ) -> None:
-        """shares: its connection may have other streams beside it, as in HTTP/2."""
+        """shares: whether its connection may have other streams, as in HTTP/2."""
         self.path = path
         self.terms = terms
         self.viewer = viewer
         self.number = 0
         self.group: Any = None
-        """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
+        """Group of the stream, set by its sender (`service.events.broadcaster`)."""
         self.client = client
         self._connections = connections
         self._options = options
@@ -85,11 +88,11 @@ class Stream:
         self._progress: Progress | None = None
         self._shares = shares
         self._unseen = self._pieces = 0
-        """Bytes that have been sent since it was asked how much the reader has taken, and in how many pieces."""
+        """Bytes sent since the progress of the reader was checked, and the number of chunks."""
         self._gone: Any = None
         self._transport = protocol.response_stream(200, headers)
         if options.heartbeat is None:
-            # Otherwise the next heartbeat notices, and 2 KiB for each of thousands of streams are saved.
+            # Otherwise the next heartbeat notices the disconnect, and 2 KiB for each of thousands of streams are saved.
             self._gone = _innermost(protocol).client_disconnect()
             self._gone.add_done_callback(self._left)
 
@@ -98,13 +101,13 @@ class Stream:
         return self._transport is not None
 
     def send(self, texts: Sequence[bytes], joined: bytes) -> None:
-        """joined: all of them."""
+        """Send events. joined: the concatenation of `texts`."""
         if self._transport is None:
             return
         if self._backlog is not None:
             self._wait(texts)
         elif len(joined) > WINDOW:
-            # Handed out piece by piece: the HTTP server copies whatever it is given, for every reader.
+            # Sent in chunks: the HTTP server copies what it gets, for every reader.
             self._hold(texts)
         else:
             self._give(joined)
@@ -114,7 +117,7 @@ class Stream:
                     self._hold(())
 
     def beat(self, text: bytes) -> None:
-        """Unless something else is waiting to be read."""
+        """Send a heartbeat, unless events wait."""
         if self._transport is not None and self._backlog is None:
             self._give(text)
 
@@ -148,7 +151,7 @@ class Stream:
             self.cut()
 
     def push(self) -> bool:
-        """Sends what the reader has room for. False when nothing waits any more."""
+        """Send waiting events as far as the reader has room. Return False when nothing waits any more."""
         backlog = self._backlog
         if backlog is None or self._transport is None:
             return False
@@ -169,7 +172,9 @@ class Stream:
         return True
 
     def cut(self) -> None:
-        """Ends with the connection: behind what its reader has not taken, no end could be said."""
+        """End the stream by a reset of the connection: as the reader does not take the data, an end behind it would not
+        arrive.
+        """
         if self._transport is not None:
             self.end()
             self._connections.cut(self.client)
@@ -177,12 +182,12 @@ class Stream:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def end(self, last: bytes = b"") -> None:
-        """The response is complete. last: said before."""
+        """End the response. last: sent before the end."""
         if self._transport is None:
             return
         if last and self._backlog is None:
             self._transport.send_bytes(last)
-        # The HTTP server ends the body when nobody holds its sending end any more.
+        # The HTTP server ends the body when the transport object is released.
         self._transport = None
         self._backlog = None
         if self._progress is not None:

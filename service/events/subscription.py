@@ -1,6 +1,6 @@
-"""What happens when somebody subscribes (events-7 to events-10).
+"""Subscription to an event stream (events-7 to events-10).
 
-A stream is not a topic: every one gets every event that its reader may see, whichever endpoint published it.
+A stream is not a topic: each one gets every event that its subscriber may see, whichever endpoint has published it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class Subscription:
-    """What a stream of an endpoint is to a request."""
+    """Opens the streams of an endpoint."""
 
     def __init__(self, path: str, terms: object, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
-        """terms: what has to stay as it is for a stream to go on when the schema is read again."""
+        """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
         self._path = path
         self._terms = terms
         self._wanted = wanted
@@ -75,14 +75,18 @@ class Subscription:
             broadcaster.hold,
             shares=not scope.http_version.startswith("1"),
         )
-        # What cannot be read was not given by us: its client is new here.
+        # An id that cannot be read is not from this service: its client counts as new.
         last = read_position(scope.headers.get("last-event-id") or "") or None
         broadcaster.add(stream, last, last_value=self._wanted.last_value)
 
     def _headers_for(self, scope: Any) -> list[tuple[str, str]]:
-        """HTTP/2 knows no `Connection` (RFC 9113, 8.2.2), and a connection that ends with its answer is not kept alive
-        (RFC 9112, 9.3): because its client has said so, or is of a time when nothing else told where a body ends."""
+        """Return the headers without `Connection` for HTTP/2 (RFC 9113, 8.2.2), and with `Connection: close` if the
+        connection ends with the response (RFC 9112, 9.3).
+
+        The latter applies if the client has requested it, or uses HTTP/1.0, where only the end of the connection shows
+        the end of a body.
+        """
         if not scope.http_version.startswith("1"):
             return self._headers_http2
-        stays = scope.http_version == "1.1" and "close" not in (scope.headers.get("connection") or "").lower()
-        return self._headers if stays else self._headers_last
+        is_persistent = scope.http_version == "1.1" and "close" not in (scope.headers.get("connection") or "").lower()
+        return self._headers if is_persistent else self._headers_last

@@ -1,4 +1,6 @@
-"""Notices of endpoints that do not publish, where others do: an annotation may be missing (events-14)."""
+"""Detection of notices from endpoints that do not publish, while others do: an annotation may be missing
+(events-14).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,19 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """A notice handler in front of another. tell(path, severity): once for each endpoint of the edition."""
+    """A notice handler in front of another one. tell(path, severity): called once for each endpoint of a schema
+    snapshot.
+    """
 
     def __init__(self, severity: str, behind: NoticeHandler | None) -> None:
         self._severity = severity
         self._behind = behind
         self._silent: dict[str, str] | None = None
-        """Path of each endpoint that does not publish, by what its calls are labelled with."""
+        """Path of each endpoint that does not publish, by the label of its calls."""
         self.tell: Callable[[str, str], None] = lambda path, severity: None
 
     def watch(self, endpoints: Iterable[Endpoint]) -> None:
-        """Those of the edition that is served from now on."""
+        """Use the endpoints of the schema snapshot that is served from now on."""
         endpoints = tuple(endpoints)
         published = any(endpoint.options.events is not None for endpoint in endpoints)
         self._silent = {item.name: item.path for item in endpoints if not _publishes(item)} if published else None

@@ -1,4 +1,6 @@
-"""A worker's end of the way over the supervisor: what its requests publish, and what its streams get."""
+"""The worker's side of the event feed over the supervisor: events that its requests publish, and events for its
+streams.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,28 @@ Joined = Callable[[], None]
 
 
 class WorkerFeed:
-    """`publish` at any time; `join` before each stream, `leave` behind the last one."""
+    """The event feed of a worker. Call `publish` at any time; `join` before each stream, `leave` after the last one."""
 
     def __init__(self, deliver: Deliver, restore: Callable[[bytes], None]) -> None:
-        """To be made in the running event loop. deliver: gets what is published, by whichever worker, while joined.
-        restore: gets what has been kept of what was published before, when that begins."""
+        """Construct it in the running event loop.
+
+        deliver: gets the events that any worker publishes, while joined. restore: gets the replay buffer when joining.
+        """
         self._deliver = deliver
         self._restore = restore
         self._loop = asyncio.get_running_loop()
         self._leaving: list[Event] = []
         self._joining: list[Joined] = []
-        """In this turn of the loop."""
+        """Joins of this turn of the event loop."""
         self._asked: deque[list[Joined]] = deque()
-        """Those for whom the supervisor has been asked."""
+        """Joins for which the supervisor was asked."""
         self.send: Callable[[bytes], None] = _nowhere
-        """Set by the worker: to the supervisor with these events."""
+        """Sends events to the supervisor. Set by the worker."""
         self.want: Callable[[bool], None] = _nowhere
-        """Set by the worker: begin, or cease, to hand over what is published."""
+        """Asks the supervisor to begin or end the delivery of events. Set by the worker."""
 
     def publish(self, event: Event) -> None:
-        """All events of one turn of the loop leave together."""
+        """Publish an event. All events of one turn of the event loop are sent together."""
         self._leaving.append(event)
         if len(self._leaving) == 1:
             self._loop.call_soon(self._send)
@@ -43,8 +47,9 @@ class WorkerFeed:
         self.send(pack_events(events))
 
     def join(self, joined: Joined) -> None:
-        """`joined` is called when whatever is published from now on, anywhere, will be delivered, and nothing that has
-        been published before: what is under way to this worker arrives in front of the supervisor's answer.
+        """Call `joined` when every event that is published anywhere from now on will be delivered, and no earlier one.
+
+        Earlier events in flight to this worker arrive before the answer of the supervisor.
         """
         self._joining.append(joined)
         if len(self._joining) == 1:
@@ -56,17 +61,17 @@ class WorkerFeed:
         self.want(True)
 
     def leave(self) -> None:
-        """Nothing is delivered until somebody joins again."""
+        """End the delivery of events until the next join."""
         if not self._joining and not self._asked:
             self.want(False)
 
     # --- from the supervisor ---------------------------------------------------------------------------------------
 
     def begin(self, packed: bytes) -> None:
-        """The answer to `want(True)`. packed: what has been published before; nothing where this is known."""
+        """Handle the answer to `want(True)`. packed: the replay buffer; empty if this worker has it already."""
         if packed:
             self._restore(packed)
-        # At once: the next message may bring an event that they must not miss.
+        # Immediately, as the next message may contain an event that they must not miss.
         for joined in self._asked.popleft():
             joined()
 
@@ -75,4 +80,4 @@ class WorkerFeed:
 
 
 def _nowhere(_message: bytes | bool) -> None:
-    """A worker that has not been told where to is not serving either."""
+    """Discard a message: a worker without a connection to the supervisor does not serve yet."""

@@ -1,1 +1,3 @@
-"""How events get from host to host. Each host numbers its own; whatever arrives twice is recognised by its number."""
+"""Cross-host transports of events. Each host numbers its own events, so that duplicates are recognised by their
+numbers.
+"""

@@ -1,4 +1,4 @@
-"""Batches that wait for their way to other hosts: bounded, for when that is interrupted."""
+"""Batches of events that wait to be sent to other hosts: bounded, in case the transport is interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BYTES = 67_108_864
 
 class Outbox:
     def __init__(self) -> None:
-        """To be made in the running event loop."""
+        """Construct it in the running event loop."""
         self._packed: deque[bytes] = deque()
         self._size = 0
         self._filled = asyncio.Event()
@@ -35,14 +35,14 @@ class Outbox:
         self._filled.set()
 
     async def first(self) -> list[bytes]:
-        """Some of those that wait longest. They stay until `sent`."""
+        """Wait for batches, and return some of the oldest. They stay until `sent`."""
         while not self._packed:
             self._filled.clear()
             await self._filled.wait()
         return [self._packed[index] for index in range(min(len(self._packed), 64))]
 
     def sent(self, packed: list[bytes]) -> None:
-        """Unless they have been dropped meanwhile."""
+        """Remove batches that were sent, unless they have been dropped meanwhile."""
         for item in packed:
             if self._packed and self._packed[0] is item:
                 self._size -= len(self._packed.popleft())
@@ -50,7 +50,7 @@ class Outbox:
             self._emptied.set()
 
     async def emptied(self) -> None:
-        """Returns when nothing waits any more."""
+        """Wait until it is empty."""
         while self._packed:
             self._emptied.clear()
             await self._emptied.wait()

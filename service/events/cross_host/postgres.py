@@ -1,5 +1,6 @@
-"""Between hosts over NOTIFY of the main database: nothing else is needed, but what is notified while a host does not
-listen never reaches it."""
+"""Cross-host transport by NOTIFY of the main database. It needs no other server, but a host misses what is notified
+while it does not listen.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from rowcall.service.events.cross_host.outbox import Outbox
 log = logging.getLogger("rowcall.events")
 
 PART = 7_800
-"""Characters of a payload, all of them ASCII; PostgreSQL takes less than 8000 bytes."""
+"""Characters of a payload, all of them ASCII; PostgreSQL accepts less than 8000 bytes."""
 MOST_PARTIAL = 64
-"""Messages that have come in part and are waited for."""
+"""Maximum number of messages of which only some parts have arrived."""
 
 _Listening = psycopg.AsyncConnection[tuple[object, ...]]
 
@@ -35,24 +36,24 @@ class PostgresTransport:
         self._outbox = Outbox()
         self._partial: dict[str, list[str]] = {}
         self._listening: psycopg.AsyncConnection | None = None
-        """Opened before anybody subscribes, and not yet read."""
+        """Connection that listens already, opened before any client subscribes, and not read yet."""
 
     def send(self, batch: Batch) -> None:
         self._outbox.put(batch)
 
     async def sent(self) -> None:
-        """Returns when others have all of it."""
+        """Wait until all events are notified."""
         await self._outbox.emptied()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Nobody keeps what was notified; what will be is not missed."""
+        """Start to listen. Earlier notifications are not available."""
         try:
             self._listening = await self._listen()
         except (psycopg.Error, OSError) as error:
             _tell_deaf(error)
 
     async def write(self) -> None:
-        """For ever."""
+        """Send events, forever."""
         attempt = 0
         while True:
             try:
@@ -67,7 +68,7 @@ class PostgresTransport:
     async def _write_over(self, connection: _Listening) -> None:
         while True:
             waiting = await self._outbox.first()
-            # One statement, one transaction: all of it is notified at once and in order.
+            # One statement in one transaction, so that all parts are notified together and in order.
             payloads = [payload for packed in waiting for payload in _parts(packed)]
             await connection.execute(
                 "select pg_notify(%s, part) from unnest(%s::text[]) as part", (self._channel, payloads)
@@ -75,7 +76,7 @@ class PostgresTransport:
             self._outbox.sent(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """For ever."""
+        """Receive events, forever."""
         attempt = 0
         while True:
             try:
@@ -97,11 +98,11 @@ class PostgresTransport:
 
     def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
         name, _, rest = payload.partition(" ")
-        place, _, text = rest.partition(" ")
+        position, _, text = rest.partition(" ")
         try:
-            number, total = (int(part) for part in place.split("/"))
+            number, total = (int(part) for part in position.split("/"))
         except ValueError:
-            return  # somebody else uses the channel
+            return  # from another user of the channel
         parts = self._partial.setdefault(name, [])
         if number != len(parts) + 1:
             del self._partial[name]
@@ -120,7 +121,9 @@ def _tell_deaf(error: Exception) -> None:
 
 
 def _parts(packed: bytes) -> list[str]:
-    """`name number/total text`: the name belongs to one message, so that no two payloads are equal."""
+    """Return the payloads `name number/total text`. The name is unique to the message, so that no two payloads are
+    equal.
+    """
     text = json.dumps(orjson.loads(packed), separators=(",", ":"))
     pieces = [text[start : start + PART] for start in range(0, len(text), PART)]
     name = secrets.token_hex(8)

@@ -1,6 +1,6 @@
-"""Between hosts over a stream of Redis: what was added while this host could not ask is read when it can again.
+"""Cross-host transport by a stream of Redis: events that were added during an interruption are read after it.
 
-The stream is as long as what hosts keep for those who come back, so a host that starts knows the same as the others.
+The stream is as long as the replay buffers of hosts, so a host that starts has the same events as the others.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED, C
 log = logging.getLogger("rowcall.events")
 
 BLOCK = 5.0
-"""Seconds after which a read that waits is asked again, so that a connection that is dead is noticed."""
+"""Seconds after which a blocking read is repeated, so that a dead connection is noticed."""
 LAG = 30.0
-"""Seconds that others have for reading what this host has read; it does not know how far they are."""
+"""Seconds that other hosts have to read what this host has read; it does not know their positions."""
 _START = b"0-0"
 _FIELD = b"batches"
 
 
 class RedisTransport:
-    """kept_bytes: of the stream, about."""
+    """The transport. stored_bytes: approximate maximum size of the stream."""
 
     def __init__(self, address: RedisAddress, key: str, kept: int, stored_bytes: int) -> None:
         self._address = address
@@ -39,7 +39,7 @@ class RedisTransport:
         self._stored_bytes = stored_bytes
         self._outbox = Outbox()
         self._sizes: deque[tuple[bytes, int, float]] = deque()
-        """Of the entries of the stream: id, size, and when it was read."""
+        """Entries of the stream: id, size, and when it was read."""
         self._size = 0
         self._gone = False
 
@@ -47,11 +47,11 @@ class RedisTransport:
         self._outbox.put(batch)
 
     async def sent(self) -> None:
-        """Returns when others have all of it."""
+        """Wait until all events are in the stream."""
         await self._outbox.emptied()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """What has been published before this host began, if Redis can tell at once."""
+        """Read the events that were published before this start, if Redis answers at once."""
         try:
             client = await self._client()
             try:
@@ -64,7 +64,7 @@ class RedisTransport:
             self._tell(error)
 
     async def write(self) -> None:
-        """For ever."""
+        """Send events, forever."""
         client: Client = None
         attempt = 0
         while True:
@@ -85,7 +85,7 @@ class RedisTransport:
                 self._outbox.sent(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """For ever."""
+        """Receive events, forever."""
         client: Client = None
         attempt = 0
         last = _START
@@ -105,7 +105,7 @@ class RedisTransport:
             except (*FAILURES, *MALFORMED) as error:
                 self._tell(error)
                 client = await _closed(client, error)
-                # It may come back empty, and number its entries anew; what is read again is recognised.
+                # Redis may return empty, with new ids for its entries; events that are read twice are recognised.
                 last = _START
                 self._sizes.clear()
                 self._size = 0
@@ -119,7 +119,9 @@ class RedisTransport:
             self._size -= self._sizes.popleft()[1]
 
     async def _trim(self, client: Any) -> None:
-        """The number of entries is bounded by whoever adds one; their size is known to those who have read them."""
+        """Limit the size of the stream in bytes. The number of entries is limited when one is added; their sizes are
+        known here, after reading them.
+        """
         oldest = None
         read_by_all = time.monotonic() - LAG
         while self._size > self._stored_bytes and len(self._sizes) > 1 and self._sizes[0][2] < read_by_all:

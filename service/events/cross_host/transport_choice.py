@@ -1,4 +1,4 @@
-"""The way between hosts that the configuration asks for."""
+"""Selection of the configured cross-host transport."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ log = logging.getLogger("rowcall.events")
 
 
 def transport_for(options: EventOptions, connector: Connector, *, pooler: bool) -> HostTransport | None:
-    """None: events stay on their host.
+    """Return the transport, or None if events stay on their host.
 
     Raises:
-        StartupError: it cannot be had like this.
+        StartupError: the configuration of the transport is invalid.
     """
     if options.way is Way.REDIS:
-        # Its library is for those who ask for it.
+        # Imported here, so that only services with Redis load its library.
         from rowcall.service.events.cross_host.redis import RedisTransport
 
         try:
