@@ -1,1 +1,1 @@
-"""Answers that are kept: the steps around the run of a routine, and the endpoints that forget."""
+"""Response cache: the steps around the run of a routine, and the endpoints that invalidate cached responses."""

@@ -11,8 +11,8 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """A notice handler in front of another one. tell(path, severity): called once for each endpoint of a schema
-    snapshot.
+    """A notice handler in front of another one. Its callback is called with path and severity, once for each endpoint
+    of a schema snapshot.
     """
 
     def __init__(self, severity: str, behind: NoticeHandler | None) -> None:

@@ -33,8 +33,8 @@ CONTINUE_WITHIN = 1.0
 
 
 class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
-    """`answer = await connection.context(request)` sends a request. `on_free` is called when the connection can take
-    another one, or is closed.
+    """`await connection.context(request)` sends a request and returns its response. `on_free` is called when the
+    connection can take another one, or is closed.
     """
 
     multiplexed = False

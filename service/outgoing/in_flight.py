@@ -31,8 +31,8 @@ _IN_WHOLE_MILLISECONDS = 0.001
 class InFlightRequests:
     """The requests in flight of one endpoint.
 
-    finish(context, answer, began): sends a response that has arrived completely. go_on(context, request, waiter):
-    completes a request in a task.
+    finish: called with context, response and begin, sends a response that has arrived completely. go_on: called with
+    context, request and waiter, completes a request in a task.
     """
 
     def __init__(

@@ -197,8 +197,8 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, wanted: of the keys. steps_to_skip: number of steps that a hit skips. on_hit, tell: called for the log
-        and for the cache status header. otherwise: the Python step for all other cases.
+        prefix, wanted: of the keys. steps_to_skip: number of steps that a hit skips. on_hit: called for the log; the
+        callback behind it, for the cache status header. otherwise: the Python step for all other cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, wanted, self._table, seconds, LONGEST_NAME, self._unshared)

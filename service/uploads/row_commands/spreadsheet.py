@@ -125,7 +125,7 @@ class Spreadsheet:
 
 class _Sheet:
     def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, told: bool) -> None:
-        """told: whether the command takes the file metadata."""
+        """The last parameter: whether the command takes the file metadata."""
         self._rows = rows
         self._about = about
         # Only the row index differs from row to row.
