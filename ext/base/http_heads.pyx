@@ -22,8 +22,8 @@ cdef enum:
 MAX_FIELDS = MOST_FIELDS
 """Headers of one response. The HTTP server aborts the process at 24,576."""
 
+# 1 for each character that a header name may contain (RFC 9110, 5.6.2).
 cdef unsigned char[256] TOKEN
-"""1: may stand in a name (RFC 9110, 5.6.2)."""
 for _code in range(256):
     TOKEN[_code] = chr(_code) in "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

@@ -23,7 +23,8 @@ cdef int _load() except -1:
     implementation = psycopg.pq.__impl__
     if implementation not in ("c", "binary"):
         raise ImportError(
-            f"psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed; the one in use is {implementation!r}"
+            "psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed; "
+            f"the one in use is {implementation!r}"
         )
     # dlsym on the handle of psycopg's own extension module searches the libpq it is linked with.
     module = importlib.import_module(f"psycopg_{implementation}.pq")

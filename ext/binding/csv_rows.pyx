@@ -1,8 +1,8 @@
 """Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (uploads-17).
 
-The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
-what is wrong with it. `nested` puts such texts into one array more, `columns` makes arrays of the cells that they have at
-the same places.
+The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line
+and what is wrong with it. `nested` puts such texts into one array more, `columns` makes arrays of the cells that they
+have at the same places.
 """
 
 import codecs
@@ -116,7 +116,9 @@ cdef class CsvRows:
                 self._refuse(valid, self.decoded - before + error.start, error)
         except UnicodeError:
             # Raised by the codec utf-16. It reports an invalid character ahead of a missing byte order mark.
-            raise EncodingError(1, "it does not begin with a byte order mark; utf-16le and utf-16be need none") from None
+            raise EncodingError(
+                1, "it does not begin with a byte order mark; utf-16le and utf-16be need none"
+            ) from None
         self.decoded += PyBytes_GET_SIZE(piece)
         return text
 
@@ -132,7 +134,8 @@ cdef class CsvRows:
         if whole:
             self._lines(text[:whole])
         raise EncodingError(
-            self.lines + 1, f"byte {place + 1} of the file (0x{error.object[error.start]:02x}) is not valid {self.encoding}"
+            self.lines + 1,
+            f"byte {place + 1} of the file (0x{error.object[error.start]:02x}) is not valid {self.encoding}",
         ) from None
 
     cdef list _rows(self, bytes piece, bint ended):
@@ -353,7 +356,6 @@ cdef class CsvRows:
 def nested(list texts not None):
     """An array of texts, for what the server casts to something else one by one; None is NULL."""
     cdef Py_ssize_t room = 2
-    cdef Py_ssize_t size
     cdef const unsigned char *at
     cdef const unsigned char *end
     cdef unsigned char *memory

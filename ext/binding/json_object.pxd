@@ -8,8 +8,8 @@ cdef const char *skip_space(const char *position, const char *end) noexcept nogi
 cdef const char *string_end(const char *position, const char *end, bint *escaped) noexcept nogil
 cdef const char *number_end(const char *position, const char *end) noexcept nogil
 cdef const char *word_end(const char *position, const char *end) noexcept nogil
+# `depth`: brackets already open around the value; more than 1024 in all are refused.
 cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil
-"""`depth`: brackets already open around the value; more than 1024 in all are refused."""
 
+# Unescapes the content (without quotes) of a valid string. Returns the length written, at most `length`.
 cdef Py_ssize_t unescape_string(const char *content, Py_ssize_t length, char *target) noexcept nogil
-"""Unescapes the content (without quotes) of a valid string; never longer than `length`. Gives the length written."""

@@ -118,7 +118,9 @@ cdef bytes _content(const char *start, const char *stop, bint escaped):
 
 
 cdef const char *skip_space(const char *position, const char *end) noexcept nogil:
-    while position < end and (position[0] == c" " or position[0] == c"\n" or position[0] == c"\r" or position[0] == c"\t"):
+    while position < end and (
+        position[0] == c" " or position[0] == c"\n" or position[0] == c"\r" or position[0] == c"\t"
+    ):
         position += 1
     return position
 

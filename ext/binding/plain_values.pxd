@@ -26,9 +26,9 @@ cdef struct Text:
     const char *data
     Py_ssize_t length
 
+# Returns the `Kind` for a value of `core.endpoint.endpoint.ValueKind`.
 cdef int kind_of(str name) except -1
-"""From the value of `core.endpoint.endpoint.ValueKind`."""
 
+# Whether `text` (not empty) is a plain value of `kind`. If so, `sent` is what PostgreSQL receives: `text` itself, or a
+# text written into `room`. If not, `text` has none of the plain forms; the value may still be valid.
 cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room, Text *sent) noexcept nogil
-"""True when `text` (not empty) is a plain value of `kind`; `sent` is then what PostgreSQL gets: either `text` itself or
-written into `room`. False says nothing about the value, only that it is not one of the plain forms."""

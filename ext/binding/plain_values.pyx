@@ -1,7 +1,7 @@
 """The forms of values that nearly every request uses, checked in a few nanoseconds each.
 
-`core.binding.conversion` knows all forms and all reasons for refusing one; here is only what is right at a glance. A form
-belongs here when its result is the text itself or a fixed rearrangement of it.
+`core.binding.conversion` knows all forms and all reasons for refusing one; here is only what is right at a glance. A
+form belongs here when its result is the text itself or a fixed rearrangement of it.
 """
 
 from libc.stdint cimport uint64_t

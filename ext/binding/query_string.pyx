@@ -1,14 +1,14 @@
-"""A query string as keys and texts, one pass over the bytes. The rules are those of `core.text.query_text`, its slow twin:
-`+` is a space, empty pieces are skipped, a key without `=` has an empty text, a broken escape stays as it is."""
+"""A query string as keys and texts, one pass over the bytes. The rules are those of `core.text.query_text`, its slow
+twin: `+` is a space, empty pieces are skipped, a key without `=` has an empty text, a broken escape stays as it is."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy
 
 
+# Number of bytes, about 30 µs of work, from which the GIL is released for decoding: releasing it more often costs more
+# than other threads gain.
 cdef Py_ssize_t _SLICE = 16_384
-"""Bytes that are decoded before the GIL is released, about 30 µs of work: releasing it more often costs more than other
-threads gain."""
 
 
 class QueryError(ValueError):

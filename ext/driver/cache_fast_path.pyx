@@ -1,5 +1,5 @@
-"""The steps around a run whose answer is kept in the memory of the host, as long as everything is plain: a hit, or a miss
-that nobody else waits for. Whatever else comes of it is for the steps that are given along.
+"""The steps around a run whose answer is kept in the memory of the host, as long as everything is plain: a hit, or a
+miss that nobody else waits for. Whatever else comes of it is for the steps that are given along.
 
 The key of an answer says whose answer it is, and for which values. Each part says what it is and where it ends, so that
 no text a client sends can look like the border of two parts: absent, NULL and an empty text are three keys, and so are
@@ -78,10 +78,11 @@ cdef class Lease:
 cdef class CacheLookup:
     """In front of the run: gives the answer, or takes the lease to make one.
 
-    table: of the answers (`ext.response_cache.table`). seconds: for which a lease lasts; 0: until it ends. longest: bytes of a
-    key that is its own name. unshared: empty, unless some keys are of no use. ticket(answers, name, number, began):
-    makes the ticket. ending: called at the end of the exchange. needless: how many steps are left out for a hit. on_hit,
-    tell: called with the exchange, and with `hit` or `miss`; None. otherwise: the step for everything else.
+    table: of the answers (`ext.response_cache.table`). seconds: for which a lease lasts; 0: until it ends. longest:
+    bytes of a key that is its own name. unshared: empty, unless some keys are of no use. ticket(answers, name, number,
+    began): makes the ticket. ending: called at the end of the exchange. needless: how many steps are left out for a
+    hit. on_hit, tell: called with the exchange, and with `hit` or `miss`; None. otherwise: the step for everything
+    else.
     """
 
     cdef bytes _prefix
@@ -158,8 +159,8 @@ cdef class CacheWriter:
     cdef Py_ssize_t _largest, _most
     cdef bint _needs_row
 
-    def __init__(self, keep, dict waiting not None, completed, ending, double seconds, Py_ssize_t largest, bint needs_row,
-                 Py_ssize_t most, otherwise):
+    def __init__(self, keep, dict waiting not None, completed, ending, double seconds, Py_ssize_t largest,
+                 bint needs_row, Py_ssize_t most, otherwise):
         self._keep = keep
         self._waiting = waiting
         self._landed = completed

@@ -1,8 +1,8 @@
 """Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in docs/internals/driver.md.
 
 A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds
-when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
-Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
+when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last
+row. Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
 buffer while they arrive; nothing is kept of them but the bytes of the answer.
 
 The code here decides nothing about retries, timeouts or lanes: it reports what is known (`Loss`, `ServerError`,
@@ -15,7 +15,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc, strtoll
 from libc.string cimport strcmp, strncmp
 
-from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.rendering.body_writer cimport BodyWriter
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.libpq cimport (
     CONNECTION_OK,
@@ -47,7 +47,6 @@ from rowcall.ext.driver.execution cimport (
     Part,
     Execution,
     ExecutionState,
-    Script,
     ServerError,
     Statement,
     Step,
@@ -358,7 +357,6 @@ cdef class Connection:
 
     cdef int _flush_now(self) except -1:
         cdef int left = pq.flush(self.conn)
-        cdef Execution execution
         # Behind what the socket did not take, libpq sends the next ones as soon as they fill its buffer.
         self.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
@@ -550,8 +548,9 @@ cdef class Connection:
         execution.seen_result = True
         execution.received_rows += pq.ntuples(result)
         self._read_tag(execution, result)
-        if (renderer is None or execution.steps[execution.step] != STEP_CALL or execution.state == ExecutionState.DISCARDING
-                or execution.failure is not None or (execution.first_row_only and execution.rows > 0)):
+        if (renderer is None or execution.steps[execution.step] != STEP_CALL
+                or execution.state == ExecutionState.DISCARDING or execution.failure is not None
+                or (execution.first_row_only and execution.rows > 0)):
             return 0
         count = 1 if execution.first_row_only else pq.ntuples(result)
         try:
@@ -642,7 +641,9 @@ cdef class Connection:
                 return 0
             if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
                 try:
-                    self.buffer.append(PyBytes_AS_STRING(execution.script.tail), PyBytes_GET_SIZE(execution.script.tail))
+                    self.buffer.append(
+                        PyBytes_AS_STRING(execution.script.tail), PyBytes_GET_SIZE(execution.script.tail)
+                    )
                     execution.body = self.buffer.take()
                 except Exception as error:
                     # Whoever waits is answered all the same, and what comes next is the next request's.

@@ -86,7 +86,8 @@ cdef class Statement:
         if binary is not None:
             self.format_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int))
             for index in range(self.count):
-                (<int *>PyBytes_AS_STRING(self.format_memory))[index] = (index if picks is None else picks[index]) in binary
+                place = index if picks is None else picks[index]
+                (<int *>PyBytes_AS_STRING(self.format_memory))[index] = place in binary
         if picks is not None and any(not -1 <= place < nparams for place in picks):
             raise ValueError(f"statement {id} takes a value that requests do not have")
         if types is not None:
@@ -98,8 +99,8 @@ cdef class Statement:
 
     def next_generation(self):
         return Statement(
-            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types,
-            self.guarded, self.binary,
+            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks,
+            self.types, self.guarded, self.binary,
         )
 
 
@@ -153,14 +154,14 @@ cdef class Execution:
     failed_ahead: the error is one of those statements, so the call has not run.
     arms: a wired statement that is prepared, and not run, between those statements and the call.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
-    on_done: called with the request once it is DONE, whatever came of it, or before that when it begins to stream; where
-    it has an owner, also when it is given up.
+    on_done: called with the request once it is DONE, whatever came of it, or before that when it begins to stream;
+    where it has an owner, also when it is given up.
     on_free: called with the request before that, and only once its connection is through with it.
     alone: runs on a connection of its own in the hands of the driver, and whoever is told by `on_done` has to judge it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
-    can be taken for that of the request before (driver-17).
-    timeout: seconds the server may take, for whoever watches; nothing here acts on it.
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that
+    have their connection to themselves: on a shared one a notice can be taken for that of the request before
+    (driver-17). timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
     stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
@@ -260,7 +261,8 @@ cdef class Execution:
 
     cpdef use(self, Statement statement):
         """Another form of the statement that it runs, before it is placed."""
-        if self.state != ExecutionState.WAITING or self.script is not None or statement.nparams != self.statement.nparams:
+        if (self.state != ExecutionState.WAITING or self.script is not None
+                or statement.nparams != self.statement.nparams):
             raise ValueError("the statement of this request cannot be changed")
         self.statement = statement
         self.renderer = statement.renderer

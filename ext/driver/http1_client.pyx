@@ -1,5 +1,5 @@
-"""Exchanges with other servers over HTTP/1.1, as long as they are plain: the head of the answer arrives in one piece and
-says how long the body is.
+"""Exchanges with other servers over HTTP/1.1, as long as they are plain: the head of the answer arrives in one piece
+and says how long the body is.
 
 These are bases: whoever derives from them knows what to do about everything else.
 """

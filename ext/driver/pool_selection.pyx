@@ -4,12 +4,13 @@ from rowcall.ext.driver.connection cimport Connection, ConnectionState
 from rowcall.ext.driver.execution cimport Execution, Statement, now
 
 
+# Seconds that the first execution of a pool's only connection may run before the connection gets no further ones.
 cdef double STALLED = 0.05
-"""Seconds after which the only connection of a lane takes nothing more behind its head."""
 
 
 cdef Connection _least_busy(list connections, int depth, double slow, Statement statement):
-    """The one with the fewest requests in flight, fewer than `depth`, that can run `statement`; None when there is none.
+    """The one with the fewest requests in flight, fewer than `depth`, that can run `statement`; None when there is
+    none.
 
     One whose head has been running for more than `slow` seconds is passed over where there are others, and one that
     has been for much longer always: whoever stands behind it waits as long as it does.

@@ -1,4 +1,5 @@
-"""The part that all formats share: one plan is made for a result description and serves as long as it stays the same."""
+"""The part that all formats share: one plan is made for a result description and serves as long as it stays the
+same."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport strcmp

@@ -60,8 +60,8 @@ cdef class Codecs:
         self._define(oid, ("composite", tuple([(bytes(key), int(type_oid)) for key, type_oid in fields])))
 
     def definition(self, oid: int) -> tuple:
-        """`("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))`, `("scalar", is_text)`;
-        a type that is not known is text."""
+        """`("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))`, `("scalar",
+        is_text)`; a type that is not known is text."""
         found = self._definitions.get(oid, ("scalar", TEXT))
         return ("scalar", found[1] == TEXT) if found[0] == "scalar" else found
 
@@ -76,7 +76,7 @@ cdef class Codecs:
             return <const Codec *><size_t>known
         try:
             return self._build(oid, self._definitions.get(oid, ("scalar", TEXT)))
-        except:
+        except BaseException:
             # What was linked so far may lead to a half-built struct.
             self._resolved.clear()
             raise

@@ -24,7 +24,7 @@ cdef inline void name_of(Region *region, int what, bytes text, uint64_t *name) n
 
 
 # The block of an answer or a tag; 0.
-cdef uint32_t find(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil
+cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil
 # The same for the answer that has exactly this key.
 cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil
 cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept nogil

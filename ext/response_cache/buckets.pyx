@@ -6,11 +6,11 @@ from rowcall.ext.response_cache.blocks cimport Place, is_there
 from rowcall.ext.response_cache.layout cimport ANSWER, Answer, Region, answer_at
 
 
-cdef uint32_t find(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil:
+cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil:
     cdef uint32_t index = region.buckets[name[1] & region.mask]
-    cdef uint32_t turn
+    cdef uint32_t _turn
     cdef Answer *one
-    for turn in range(region.count):
+    for _turn in range(region.count):
         if index == 0:
             return 0
         one = answer_at(region, index)
@@ -22,7 +22,7 @@ cdef uint32_t find(Region *region, uint32_t kind, const uint64_t *name) noexcept
 
 
 cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil:
-    cdef uint32_t index = find(region, ANSWER, name)
+    cdef uint32_t index = find_block(region, ANSWER, name)
     cdef Place place
     if index == 0 or answer_at(region, index).key != length:
         return 0
@@ -41,8 +41,8 @@ cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept n
 cdef void unchain(Region *region, uint32_t index) noexcept nogil:
     cdef Answer *one = answer_at(region, index)
     cdef uint32_t *link = &region.buckets[one.name[1] & region.mask]
-    cdef uint32_t turn
-    for turn in range(region.count):
+    cdef uint32_t _turn
+    for _turn in range(region.count):
         if link[0] == index:
             link[0] = one.chain
             return

@@ -17,4 +17,5 @@ cdef bint is_whole(Region *region, uint32_t index) noexcept nogil
 # The answer of this name, instead of the one that was there; 0: there is no room, and no answer. What an entry is:
 # see `table.AnswerTable`. texts: the tags, in one.
 cdef uint32_t insert(
-    Region *region, const uint64_t *name, bytes key, tuple entry, bytes texts, list tags, double now) except? 0
+    Region *region, const uint64_t *name, bytes key, tuple entry, bytes texts, list tags, double now
+) except? 0

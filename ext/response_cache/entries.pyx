@@ -4,9 +4,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from rowcall.ext.response_cache.blocks cimport Place, free_blocks, allocate_block, write
-from rowcall.ext.response_cache.buckets cimport OF_TAG, chain, find, name_of, unchain
+from rowcall.ext.response_cache.buckets cimport OF_TAG, chain, find_block, name_of, unchain
 from rowcall.ext.response_cache.layout cimport (
-    ANSWER, BLOCK, FREE, LINK, NODE_BITS, NODES, SLOTS, Answer, Head, Nodes, Region, answer_at, is_over, link_of, nodes_at,
+    ANSWER, BLOCK, FREE, LINK, NODE_BITS, NODES, SLOTS, Answer, Head, Nodes, Region, answer_at, is_over, link_of,
+    nodes_at,
 )
 from rowcall.ext.response_cache.tags cimport drop_mark, tag_named, tie, untie
 
@@ -90,12 +91,12 @@ cdef void _remove_nodes(Region *region, uint32_t block) noexcept nogil:
 cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept nogil:
     cdef Head *head = region.head
     cdef uint32_t index, behind, seen, count = 0
-    cdef int turn
+    cdef int _turn
     if head.tick == 0:
         return 0
     if head.tick + SLOTS < tick:
         head.tick = tick - SLOTS
-    for turn in range(SLOTS_AT_ONCE):
+    for _turn in range(SLOTS_AT_ONCE):
         if head.tick >= tick or region.damaged:
             break
         index = region.wheel[head.tick % SLOTS]
@@ -123,7 +124,8 @@ cdef bint is_whole(Region *region, uint32_t index) noexcept nogil:
 
 
 cdef uint32_t insert(
-    Region *region, const uint64_t *name, bytes key, tuple entry, bytes texts, list tags, double now) except? 0:
+    Region *region, const uint64_t *name, bytes key, tuple entry, bytes texts, list tags, double now
+) except? 0:
     cdef bytes body = <bytes?>entry[0]
     cdef bytes head = <bytes?>entry[6]
     cdef uint64_t rows = entry[1]
@@ -131,10 +133,10 @@ cdef uint32_t insert(
     cdef double written = entry[3], ends = entry[4], fresh = entry[5]
     cdef uint64_t length = PyBytes_GET_SIZE(key) + PyBytes_GET_SIZE(head) + PyBytes_GET_SIZE(texts)
     cdef uint64_t count = 1
-    cdef uint32_t index, block, last, at
+    cdef uint32_t index, block, last, _at
     cdef Answer *one
     cdef Place place
-    index = find(region, ANSWER, name)
+    index = find_block(region, ANSWER, name)
     if index:
         remove(region, index)
     length += PyBytes_GET_SIZE(body)
@@ -143,7 +145,7 @@ cdef uint32_t insert(
     if not make_room(region, count + len(tags) + (len(tags) + NODES - 1) // NODES, now):
         return 0
     index = last = allocate_block(region)
-    for at in range(1, <uint32_t>count):
+    for _at in range(1, <uint32_t>count):
         block = allocate_block(region)
         link_of(region, last)[0] = block
         last = block

@@ -15,6 +15,8 @@ cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process
 # Its flags; NOBODY for NULL.
 cdef int release_lease(Lease *found) noexcept nogil
 # Its number; 0: somebody has it, -1: there is no place.
-cdef int64_t acquire_lease(Region *region, const uint64_t *name, int32_t process, double ends, double now) noexcept nogil
+cdef int64_t acquire_lease(
+    Region *region, const uint64_t *name, int32_t process, double ends, double now
+) noexcept nogil
 # All that a process has.
 cdef void release_leases_of(Region *region, int32_t process) noexcept nogil

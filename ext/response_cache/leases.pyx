@@ -28,7 +28,9 @@ cdef int release_lease(Lease *found) noexcept nogil:
     return found.flags & AWAITED_BIT
 
 
-cdef int64_t acquire_lease(Region *region, const uint64_t *name, int32_t process, double ends, double now) noexcept nogil:
+cdef int64_t acquire_lease(
+    Region *region, const uint64_t *name, int32_t process, double ends, double now
+) noexcept nogil:
     cdef Lease *found = lease_of(region, name)
     cdef Lease *row
     cdef int index

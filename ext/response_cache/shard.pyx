@@ -3,17 +3,17 @@
 An operation holds the lock while it looks or writes, for a microsecond and the time that it takes to copy the body;
 nothing is ever waited for inside, and nothing made that could start the collector of cycles, whose finalizers may want
 the lock too. So what one process has written or forgotten, the next one to ask sees. The lock is robust: when a process
-dies in it, the next one clears the shard, and so does who finds it damaged. That loses answers, and a lease that is gone
-only means that its answer is not kept; nothing that was forgotten comes back.
+dies in it, the next one clears the shard, and so does who finds it damaged. That loses answers, and a lease that is
+gone only means that its answer is not kept; nothing that was forgotten comes back.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from rowcall.ext.response_cache.blocks cimport Place, is_there, read, skip
-from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find, find_answer, name_of
+from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_answer, find_block, name_of
 from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
 from rowcall.ext.response_cache.layout cimport (
     ANSWER, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, Answer, Head, Lease, Region, answer_at, is_over, node_at,
@@ -184,7 +184,7 @@ cdef class Shard:
 
     cdef void _note(self, const uint64_t *name, double now) noexcept:
         """That it was forgotten."""
-        cdef uint32_t index = find(&self.region, TAG, name)
+        cdef uint32_t index = find_block(&self.region, TAG, name)
         if index == 0 and make_room(&self.region, 1, now):
             # What made room may have changed the buckets, not this name.
             index = tag_named(&self.region, name)
@@ -258,15 +258,15 @@ cdef class Shard:
 
     cdef bint put(self, bytes key, entry, double began, double now) except -1:
         cdef uint64_t[2] name
-        cdef uint64_t[2] mark
+        cdef uint64_t[2] mark_name
         cdef tuple values = _values(entry)
         cdef list tags = [tag.encode() for tag in values[7]] if values[7] else []
         cdef bytes texts = b"\n".join(tags) if tags else b""
         name_of(&self.region, OF_KEY, key, name)
-        name_of(&self.region, OF_MARK, key, mark)
+        name_of(&self.region, OF_MARK, key, mark_name)
         self._lock()
         try:
-            if self.region.head.retired or began <= self.region.head.floor or is_marked(&self.region, mark, began):
+            if self.region.head.retired or began <= self.region.head.floor or is_marked(&self.region, mark_name, began):
                 return False
             if self._is_invalidated(tags, began):
                 return False
@@ -285,12 +285,12 @@ cdef class Shard:
 
     cdef object forget(self, bytes key, double now, bint noted):
         cdef uint64_t[2] name
-        cdef uint64_t[2] mark
+        cdef uint64_t[2] mark_name
         cdef uint32_t index
         cdef int flags
         cdef bint found
         name_of(&self.region, OF_KEY, key, name)
-        name_of(&self.region, OF_MARK, key, mark)
+        name_of(&self.region, OF_MARK, key, mark_name)
         self._lock()
         index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         found = index != 0 and not is_over(answer_at(&self.region, index).ends, now)
@@ -298,20 +298,20 @@ cdef class Shard:
             remove(&self.region, index)
         flags = release_lease(lease_of(&self.region, name))
         if noted:
-            self._note(mark, now)
+            self._note(mark_name, now)
         self._unlock()
         return found, flags != NOBODY and (flags & AWAITED_BIT) != 0
 
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1:
         cdef uint64_t[2] name
         cdef uint32_t index, answer
-        cdef int count = 0, turn
+        cdef int count = 0, _turn
         name_of(&self.region, OF_TAG, tag, name)
         self._lock()
         self._note(name, now)
         more[0] = False
-        for turn in range(most):
-            index = find(&self.region, TAG, name)
+        for _turn in range(most):
+            index = find_block(&self.region, TAG, name)
             if index == 0 or tag_at(&self.region, index).first == 0 or self.region.damaged:
                 break
             answer = node_at(&self.region, tag_at(&self.region, index).first).answer

@@ -1,7 +1,7 @@
 """Kept answers, and who is computing which, in memory that processes share.
 
-A table consists of shards (`shard.pyx`), which share nothing, so that many processors seldom meet at one lock: an answer
-and its lease are in the shard that its key tells, and a tag is in each shard that has answers with it.
+A table consists of shards (`shard.pyx`), which share nothing, so that many processors seldom meet at one lock: an
+answer and its lease are in the shard that its key tells, and a tag is in each shard that has answers with it.
 """
 
 from libc.stdint cimport uint64_t
@@ -10,7 +10,8 @@ from rowcall.ext.response_cache.buckets cimport OF_SHARD, name_of
 from rowcall.ext.response_cache.layout cimport BLOCK, HEAD
 from rowcall.ext.response_cache.shard cimport Shard
 
-from rowcall.ext.response_cache.shard import AWAITED, FORGOTTEN, GONE
+# Exported for the users of the table.
+from rowcall.ext.response_cache.shard import AWAITED, FORGOTTEN, GONE  # no-cython-lint
 
 cdef enum:
     SHARDS = 8

@@ -3,14 +3,14 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from rowcall.ext.response_cache.blocks cimport free_blocks, allocate_block
-from rowcall.ext.response_cache.buckets cimport chain, find, unchain
+from rowcall.ext.response_cache.buckets cimport chain, find_block, unchain
 from rowcall.ext.response_cache.layout cimport FREE, TAG, Head, Node, Region, Tag, node_at, tag_at
 
 cdef double MARKED = 3600.0
 
 
 cdef uint32_t tag_named(Region *region, const uint64_t *name) noexcept nogil:
-    cdef uint32_t index = find(region, TAG, name)
+    cdef uint32_t index = find_block(region, TAG, name)
     cdef Tag *tag
     if not index:
         index = allocate_block(region)
@@ -82,7 +82,7 @@ cdef void drop_mark(Region *region, double now) noexcept nogil:
 
 
 cdef bint is_marked(Region *region, const uint64_t *name, double began) noexcept nogil:
-    cdef uint32_t index = find(region, TAG, name)
+    cdef uint32_t index = find_block(region, TAG, name)
     return index != 0 and tag_at(region, index).mark != 0 and tag_at(region, index).mark >= began
 
 
