@@ -28,27 +28,30 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
     if options.enabled and caching is not None and not caching.wanted:
         settings = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
         for word in (word for word, setting in settings.items() if setting is not None):
-            yield f"{endpoint.name}: {word} has no effect, as nothing is kept; add cached"
+            yield f"{endpoint.name}: {word} has no effect, as nothing is cached; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
     plan = cache_plan(endpoint, options)
     if plan is None:
         if options.max_rows != 0 and not _is_table_operation(endpoint):
-            yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
+            yield f"{endpoint.name}: results of this kind are never cached; cached has no effect"
         return
     if endpoint.sets_response and not endpoint.passes_through:
         yield (
-            f"{endpoint.name}: answers that are kept have the usual status and headers, not those that the routine "
-            "chooses; leave out cached, or let it choose none"
+            f"{endpoint.name}: cached responses have the default status and headers, not those that the routine "
+            "sets; leave out cached, or let it set none"
         )
     if plan.seconds == 0 and not any(rule.seconds for _, rule in plan.rules):
-        yield f"{endpoint.name}: what is kept ends at once, as its lifetime is 0; only requests at one time share it"
+        yield (
+            f"{endpoint.name}: cached responses expire at once, as their lifetime is 0; only simultaneous requests "
+            "share one"
+        )
     yield from _stale_warnings(endpoint, options)
     key = key_parameters(endpoint, options)
     if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:
         yield (
-            f"{endpoint.name}: none of the Parameters of cache profile '{caching.profile}' is one of its own; all "
-            "requests share one answer"
+            f"{endpoint.name}: it has none of the Parameters of cache profile '{caching.profile}'; all requests share "
+            "one response"
         )
     for name in caching.parameters or ():
         if any(endpoint.parameters[index].db_name == name for index in endpoint.outgoing.filled):
@@ -56,7 +59,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
     for item in injected_parameters(endpoint, mapping):
         if not key >> item.index & 1:
             yield (
-                f"{endpoint.name}: {item.parameter.db_name} is filled from what is known of the caller and is no part "
+                f"{endpoint.name}: {item.parameter.db_name} is filled from the identity of the caller and is not part "
                 "of the cache key; all callers share one answer"
             )
     if endpoint.options.request_headers is HeadersMode.CONTEXT:
@@ -71,9 +74,9 @@ def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
     if caching is None or plan is None or caching.stale is None:
         return
     if endpoint.passes_through:
-        yield f"{endpoint.name}: cache_stale has no effect on what a proxy passes on"
+        yield f"{endpoint.name}: cache_stale has no effect on responses that a proxy passes through"
     elif plan.seconds is None and all(rule.seconds is None for _, rule in plan.rules):
-        yield f"{endpoint.name}: cache_stale has no effect, as kept answers have no lifetime; add cache_expires"
+        yield f"{endpoint.name}: cache_stale has no effect, as cached responses do not expire; add cache_expires"
 
 
 def _is_table_operation(endpoint: Endpoint) -> bool:

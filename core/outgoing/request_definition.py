@@ -138,7 +138,7 @@ def _read_header(text: str, draft: _Draft) -> None:
     if not colon or not _NAME.fullmatch(name):
         draft.problems.append(f"'{text}' is no header and is left out; an empty line stands in front of a body")
     elif _UNSENT.fullmatch(name) or name.lower() in OF_CONNECTION:
-        draft.problems.append(f"the header {name} is not sent: the service itself says what a request needs of it")
+        draft.problems.append(f"the header {name} is not sent: the service sets it itself if a request needs it")
     else:
         draft.headers[name.lower()] = (name, value.strip())
 
@@ -147,7 +147,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
     declared = draft.headers.get("content-type")
     content_type = "application/json" if declared is None else declared[1]
     if draft.cached and method != "GET":
-        draft.problems.append(f"only answers to GET are kept, not those to {method}")
+        draft.problems.append(f"only responses to GET are cached, not those to {method}")
         draft.cached, draft.cache_seconds = False, None
     if draft.hedge is not None and method not in IDEMPOTENT:
         draft.problems.append(f"{method} is not hedged: what is sent twice may take effect twice")
@@ -189,9 +189,9 @@ def _read_cache(value: str, draft: _Draft) -> None:
     draft.cached = True
     draft.cache_seconds = parse_interval(value) if value else None
     if not value:
-        draft.problems.append("cache has no duration: answers are kept until the service stops")
+        draft.problems.append("cache has no duration: responses are cached until the service stops")
     elif draft.cache_seconds is None:
-        draft.problems.append(f"'{value}' is not an interval; nothing is kept")
+        draft.problems.append(f"'{value}' is not an interval; nothing is cached")
         draft.cached = False
 
 

@@ -68,6 +68,6 @@ class Refresher:
 
     def _fail(self, _context: RequestContext, error: Exception) -> None:
         if isinstance(error, Problem):
-            log.warning("%s: no new answer could be made: %s", self._name, error.detail or error.title)
+            log.warning("%s: the stale response could not be refreshed: %s", self._name, error.detail or error.title)
         else:
-            log.error("%s: no new answer could be made", self._name, exc_info=error)
+            log.error("%s: the stale response could not be refreshed", self._name, exc_info=error)

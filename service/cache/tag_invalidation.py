@@ -29,9 +29,9 @@ def _let_in(services: Services) -> Step:
 
     def authorize(context: RequestContext) -> None:
         if context.user is None:
-            raise unauthorized(challenge, "forgetting answers by their tags is for signed-in users")
+            raise unauthorized(challenge, "invalidating tags is for signed-in users")
         if roles and roles.isdisjoint(context.user.roles):
-            raise Problem(403, f"forgetting answers is for users with one of the roles {', '.join(sorted(roles))}")
+            raise Problem(403, f"invalidating tags is for users with one of the roles {', '.join(sorted(roles))}")
 
     return authorize
 

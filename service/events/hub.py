@@ -95,7 +95,7 @@ class EventHub:
         self._transport = transport
         await transport.catch_up(self._remember)
         background.keep("sending events to other hosts", transport.write)
-        background.keep("hearing of other hosts' events", partial(transport.read, self._receive))
+        background.keep("receiving events of other hosts", partial(transport.read, self._receive))
 
     async def finish(self) -> None:
         """Wait shortly until remaining events are sent to other hosts. Nothing is published afterwards."""
@@ -103,7 +103,7 @@ class EventHub:
             try:
                 await asyncio.wait_for(self._transport.sent(), LAST_SENDING)
             except TimeoutError:
-                log.warning("the last events have not left for other hosts within %g s and are lost", LAST_SENDING)
+                log.warning("the last events were not sent to other hosts within %g s and are lost", LAST_SENDING)
 
     def _remember(self, batch: Batch) -> None:
         """Store events that were published before this start, for clients that reconnect after leaving another host."""

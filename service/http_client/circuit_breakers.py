@@ -34,7 +34,7 @@ class CircuitOpenError(OutboundError):
     """The server has failed too often and gets no requests now. retry_after: seconds."""
 
     def __init__(self, authority: str, retry_after: int) -> None:
-        super().__init__(f"{authority} keeps failing and is not asked for another {retry_after} s", unanswered=True)
+        super().__init__(f"{authority} keeps failing; it gets no requests for another {retry_after} s", unanswered=True)
         self.retry_after = retry_after
 
 

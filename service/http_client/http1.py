@@ -124,7 +124,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once, without waiting for what may still arrive."""
-        self._fail(OutboundError("the exchange was given up"))
+        self._fail(OutboundError("the request was cancelled"))
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         """Handle data that the fast path does not."""
         if self._parser is None:
             if self._state != WAITING:
-                self._fail(OutboundError("the server sent what nobody had asked for"))
+                self._fail(OutboundError("the server sent data without a request"))
                 return
             self._parser = httptools.HttpResponseParser(self)
             # Lines that end with LF alone may be accepted (RFC 9112, 2.2), and simple servers send them.
@@ -148,7 +148,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._fail(OutboundError("the server wants to speak another protocol"))
+            self._fail(OutboundError("the server requests another protocol"))
             return
         except httptools.HttpParserError as error:
             if self._parser is None:

@@ -104,7 +104,7 @@ class Http2Connection(asyncio.Protocol):
             number = self._state.get_next_available_stream_id()
         except h2.exceptions.NoAvailableStreamIDError:
             self._leaving = True
-            raise OutboundError("the connection has been used up", unanswered=True) from None
+            raise OutboundError("the connection has no stream ids left", unanswered=True) from None
         stream = self._streams[number] = _Stream(self, number, self._loop.create_future())
         body = request.body
         self._state.send_headers(number, _fields(request), end_stream=not body)
@@ -165,7 +165,7 @@ class Http2Connection(asyncio.Protocol):
                 self._flush()
             except h2.exceptions.ProtocolError:
                 pass
-        self._end(stream, OutboundError("the exchange was given up"))
+        self._end(stream, OutboundError("the request was cancelled"))
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class OutgoingRequest:
             return
         for name, value in headers:
             if not _NAME.fullmatch(name):
-                raise RefusedError("the name of a header is none")
+                raise RefusedError("the name of a header is not valid")
             if _LINE_END.search(value):
                 raise RefusedError(f"the value of the header {name} holds a line end")
 

@@ -213,7 +213,7 @@ class ForwardRequest:
         query, too_long = query_with(query, given, self._options.max_query_value)
         for name in too_long:
             longest = self._options.max_query_value
-            log.warning("%s: %s is not sent on: it is longer than %d characters", self._endpoint.name, name, longest)
+            log.warning("%s: %s is not forwarded: it is longer than %d characters", self._endpoint.name, name, longest)
         return query
 
     async def _body(self, context: RequestContext, go_on: Callable[[], None]) -> tuple[Body, int | None]:

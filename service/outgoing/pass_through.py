@@ -111,7 +111,7 @@ async def _stream(
     except ClientDisconnectedError:
         log.debug("%s: the client has left in the middle of the body", context.scope.path)
     except (OutboundError, TimeoutError) as error:
-        why = str(error) or "it is silent"
+        why = str(error) or "no data within the time limit"
         log.warning("%s: the body of the other service breaks off: %s", context.scope.path, why)
     finally:
         if complete:

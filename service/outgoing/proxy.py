@@ -224,7 +224,7 @@ def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: s
     if isinstance(error, TimeoutError):
         log.warning("%s: the other service has not answered within %g s", endpoint.name, options.timeout)
         return Failure(504, f"{what} request timed out after {options.timeout:g} seconds")
-    log.warning("%s: the other service cannot be asked: %s", endpoint.name, error)
+    log.warning("%s: the request to the other service failed: %s", endpoint.name, error)
     retry_after = getattr(error, "retry_after", None)
     if retry_after is not None:
         return Failure(503, str(error), unavailable(str(error), retry_after))

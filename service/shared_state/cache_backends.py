@@ -97,8 +97,8 @@ class CacheBackends:
         retired = self._retired or (self._memory is not None and self._memory.retired)
         if retired and place not in self._common:
             raise unavailable(
-                "another process serves in the place of this one by now, and keeps answers of its own; "
-                "on a new connection the request reaches it"
+                "another process has replaced this one and has a cache of its own; "
+                "repeat the request on a new connection"
             )
 
     def _hear_tags(self, message: bytes) -> None:
@@ -145,7 +145,7 @@ class CacheBackends:
         try:
             address = parse_redis(self.options.redis)
         except BadAddressError as error:
-            log.error("CacheOptions:RedisConfiguration: %s; answers are kept in memory instead", error)
+            log.error("CacheOptions:RedisConfiguration: %s; responses are cached in memory instead", error)
             return None
         link = RedisLink(address)
         reason = await _tried(link, address.attempts)
@@ -153,8 +153,8 @@ class CacheBackends:
         if stored != "redis":
             if reason is None:
                 await link.close()
-            why = reason or "it could not be when the first worker began"
-            log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, why)
+            why = reason or "the first worker could not reach it"
+            log.error("Redis at %s cannot be reached: %s; responses are cached in memory instead", address, why)
             self._fallen_back = True
             return None
         if reason is not None:
@@ -288,7 +288,7 @@ async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
         try:
             await found
         except Problem as problem:
-            log.error("the tag %s is not forgotten yet: %s", tag, problem.detail)
+            log.error("the tag %s is not invalidated yet, tried again: %s", tag, problem.detail)
         else:
             return
         await asyncio.sleep(AGAIN_SECONDS)

@@ -126,7 +126,7 @@ class MessageBus:
                     take(message[1 + length :])
                 except Exception:
                     # The other messages were read with this one, and will not be read again.
-                    log.exception("a message to the processes of this host was not taken")
+                    log.exception("a listener of the message bus failed")
 
     def _tell_missed(self) -> None:
         for takers in tuple(self._takers.values()):

@@ -170,7 +170,7 @@ class SingleFlightWaiters:
         except TimeoutError:
             if late is not None:
                 return late
-            detail = "another request computes this answer, and it took too long"
+            detail = "another request computes this response and has not finished in time"
             raise Problem(504, detail, title="Command execution timed out") from None
         finally:
             self.leave(key, future)
@@ -206,7 +206,7 @@ def copied(problem: Problem) -> Problem:
 
 
 def invalidation_failed() -> Problem:
-    detail = "Redis does not answer, so nothing says that this is forgotten everywhere; ask again"
+    detail = "Redis does not answer, so the invalidation is not confirmed; repeat the request"
     return Problem(503, detail, headers=(("retry-after", "1"),))
 
 

@@ -30,4 +30,4 @@ async def _held_against(name: str, value: bytes, pieces: AsyncIterator[bytes]) -
         digest.update(piece)
         yield piece
     if digest.digest() != value:
-        raise Problem(400, "the body is not the one that the header Content-Digest was made for")
+        raise Problem(400, "the body does not match the digest of the header Content-Digest")

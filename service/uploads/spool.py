@@ -54,7 +54,7 @@ async def set_aside(file: File) -> Stored:
         if stored is not None:
             stored.close()
         if isinstance(error, OSError):
-            raise not_stored(error, "the file cannot wait on the disk of the host") from None
+            raise not_stored(error, "the file cannot be stored temporarily on the disk of the host") from None
         raise
     return Stored(file.name, file.content_type, stored, file.size)
 

@@ -111,5 +111,5 @@ def test_a_key_without_the_caller_is_the_comment_s_wish_and_warned_of(
     service: Service, kiri: dict[str, str], mo: dict[str, str]
 ) -> None:
     assert get(service, "ours?a=1", kiri).text == get(service, "ours?a=1", mo).text
-    assert "GET /api/ours: _user_id is filled from what is known of the caller" in service.log
+    assert "GET /api/ours: _user_id is filled from the identity of the caller" in service.log
     assert "GET /api/mine:" not in service.log

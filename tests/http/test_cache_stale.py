@@ -222,6 +222,6 @@ def test_tables_and_files_too(service: Service) -> None:
 
 
 def test_what_has_no_effect_is_told_at_the_start(service: Service) -> None:
-    assert "no_lifetime: cache_stale has no effect, as kept answers have no lifetime" in service.log.replace("-", "_")
-    assert "not_kept: cache_stale has no effect, as nothing is kept" in service.log.replace("-", "_")
+    assert "no_lifetime: cache_stale has no effect, as cached responses do not expire" in service.log.replace("-", "_")
+    assert "not_kept: cache_stale has no effect, as nothing is cached" in service.log.replace("-", "_")
     assert "'1 hour' is none of while_revalidate <interval> and if_error <interval>" in service.log

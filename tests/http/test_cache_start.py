@@ -84,9 +84,9 @@ WRN] CacheOptions:Profiles:hot:When:1 is dropped: it has no Then
 WRN] CacheOptions:Profiles:hot:When:2 is dropped: its Then 'often'
 WRN] CacheOptions:Profiles:hot:When:6:Valeu is ignored: a rule has Parameter, Value and Then
 WRN] CacheOptions:Profiles:hot:When:7 is dropped: its Value is neither one value nor a list of them
-GET /api/only-tagged: cache_expires has no effect, as nothing is kept; add cached
-GET /api/ended: what is kept ends at once, as its lifetime is 0
-GET /api/only-tagged: cache_tags has no effect, as nothing is kept; add cached
+GET /api/only-tagged: cache_expires has no effect, as nothing is cached; add cached
+GET /api/ended: cached responses expire at once, as their lifetime is 0
+GET /api/only-tagged: cache_tags has no effect, as nothing is cached; add cached
 GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
 GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
 cached = … is a custom parameter and no annotation; take the line away
@@ -94,9 +94,9 @@ cached = … is a custom parameter and no annotation; take the line away
 the routine has no parameter _shelf; it is no part of the cache key
 'soon' is not an interval such as '5 minutes'
 exactly one profile name is expected
-GET /api/elsewhere: none of the Parameters of cache profile 'tenants' is one of its own; all requests share one answer
-POST /api/nothing: results of this kind are not kept
-GET /api/chosen: answers that are kept have the usual status and headers
+GET /api/elsewhere: it has none of the Parameters of cache profile 'tenants'; all requests share one response
+POST /api/nothing: results of this kind are never cached
+GET /api/chosen: cached responses have the default status and headers
 """
 
 

@@ -133,7 +133,7 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
         refused = problem(client.post("/kept/forget"), 503)
-        assert "another process serves in the place of this one" in refused["detail"]
+        assert "another process has replaced this one" in refused["detail"]
     with second.new_client() as client:
         assert client.get("/kept").text == stored
     for client in clients:

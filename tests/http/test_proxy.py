@@ -359,7 +359,7 @@ def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
 
 def test_a_value_that_is_too_long_is_left_out(service: Service) -> None:
     assert told(service.get("/long-value"))["target"] == "/long-value"
-    service.wait_for_log("v is not sent on: it is longer than 2048 characters")
+    service.wait_for_log("v is not forwarded: it is longer than 2048 characters")
 
 
 def test_a_routine_gets_the_request_and_the_answer(service: Service, met: Upstream) -> None:

@@ -66,7 +66,9 @@ def test_a_replica_alone_is_not_used_and_degrades(
     database: Database, serve_once: Serve, master: RedisServer, replica: RedisServer
 ) -> None:
     service = serve_once(database, "", cache(f"{replica.place},connectRetry=1"), workers=2)
-    service.wait_for_log(f"{replica.place} is a replica, and a master is needed; answers are kept in memory instead")
+    service.wait_for_log(
+        f"{replica.place} is a replica, and a master is needed; responses are cached in memory instead"
+    )
     first = service.get("/api/next-role").text
     assert service.get("/api/next-role").text == first
     assert (service.get("/health").status_code, service.get("/health").text) == (200, "Degraded")

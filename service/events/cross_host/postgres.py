@@ -117,7 +117,7 @@ class PostgresTransport:
 
 
 def _tell_deaf(error: Exception) -> None:
-    log.warning("events of other hosts are not heard, tried again: %s", str(error).strip())
+    log.warning("events of other hosts are not received, tried again: %s", str(error).strip())
 
 
 def _parts(packed: bytes) -> list[str]:

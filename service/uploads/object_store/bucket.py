@@ -158,7 +158,7 @@ class Bucket:
                 answer = await self._client.send(request, named=self._named)
                 body = await answer.read(_LONGEST_ANSWER)
         except RefusedError as error:
-            raise Problem(400, f"the object store is not asked: {error}") from None
+            raise Problem(400, f"the request to the object store is refused: {error}") from None
         except TimeoutError:
             raise StoreError(0, f"no answer within {self._options.timeout:g} s") from None
         except OutboundError as error:

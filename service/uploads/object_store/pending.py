@@ -62,7 +62,12 @@ class PendingObject:
             if self._exists:
                 await self._bucket.delete(self._key)
         except (StoreError, Problem) as error:
-            log.error("the object store keeps what has failed, %s/%s: %s", self._bucket.name, self._key, error)
+            log.error(
+                "a failed upload could not be removed from the object store, %s/%s: %s",
+                self._bucket.name,
+                self._key,
+                error,
+            )
 
     def _problem(self, error: StoreError) -> Problem:
         log.error("the object store refuses %s/%s: %s", self._bucket.name, self._key, error)

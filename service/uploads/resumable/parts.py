@@ -56,7 +56,7 @@ async def aside(work: Callable[[], Given]) -> Given:
 
 
 def _kept_from(error: OSError) -> Problem:
-    problem = not_stored(error, "the file cannot be kept until it is complete")
+    problem = not_stored(error, "the unfinished upload cannot be stored")
     log.error("resumable uploads: %s", error)
     problem.logged = True
     return problem
@@ -134,7 +134,7 @@ class Part:
                 self._waiting = None
             if piece is not None or not self._wanted.is_set():
                 return piece
-        raise Problem(409, "another request goes on with this upload", headers=(("connection", "close"),))
+        raise Problem(409, "another request continues this upload", headers=(("connection", "close"),))
 
     def let_go(self) -> None:
         self._wanted.set()
@@ -230,7 +230,9 @@ class Parts:
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
-                raise Problem(423, "another request is at work on this upload", headers=(("retry-after", "1"),))
+                raise Problem(
+                    423, "another request is using this upload; try again later", headers=(("retry-after", "1"),)
+                )
             self._message_bus.publish(LET_GO, id.encode())
             await asyncio.sleep(ASK_AGAIN)
 
@@ -258,7 +260,7 @@ class Parts:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():
-            raise OSError(errno.EPERM, "the folder belongs to somebody else", str(self._folder))
+            raise OSError(errno.EPERM, "the folder belongs to another user", str(self._folder))
 
     # --- expired uploads ---------------------------------------------------------------------------------------------
 

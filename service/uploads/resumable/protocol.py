@@ -116,7 +116,9 @@ class _Resuming:
             return self._guarded(context, self._create)
         if method not in ("HEAD", "PATCH", "DELETE"):
             allowed = (("allow", "DELETE, HEAD, OPTIONS, PATCH"),)
-            raise _closing(context, Problem(405, f"an upload does not answer {method[:20]}", headers=allowed))
+            raise _closing(
+                context, Problem(405, f"an upload does not support the method {method[:20]}", headers=allowed)
+            )
         ways = {"HEAD": self._tell, "PATCH": self._go_on, "DELETE": self._end}
         return self._guarded(context, partial(ways[method], id=id))
 
@@ -157,7 +159,7 @@ class _Resuming:
         if headers.get("upload-defer-length") is None:
             return self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
         if headers.get("upload-defer-length") != "1" or headers.get("upload-length") is not None:
-            raise HeaderError("the header Upload-Defer-Length is 1, and stands in place of Upload-Length")
+            raise HeaderError("the header Upload-Defer-Length must be 1, and must not be sent with Upload-Length")
         return None
 
     def _fitting(self, length: int) -> int:
@@ -183,7 +185,7 @@ class _Resuming:
     async def _go_on(self, context: RequestContext, id: str) -> None:
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
-            raise Problem(415, f"a piece of a file has the Content-Type {CONTENT_TYPE}")
+            raise Problem(415, f"a chunk of an upload must have the Content-Type {CONTENT_TYPE}")
         offset = whole_number("Upload-Offset", headers.get("upload-offset"))
         with await self._taken(context, id) as part:
             if offset != part.offset:
@@ -194,7 +196,7 @@ class _Resuming:
             if part.about.length is None and headers.get("upload-length") is not None:
                 length = self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
-                    raise HeaderError("the header Upload-Length says less than what has arrived")
+                    raise HeaderError("the header Upload-Length is less than the bytes that have arrived")
                 await aside(partial(part.set_length, length))
             if not part.about.done:
                 await self._append(context, part)
@@ -227,7 +229,7 @@ class _Resuming:
         if state is None or not self._may(context, state.about):
             raise _missing()
         if state.about.concat is not None and not state.about.partial and context.scope.method != "DELETE":
-            raise Problem(403, "this file has been put together of others, and takes no pieces")
+            raise Problem(403, "this upload was concatenated from others and accepts no chunks")
         part = await self._parts.take(id)
         if part is None:
             raise _missing()
@@ -291,7 +293,9 @@ class _Resuming:
 
 def _check(found: bytes | None, wanted: bytes) -> None:
     if found is not None and found != wanted:
-        raise Problem(460, "it is not the piece that Upload-Checksum was made for", title="Checksum Mismatch")
+        raise Problem(
+            460, "the chunk does not match the digest of the header Upload-Checksum", title="Checksum Mismatch"
+        )
 
 
 # --- the last chunk --------------------------------------------------------------------------------------------------
@@ -314,7 +318,7 @@ async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> 
             context.follow(())
             return
         if any(part.about.length != part.size for part in taken_parts):
-            raise Problem(409, "another request goes on with this upload")
+            raise Problem(409, "another request continues this upload")
         try:
             await receiving.receive(context, partial(_file, ready, taken_parts))
         except BaseException as error:
@@ -352,7 +356,7 @@ def _finish(parts: Parts, ready: Completed, found: list[Part]) -> None:
         for part in found:
             part.remove()
     except OSError as error:
-        log.error("an upload that has succeeded is not marked as such: %s", error)
+        log.error("an upload has succeeded but could not be marked as done: %s", error)
 
 
 # --- common parts of the responses -----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Unfinished:
         if _reached(of_client, options.most_of_client):
             raise Problem(
                 429,
-                f"{of_client} uploads of yours are unfinished, and no more can be: go on with one, or end it by DELETE",
+                f"you have {of_client} unfinished uploads, which is the limit: continue one, or end it by DELETE",
                 headers=(("retry-after", "60"),),
             )
         if _reached(count, options.most_unfinished):

@@ -29,7 +29,7 @@ def test_a_whole_definition() -> None:
     )
     assert reading.problems == (
         "'no header' is no header and is left out; an empty line stands in front of a body",
-        "only answers to GET are kept, not those to POST",
+        "only responses to GET are cached, not those to POST",
     )
 
 
@@ -67,8 +67,8 @@ def test_what_a_comment_describes(comment: str, definition: RequestDefinition | 
         ("timeout soon", "'soon' is not an interval; 30 s are taken", {"timeout": 30.0}),
         ("retry_delay 1s, x on y, 503", "'x' is not an interval; 30 s are taken", {"retry_delays": (1.0, 30.0)}),
         ("retry_delay 1s on 99999, abc", "'99999' is no status code", {"retry_codes": ()}),
-        ("cache", "cache has no duration: answers are kept until the service stops", {"cached": True}),
-        ("cache now", "'now' is not an interval; nothing is kept", {"cached": False}),
+        ("cache", "cache has no duration: responses are cached until the service stops", {"cached": True}),
+        ("cache now", "'now' is not an interval; nothing is cached", {"cached": False}),
     ],
 )
 def test_a_bad_directive_is_reported_and_the_rest_counts(
@@ -80,7 +80,7 @@ def test_a_bad_directive_is_reported_and_the_rest_counts(
         assert getattr(reading.definition, name) == value
 
 
-NOT_SENT = "is not sent: the service itself says what a request needs of it"
+NOT_SENT = "is not sent: the service sets it itself if a request needs it"
 
 
 @pytest.mark.parametrize(
