@@ -1,1 +1,1 @@
-"""The hot path in Cython: bytes in, bytes out. No policy, no configuration, no logging."""
+"""The hot path in Cython: bytes in, bytes out. These modules hold no policy, read no configuration and write no log."""

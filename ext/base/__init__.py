@@ -1,1 +1,1 @@
-"""What all of ext stands on: the growing buffer, the functions of libpq, text written in C."""
+"""Foundations of the other extension modules: the output buffer, libpq functions, HTTP heads, text loops in C."""

@@ -1,7 +1,7 @@
-"""A growable byte buffer: what a response body is written into.
+"""A growable byte buffer, into which response bodies are written.
 
-A failed allocation sticks: every later append does nothing and returns -1 as well, and `take` raises. So a caller
-may write a whole value and look once, at its end. Nothing here touches a Python object except `take`.
+A failed allocation is remembered: every later append does nothing and returns -1 as well, and `take` raises. Therefore
+a caller may write a whole value and check for failure once, at the end. Only `take` touches a Python object.
 """
 
 cimport cython
@@ -16,12 +16,12 @@ cdef extern from "json_text.h" nogil:
     bint is_json_number(const char *text, const char *end) noexcept
 
 cdef enum:
-    # Text is escaped a piece at a time, so that the room reserved for the worst case stays small.
+    # Text is escaped in pieces of this size, so that the space reserved for the worst case stays small.
     ESCAPE_PIECE = 4096
     ESCAPE_GROWTH = 6
-    # What the vector loops may write beyond their result.
+    # Bytes that the vector loops may write beyond their result.
     VECTOR_SLACK = 16
-    # Bytes behind a text for `append_padded`.
+    # Readable bytes that `append_padded` needs behind a text.
     PADDING = 16
 
 
@@ -32,13 +32,13 @@ cdef class Buffer:
     cdef Py_ssize_t capacity
     cdef bint failed
 
-    # Makes room for `size` more bytes: 0, or -1 when there is no memory.
+    # Makes room for `size` more bytes. Returns 0, or -1 if the allocation failed.
     cdef int grow(self, Py_ssize_t size) noexcept nogil
-    # The contents as bytes (one copy); empties the buffer. MemoryError if an append failed.
+    # Returns the contents as bytes (one copy) and empties the buffer. Raises MemoryError if an append failed.
     cpdef bytes take(self)
-    # Empties the buffer; keeps a moderate allocation for the next response.
+    # Empties the buffer. An allocation of at most KEPT_CAPACITY is reused for the next response.
     cpdef void clear(self) noexcept
-    # Gives the memory back at once.
+    # Frees the memory at once.
     cdef void release(self) noexcept
 
     cdef inline int reserve(self, Py_ssize_t size) noexcept nogil:
@@ -53,7 +53,8 @@ cdef class Buffer:
         self.length += size
         return 0
 
-    # The same for text with PADDING readable bytes behind it, such as a key: no length is looked at for each copy.
+    # Appends text with PADDING readable bytes behind it, such as a key. Copies of constant size need no branches on the
+    # length.
     cdef inline int append_padded(self, const char *text, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t copied = 0
         if self.reserve(size + PADDING) < 0:

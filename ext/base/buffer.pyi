@@ -2,7 +2,7 @@ from typing import final
 
 @final
 class Buffer:
-    """A growable byte buffer; Cython code writes through the methods of `buffer.pxd`."""
+    """A growable byte buffer. Cython code writes to it through the methods of `buffer.pxd`."""
 
     def __len__(self) -> int: ...
     def write(self, text: bytes) -> None: ...

@@ -1,16 +1,16 @@
-"""The out-of-line parts of the output buffer. See `buffer.pxd`."""
+"""The out-of-line methods of the output buffer. See `buffer.pxd`."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport free, realloc
 
 cdef enum:
     FIRST_CAPACITY = 1024
-    # A buffer that grew beyond this for one large response gives its memory back.
+    # If the allocation is larger than this, it is freed when the buffer is cleared.
     KEPT_CAPACITY = 1 << 20
 
 
 cdef class Buffer:
-    """Bytes of a response in the making; the C surface is what matters (`buffer.pxd`)."""
+    """A growable buffer for the bytes of a response body; Cython code uses the methods of `buffer.pxd`."""
 
     def __dealloc__(self):
         free(self.data)
@@ -27,7 +27,7 @@ cdef class Buffer:
             capacity *= 2
         data = <char *>realloc(self.data, capacity)
         if data == NULL:
-            # No append may succeed after a lost one, not even a smaller one.
+            # Every later append must fail too, even a smaller one that would have fitted.
             self.failed = True
             self.length = self.capacity
             return -1
@@ -58,14 +58,14 @@ cdef class Buffer:
         self.failed = False
 
     def write(self, text: bytes) -> None:
-        """Append bytes as they are; raises MemoryError."""
+        """Append `text` unchanged. Raises `MemoryError`."""
         cdef bytes source = text
         if self.append(<const char *>source, len(source)) < 0:
             raise MemoryError("no memory for the response body")
 
 
 def escape(text: bytes) -> bytes:
-    """Escape UTF-8 text for the inside of a JSON string: what RFC 8259, section 7 requires and nothing more."""
+    """Escape UTF-8 text for the inside of a JSON string: only what RFC 8259, section 7 requires."""
     cdef Buffer buffer = Buffer()
     cdef bytes source = text
     buffer.append_escaped(<const char *>source, len(source))

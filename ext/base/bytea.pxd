@@ -1,4 +1,4 @@
-"""bytea as PostgreSQL prints it, `\\x00ff`, back to its bytes."""
+"""Decode the hexadecimal text form of bytea, `\\x00ff`, to its bytes."""
 
 from rowcall.ext.base.buffer cimport Buffer
 
@@ -8,7 +8,8 @@ cdef extern from "hex_text.h" nogil:
 
 
 cdef inline int append_bytea(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
-    # Appends what the text stands for; text in another form (`bytea_output=escape`) goes out as it is.
+    # Appends the decoded bytes. Text in another form (`bytea_output=escape`) is appended unchanged.
+
     cdef char *end
     if size < 2 or text[0] != c'\\' or text[1] != c'x':
         return out.append(text, size)

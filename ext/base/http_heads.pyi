@@ -1,30 +1,37 @@
 from collections.abc import Iterable
 
 def are_sound(headers: list[tuple[str, str]]) -> bool:
-    """Whether each of the pairs is a name that is one and a value that does not end its line."""
+    """Return whether each name is a token (RFC 9110, 5.6.2) and no value contains CR, LF or NUL."""
 
 MAX_FIELDS: int
-"""Headers of one response. The HTTP server aborts the process at 24,576."""
+"""Maximum number of headers of one response. The HTTP server aborts the process at 24,576."""
 
 def field_problem(
     headers: Iterable[tuple[str, str]], most_fields: int, most_bytes: int, body_length: int = -1
 ) -> str | None:
     """Return why the headers cannot be part of a response, or None if they can.
 
-    most_fields, most_bytes: limits; a header counts as its characters and four for the rest of its line. body_length:
-    bytes of a body that is sent in one piece; -1: no body, or one of unknown length.
+    most_fields, most_bytes: limits; a header counts as its characters plus four for the rest of its line. body_length:
+    bytes of a body that is sent in one piece; -1: no body, or an unknown length.
     """
 
 def lowered(headers: list[tuple[str, str]], dropped: frozenset[str]) -> list[tuple[str, str]] | None:
-    """Pairs with their names in lower case, `content-type` first and once, without those that are named in `dropped`.
-    None: a header Connection names others."""
+    """Return the pairs with lower-case names: one `content-type` first, without the names in `dropped`.
+
+    If a Connection header has another value than `keep-alive` or `close`, return None.
+    """
 
 def request_head(
     method: str, target: str, authority: str, headers: list[tuple[str, str]], framing: list[tuple[str, str]]
 ) -> bytes | None:
-    """Request line and headers. authority: the header Host, where `headers` has none. None: a text holds what Latin-1
-    has no character for."""
+    """Return the request line and the header section as bytes, or None if a text is not ASCII.
+
+    authority: value of the Host header if `headers` has none.
+    """
 
 def plain_head(data: bytes) -> tuple[int, list[tuple[str, str]], int, int] | None:
-    """Status, headers, length of the body, and where it begins, of an answer over a connection that stays open; None
-    for everything that needs a second look."""
+    """Parse the head of a simple response on a persistent connection.
+
+    Returns (status, headers, length of the body, offset of the body), or None for a response that needs the full
+    parser.
+    """

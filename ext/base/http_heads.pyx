@@ -1,6 +1,7 @@
-"""Heads of HTTP/1.1 messages between this service and others: of requests written, of answers read.
+"""Check and write header sections, and parse the heads of simple HTTP/1.1 responses of other services.
 
-Only what is plain is read here; for the rest there is llhttp, and nothing is lost by asking here first.
+`plain_head` parses common responses only and returns None for all others; the caller passes those to llhttp. None does
+not mean that a response is invalid.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -16,11 +17,13 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_DIGITS = 15
+    # Bytes of a response head that are parsed here.
     MOST_HEAD = 65536
+    # Header lines of one response.
     MOST_FIELDS = 500
 
 MAX_FIELDS = MOST_FIELDS
-"""Headers of one response. The HTTP server aborts the process at 24,576."""
+"""Maximum number of headers of one response. The HTTP server aborts the process at 24,576."""
 
 # 1 for each character that a header name may contain (RFC 9110, 5.6.2).
 cdef unsigned char[256] TOKEN
@@ -29,7 +32,7 @@ for _code in range(256):
 
 
 def are_sound(list headers not None):
-    """Whether each of the pairs is a name that is one and a value that does not end its line."""
+    """Return whether each name is a token (RFC 9110, 5.6.2) and no value contains CR, LF or NUL."""
     for name, value in headers:
         if not _is_sound(name, value):
             return False
@@ -48,7 +51,7 @@ cdef bint _is_sound(name, value) except -1:
     for place in range(length):
         if not TOKEN[text[place]]:
             return False
-    # In texts of wider characters a byte may look like a line end and be none.
+    # In a text of wider characters, a single byte may equal a line end without being one.
     if PyUnicode_KIND(value) != 1:
         return "\r" not in value and "\n" not in value and "\0" not in value
     length = PyUnicode_GET_LENGTH(value)
@@ -59,12 +62,12 @@ cdef bint _is_sound(name, value) except -1:
 cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_ssize_t body_length=-1):
     """Return why the headers cannot be part of a response, or None if they can.
 
-    headers: (name, value) pairs of str. most_fields, most_bytes: limits; a header counts as its characters and four for
-    the rest of its line. body_length: bytes of a body that is sent in one piece; -1: no body, or one of unknown length.
+    headers: (name, value) pairs of str. most_fields, most_bytes: limits; a header counts as its characters plus four
+    for the rest of its line. body_length: bytes of a body that is sent in one piece; -1: no body, or an unknown length.
 
-    A name has to be a token (RFC 9110, 5.6.2). A value may hold any character but control characters other than tab.
-    Framing is the HTTP server's business: `Transfer-Encoding` is not accepted, nor a `Content-Length` that is no number
-    or differs from `body_length`.
+    A name has to be a token (RFC 9110, 5.6.2). A value may contain any character except control characters other than
+    tab. Message framing belongs to the HTTP server: `Transfer-Encoding` is refused, and so is a `Content-Length` that
+    is no number or differs from `body_length`.
     """
     cdef Py_ssize_t count = 0, size = 0, length, place
     cdef const unsigned char *text
@@ -108,7 +111,7 @@ cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_s
 
 
 cdef bint _is_printable(value) except -1:
-    """Whether a text holds no control character but tabs."""
+    """Return whether a text contains no control character other than tab and no surrogate."""
     cdef Py_ssize_t place
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(value)
     cdef int kind = PyUnicode_KIND(value)
@@ -129,8 +132,10 @@ cdef bint _is_printable(value) except -1:
 
 
 def lowered(list headers not None, frozenset dropped not None):
-    """Pairs with their names in lower case, `content-type` first and once, without those that are named in `dropped`.
-    None: a header Connection names others."""
+    """Return the pairs with lower-case names: one `content-type` first, without the names in `dropped`.
+
+    If a Connection header has another value than `keep-alive` or `close`, return None.
+    """
     kept = []
     content_type = None
     for name, value in headers:
@@ -149,7 +154,10 @@ def lowered(list headers not None, frozenset dropped not None):
 
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
                  list framing not None):
-    """Request line and headers. authority: the header Host, where `headers` has none. None: a text is not ASCII."""
+    """Return the request line and the header section as bytes, or None if a text is not ASCII.
+
+    authority: value of the Host header if `headers` has none.
+    """
     cdef Py_ssize_t size
     cdef bint named = False
     cdef unsigned char *out
@@ -198,7 +206,7 @@ cdef inline unsigned char *_put_bytes(unsigned char *out, const char *text, Py_s
 
 
 cdef inline bint _is(const unsigned char *text, const char *lowered, Py_ssize_t length) noexcept:
-    """Whether letters and hyphens are these, in any case."""
+    """Return whether a text of letters and hyphens equals `lowered` in any case."""
     cdef Py_ssize_t place
     for place in range(length):
         if (text[place] | 32) != <unsigned char>lowered[place]:
@@ -207,11 +215,11 @@ cdef inline bint _is(const unsigned char *text, const char *lowered, Py_ssize_t 
 
 
 def plain_head(bytes data not None):
-    """Status, headers, length of the body, and where it begins, of an answer over a connection that stays open.
+    """Parse the head of a simple response on a persistent connection.
 
-    None for everything else, which is not said to be wrong: heads that are not whole, that are interim or have no
-    body, a body that is chunked or ends with the connection, another version, and whatever stands in them that needs a
-    second look.
+    Returns (status, headers, length of the body, offset of the body), or None for every other response: an incomplete
+    head, an interim response, a response without a body, a body that is chunked or ends with the connection, another
+    protocol version, or anything else that needs the full parser. None does not mean that the response is invalid.
     """
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
     cdef const unsigned char *end = text + PyBytes_GET_SIZE(data)
@@ -222,7 +230,7 @@ def plain_head(bytes data not None):
     cdef Py_ssize_t size
     cdef int status
     cdef long long length = -1
-    # The shortest line is `HTTP/1.1 200\r\n`; bytes objects end with a zero, which is in none of what follows.
+    # The shortest line is `HTTP/1.1 200\r\n`. A bytes object ends with a zero, which equals none of the bytes compared.
     if end - text < 16 or not _starts(text, b"HTTP/1.1 ", 9):
         return None
     if not (50 <= text[9] <= 53 and 48 <= text[10] <= 57 and 48 <= text[11] <= 57 and text[12] == 32):
@@ -289,7 +297,7 @@ cdef inline bint _starts(const unsigned char *text, const char *wanted, Py_ssize
 
 
 cdef inline const unsigned char *_line_end(const unsigned char *at, const unsigned char *end) noexcept:
-    """Where CR and LF stand behind text without other control characters than tabs; NULL: nowhere."""
+    """Return the position of CR LF, or NULL if another control character than tab comes first or no CR LF follows."""
     while at < end and (at[0] >= 32 or at[0] == 9) and at[0] != 127:
         at += 1
     if end - at < 2 or at[0] != 13 or at[1] != 10:

@@ -1,9 +1,9 @@
-/* The byte loops that everything else waits for: JSON escaping, and undoing one level of PostgreSQL's quoting.
-   They look at 16 bytes at a time where SSE2 exists. None reads at or beyond `end`; the room that each needs for
-   writing is told with it.
+/* The byte loops on which rendering speed depends: JSON escaping, and undoing one level of PostgreSQL's quoting.
+   Where SSE2 exists they process 16 bytes at a time. No function reads at or beyond `end`; the comment of each function
+   says how much space it needs for writing.
 
-   The last bytes of a text go one by one. Gathering them into one block takes fewer instructions, and is slower by a
-   fifth on composites: they were written just before, and a read that spans several writes has to wait for them. */
+   The last bytes of a text are processed one by one. Gathering them into one block takes fewer instructions, but is
+   slower by a fifth on composites: they were written just before, and a read that spans several writes has to wait. */
 #ifndef ROWCALL_JSON_TEXT_H
 #define ROWCALL_JSON_TEXT_H
 
@@ -16,14 +16,14 @@
 #define ROWCALL_SSE2 1
 #endif
 
-/* 0: copied as it is; 'u': \u00XX; anything else: a backslash and that letter (RFC 8259, section 7). */
+/* 0: copied unchanged; 'u': \u00XX; anything else: a backslash and that letter (RFC 8259, section 7). */
 static const unsigned char JSON_ESCAPE[256] = {
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u', 'u',
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
     ['"'] = '"', ['\\'] = '\\',
 };
 
-/* memcpy without the call for what is mostly short: keys, numbers, bare words. */
+/* memcpy without a function call, for mostly short texts: keys, numbers, bare words. */
 static inline void copy_text(char *target, const char *text, ptrdiff_t size) {
     if (size > 16) {
         memcpy(target, text, (size_t)size);
@@ -50,7 +50,7 @@ static inline void copy_text(char *target, const char *text, ptrdiff_t size) {
 #define WORD_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define WORD_HIGH WORD_OF(0x80)
 
-/* Non-zero when some byte of the word is zero. It may also flag a byte above a zero one, which is why it only ever
+/* Non-zero when some byte of the word is zero. It may also flag a byte above a zero one, which is why a hit only
    sends the word to the exact loop. */
 static inline uint64_t word_has_zero(uint64_t word) { return (word - WORD_OF(1)) & ~word & WORD_HIGH; }
 
@@ -59,7 +59,7 @@ static inline uint64_t word_needs_escape(uint64_t word) {
            ((word - WORD_OF(0x20)) & ~word & WORD_HIGH);
 }
 
-/* Writes the JSON form of [text, end) without its quotes and returns the end of what was written.
+/* Writes the JSON form of [text, end) without its quotes and returns the end of the output.
    `target` must have room for 6 bytes for each source byte and 16 more. */
 static inline char *json_escape(char *target, const char *text, const char *end) {
     static const char HEX[] = "0123456789ABCDEF";
@@ -107,8 +107,8 @@ static inline char *json_escape(char *target, const char *text, const char *end)
 }
 
 /* Copies the inside of PostgreSQL's double quotes to `target`, unquoted by one level: `\x` becomes x, and `""` becomes
-   `"` where `doubled` says so (in tuples, not in arrays). `*text` stands behind the opening quote and is moved behind
-   the closing one. Returns the end of what was written, or NULL when the closing quote is missing.
+   `"` where `doubled` says so (in tuples, not in arrays). `*position` is behind the opening quote and is moved behind
+   the closing one. Returns the end of the output, or NULL when the closing quote is missing.
    `target` must have room for end - *text bytes and 16 more. */
 static inline char *unquote(char *target, const char **position, const char *end, int doubled) {
     const char *text = *position;
@@ -129,14 +129,14 @@ static inline char *unquote(char *target, const char **position, const char *end
             *target++ = *text++;
             continue;
         }
-        /* Escapes come in rows: at the third level a quote is seven of them. */
+        /* Escapes come in sequences: a quote at the third level consists of seven. */
         do {
             if (*text == '"' && !(doubled && end - text > 1 && text[1] == '"')) {
                 *position = text + 1;
                 return target;
             }
             if (end - text < 2) return 0;
-            /* A doubled quote and a backslashed byte both stand for their second byte. */
+            /* A doubled quote and a byte behind a backslash both stand for the second byte. */
             *target++ = text[1];
             text += 2;
         } while (text < end && (*text == '\\' || *text == '"'));
@@ -144,8 +144,8 @@ static inline char *unquote(char *target, const char **position, const char *end
     return 0;
 }
 
-/* The end of what stands bare in a tuple: its first byte that has a meaning there, or `end`. A table takes one branch
-   for each byte, and what stands bare is short. */
+/* The end of an unquoted value in a tuple: the first byte that has a meaning there, or `end`. The table costs one
+   branch per byte, and unquoted values are short. */
 static inline const char *bare_slot_end(const char *text, const char *end) {
     static const unsigned char MEANS[256] = {[','] = 1, ['('] = 1, [')'] = 1, ['"'] = 1, ['\\'] = 1};
     while (text < end && !MEANS[(unsigned char)*text]) text++;

@@ -1,8 +1,8 @@
-"""The libpq functions that the hot path calls, as pointers taken at import from the libpq that psycopg loaded.
+"""The libpq functions that the hot path calls, as pointers looked up at import in the libpq that psycopg loaded.
 
-psycopg opens the connections and this package drives them, so both must be one and the same library: two copies of
-libpq cannot share a `PGconn`. Taking the addresses from the loaded library makes a second copy impossible, needs no
-headers to build, and lets one wheel use newer functions where they exist (`PQsendPipelineSync` is libpq 17).
+psycopg opens the connections and this package uses them, so both must use the same library: two copies of libpq cannot
+share a `PGconn`. Looking the functions up in the loaded library makes a second copy impossible, needs no headers to
+build, and lets one wheel use newer functions where they exist (`PQsendPipelineSync` is libpq 17).
 """
 
 cdef extern from "libpq_table.h" nogil:

@@ -1,5 +1,5 @@
 version: int
-"""Version of the libpq in use, as `PQlibVersion` gives it: 180006."""
+"""Version of the libpq in use, as `PQlibVersion` returns it, for example 180006."""
 
 can_batch_syncs: bool
-"""libpq 17 and newer: a Sync can be queued without a `send()` of its own."""
+"""Whether a Sync can be queued without a `send()` of its own (libpq 17 and newer)."""

@@ -1,11 +1,11 @@
-"""Finds the libpq that psycopg loaded and takes the addresses of its functions. See `libpq.pxd`."""
+"""Look up the functions of the libpq that psycopg has loaded. See `libpq.pxd`."""
 
 import importlib
 
 try:
     import psycopg.pq
 except ImportError as error:
-    # psycopg without any of its implementations, or one whose libpq has gone.
+    # psycopg is installed without an implementation, or the libpq of its implementation is missing.
     raise ImportError(
         f"psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed, with libpq 14 or newer: {error}"
     ) from error

@@ -1,4 +1,5 @@
-/* Escaping for HTML and for the XML of spreadsheets. Clean stretches are copied whole; nothing at or beyond `end` is read. */
+/* Escaping for HTML and for the XML of spreadsheets. Runs without special characters are copied whole. No function
+   reads at or beyond `end`. */
 #ifndef ROWCALL_MARKUP_H
 #define ROWCALL_MARKUP_H
 
@@ -38,14 +39,14 @@ static inline int is_hex(unsigned char byte) {
     return (unsigned char)(byte - '0') < 10 || (unsigned char)((byte | 0x20) - 'a') < 6;
 }
 
-/* `_x0041_` in the text itself, which a spreadsheet program would take for an escape. */
+/* Whether the text itself begins like `_x0041_`, which a spreadsheet program would read as an escape. */
 static inline int looks_escaped(const char *text, const char *end) {
     return end - text >= 7 && text[1] == 'x' && text[6] == '_' && is_hex(text[2]) && is_hex(text[3]) &&
            is_hex(text[4]) && is_hex(text[5]);
 }
 
 /* Writes [*text, stop) for the inside of a cell's <t>; a character that begins before `stop` is written whole, `end`
-   is the end of the value. ECMA-376, part 1, 22.9.2.19: `_xHHHH_` stands for what XML cannot hold.
+   is the end of the value. ECMA-376, part 1, 22.9.2.19: `_xHHHH_` represents a character that XML cannot contain.
    `target` has room for 7 bytes for each byte. */
 static inline char *cell_escape(char *target, const char **position, const char *stop, const char *end) {
     static const char HEX[] = "0123456789ABCDEF";
@@ -118,14 +119,15 @@ static inline int64_t days_from_civil(int year, int month, int day) {
 }
 
 /* Reads `2024-01-15` or `2024-01-15 10:30:00.12`, with any offset behind it, as the date number of spreadsheets: days
-   since 1899-12-30 and millionths of a second of that day. 0 for everything they cannot show: years before 1900 and
-   after 9999, BC, infinity, and the last moments of 9999, which their numbers round to the year after. */
+   since 1899-12-30 and millionths of a second of that day. Returns 0 if spreadsheets cannot represent the date: years
+   before 1900 and after 9999, BC, infinity, and the last moments of 9999, which these numbers round up to the next
+   year. */
 static inline int date_serial(const char *text, const char *end, int64_t *days, int64_t *micros) {
     if (end - text < 10 || text[4] != '-' || text[7] != '-') return 0;
     const int year = digits(text, 4), month = digits(text + 5, 2), day = digits(text + 8, 2);
     if (year < 1900 || month < 1 || day < 1) return 0;
     *days = days_from_civil(year, month, day) + 25569;
-    /* Spreadsheets believe that 1900 was a leap year, so what precedes its March stands one lower. */
+    /* Spreadsheets treat 1900 as a leap year, so dates before March 1900 have a number that is one lower. */
     if (*days < 61) *days -= 1;
     *micros = 0;
     text += 10;
@@ -145,7 +147,7 @@ static inline int date_serial(const char *text, const char *end, int64_t *days, 
     }
     *micros = ((hour * 60 + minute) * 60 + (int64_t)second) * 1000000 + fraction;
     if ((double)*days + (double)*micros / 86400e6 >= 2958466.0) return 0;
-    /* The offset may follow, ` BC` may not. */
+    /* An offset may follow; ` BC` may not. */
     for (; text < end; text++) {
         if (*text == ' ') return 0;
     }

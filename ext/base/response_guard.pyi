@@ -2,13 +2,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 class InvalidResponseError(Exception):
-    """The response cannot be sent. Nothing has been sent: another one may be."""
+    """The response cannot be sent. No part of it was sent, so that the caller may send another one."""
 
 class GuardedProtocol:
-    """Stands in for the HTTP server's protocol and passes valid responses on.
+    """Wrap the HTTP server's protocol object and pass valid responses on.
 
     Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request. If the response
-    sent instead is invalid too, a plain 500 is sent in its place.
+    that is sent instead is invalid too, a 500 response without details is sent in its place.
     """
 
     inner: Any
@@ -26,4 +26,4 @@ class GuardedProtocol:
     ) -> None: ...
     def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Any: ...
     def fail(self) -> None:
-        """Send a plain 500."""
+        """Send a 500 response without details."""

@@ -1,4 +1,4 @@
-"""The last check of a response, in front of the HTTP server, whatever has made it: SQL, another service, a cache.
+"""Check every response directly before the HTTP server, whether it comes from SQL, another service or a cache.
 
 granian aborts the worker process for a status or a header section that it cannot write, so none of these may reach it.
 """
@@ -16,15 +16,15 @@ _INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500}'
 
 
 class InvalidResponseError(Exception):
-    """The response cannot be sent. Nothing has been sent: another one may be."""
+    """The response cannot be sent. No part of it was sent, so that the caller may send another one."""
 
 
 @cython.freelist(256)
 cdef class GuardedProtocol:
-    """Stands in for the HTTP server's protocol and passes valid responses on.
+    """Wrap the HTTP server's protocol object and pass valid responses on.
 
     Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request. If the response
-    sent instead is invalid too, a plain 500 is sent in its place.
+    that is sent instead is invalid too, a 500 response without details is sent in its place.
     """
 
     cdef readonly object inner
@@ -66,7 +66,7 @@ cdef class GuardedProtocol:
         return self.inner.response_stream(status, headers)
 
     def fail(self):
-        """Send a plain 500."""
+        """Send a 500 response without details."""
         self.inner.response_bytes(500, _INTERNAL_ERROR, _INTERNAL_ERROR_BODY)
 
     cdef bint _accepts(self, status, headers, Py_ssize_t length) except -1:
@@ -87,9 +87,9 @@ cdef class GuardedProtocol:
 
 
 cdef response_problem(status, headers, Py_ssize_t length):
-    """Return why a response cannot be sent, or None. length: bytes of its body, -1 if that is not known here.
+    """Return why a response cannot be sent, or None. length: bytes of its body; -1: unknown here.
 
-    Interim statuses (1xx) are no final response (RFC 9110, 15.2).
+    An interim status (1xx) is refused, as it cannot be the status of a final response (RFC 9110, 15.2).
     """
     if type(status) is not int or not 200 <= status <= 599:
         return "its status is not from 200 to 599"

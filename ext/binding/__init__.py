@@ -1,1 +1,1 @@
-"""Requests → arguments, in C."""
+"""Turn query strings, JSON bodies and CSV files into arguments of statements, in Cython."""

@@ -1,1 +1,1 @@
-"""Connections as state machines over libpq: many requests in flight, each with its own end."""
+"""Connections as state machines over libpq: many executions in flight on each, every execution with its own result."""

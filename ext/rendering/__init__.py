@@ -1,1 +1,1 @@
-"""Rows of PostgreSQL → bodies of responses, in C."""
+"""Render rows of PostgreSQL into response bodies, in Cython."""

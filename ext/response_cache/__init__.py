@@ -1,1 +1,1 @@
-"""Kept answers in memory that processes share: its layout, what lies in it, and the table that holds it all."""
+"""Cached responses in memory that the processes of a host share: memory layout, shards, and the table of all shards."""

@@ -1,4 +1,4 @@
-"""Blocks: taken, given back, and walked over from one to the next."""
+"""Allocate, free, read and write the blocks of a shard, following the links from one block to the next."""
 
 from libc.stdint cimport uint32_t
 
@@ -8,13 +8,13 @@ cdef struct Place:
     uint32_t block
     uint32_t at
 
-# A block that was free. There is one: `entries.make_room` came first.
+# Allocates a free block. There has to be one: `entries.make_room` was called before.
 cdef uint32_t allocate_block(Region *region) noexcept nogil
-# So many blocks that are linked.
+# Frees `count` blocks that are linked from `first` to `last`.
 cdef void free_blocks(Region *region, uint32_t first, uint32_t last, uint32_t count) noexcept nogil
-# Each goes on behind what it has passed. There are blocks for all of it.
+# The following functions advance `place` behind the bytes they process. The blocks for all of `length` have to exist.
 cdef void write(Region *region, Place *place, const char *text, size_t length) noexcept nogil
 cdef void read(Region *region, Place *place, char *text, size_t length) noexcept nogil
 cdef void skip(Region *region, Place *place, size_t length) noexcept nogil
-# Exactly this text is there. Where it is not, the place is anywhere.
+# Whether exactly this text is at `place`. If not, the position of `place` afterwards is undefined.
 cdef bint is_there(Region *region, Place *place, const char *text, size_t length) noexcept nogil

@@ -32,7 +32,7 @@ cdef void free_blocks(Region *region, uint32_t first, uint32_t last, uint32_t co
 
 
 cdef inline size_t _piece(Region *region, Place *place, size_t most, char **piece) noexcept nogil:
-    """What lies together from there on, of so many bytes; the place is behind it then."""
+    """Return the size of the contiguous bytes at `place`, at most `most`, and advance `place` behind them."""
     if place.at == BLOCK:
         place.block = link_of(region, place.block)[0]
         place.at = LINK

@@ -1,4 +1,4 @@
-"""Answers and tags by the hash of their key or name."""
+"""Hash table of a shard: finds cached responses by their key and tags by their name."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
@@ -8,7 +8,7 @@ from rowcall.ext.response_cache.layout cimport Region
 cdef extern from "keyed_hash.h" nogil:
     void rowcall_keyed_hash(const uint64_t *key, const char *text, size_t length, uint64_t *out)
 
-# Of what the hash is taken.
+# What a text is; part of the hash key, so that equal texts of different kinds have different hashes.
 cdef enum:
     OF_KEY = 1
     OF_TAG = 2
@@ -23,9 +23,9 @@ cdef inline void name_of(Region *region, int what, bytes text, uint64_t *name) n
     rowcall_keyed_hash(key, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), name)
 
 
-# The block of an answer or a tag; 0.
+# The first block of a cached response or tag, or 0 if there is none.
 cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil
-# The same for the answer that has exactly this key.
+# The same for a cached response, if its key is exactly this one.
 cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil
 cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept nogil
 cdef void unchain(Region *region, uint32_t index) noexcept nogil

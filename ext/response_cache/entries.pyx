@@ -12,9 +12,9 @@ from rowcall.ext.response_cache.layout cimport (
 from rowcall.ext.response_cache.tags cimport drop_mark, tag_named, tie, untie
 
 cdef enum:
-    TICKS = 16        # slots of the wheel for one second
+    TICKS = 16        # slots of the wheel per second
     SLOTS_AT_ONCE = 64
-    OWN = BLOCK - sizeof(Answer)  # bytes in the first block of an answer, and in each further one
+    OWN = BLOCK - sizeof(Answer)  # bytes of text in the first block of a response; FURTHER: in each further one
     FURTHER = BLOCK - LINK
 
 cdef double LAST_END = 1e14
@@ -38,7 +38,7 @@ cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
         elif head.first_mark:
             drop_mark(region, now)
         else:
-            # What is not free belongs to answers or marks.
+            # All other blocks belong to responses or marks, so the counts are wrong.
             region.damaged = True
     return not region.damaged
 
@@ -155,7 +155,8 @@ cdef uint32_t insert(
     one.key, one.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
     one.tags, one.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
     place.block, place.at = index, sizeof(Answer)
-    # Not by the lengths that stand there now: blocks that are linked in a circle are written to twice.
+    # The lengths are taken from the objects, not from the memory: if blocks were linked in a circle, they would be
+    # overwritten here.
     write(region, &place, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
     write(region, &place, PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
     write(region, &place, PyBytes_AS_STRING(texts), PyBytes_GET_SIZE(texts))
@@ -169,7 +170,7 @@ cdef uint32_t insert(
 
 
 cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
-    """It is the newest, and ends when it does."""
+    """Append a response as the newest one, and add it to the wheel slot in which it ends."""
     cdef Head *head = region.head
     cdef Answer *one = answer_at(region, index)
     cdef uint32_t slot

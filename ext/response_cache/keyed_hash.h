@@ -1,4 +1,4 @@
-/* SipHash-2-4 with 128 bits (Aumasson and Bernstein, 2012): without the key nobody can tell which texts fall together. */
+/* SipHash-2-4 with 128 bits (Aumasson and Bernstein, 2012): without the key, no texts with equal hashes can be found. */
 
 #ifndef ROWCALL_KEYED_HASH_H
 #define ROWCALL_KEYED_HASH_H
@@ -16,7 +16,7 @@
         c += b; b = ROWCALL_ROTATED(b, 17); b ^= c; c = ROWCALL_ROTATED(c, 32);                                         \
     } while (0)
 
-/* The words are those of this machine: no other one reads them. */
+/* Words are in the byte order of this machine: other machines do not read them. */
 static inline void rowcall_keyed_hash(const uint64_t key[2], const char *text, size_t length, uint64_t out[2])
 {
     uint64_t a = 0x736f6d6570736575ULL ^ key[0];

@@ -1,15 +1,15 @@
-"""How the memory of a shard is laid out. Behind its head stand
+"""Memory layout of a shard. The head is followed by
 
-    leases   who computes an answer: rows of eight places, by the hash of its key
-    wheel    the answers that end, by the moment at which they do
-    buckets  answers and tags, by the hash of their key or name
-    blocks   an answer with its key, or a tag, or which answers have which tags; free ones are linked
+    leases   which process computes a response: rows of eight places, by the hash of the key
+    wheel    responses with an end of lifetime, by that moment
+    buckets  responses and tags, by the hash of their key or name
+    blocks   a response with its key, or a tag, or the nodes that tie responses to tags; free blocks are linked
 
-Blocks have one size, so that whatever is removed makes room for whatever comes.
+All blocks have the same size, so that every removed object makes room for every new one.
 
-Nothing read from there is trusted: an index that leads out of the blocks leads to the first one, which is nobody's, and
-notes that the shard is damaged; loops that follow what they find have an end. So memory that something else has written
-to costs the answers of its shard, and is never left.
+Values read from this memory are not trusted. An index outside the blocks leads to the first block, which is unused, and
+marks the shard as damaged; loops that follow links have a limit. Therefore, if other code overwrites this memory, the
+shard loses its responses, and no access leaves the memory.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -21,13 +21,13 @@ cdef extern from "robust_lock.h" nogil:
 cdef enum:
     HEAD = 4096
     BLOCK = 256
-    LINK = 4          # each block begins with the next one
-    PLACES = 8        # leases of one row
+    LINK = 4          # each block begins with the index of the next one
+    PLACES = 8        # leases per row
     SLOTS = 4096
-    NODES = 15        # in a block
+    NODES = 15        # per block
     NODE_BITS = 4
 
-# What a block is, besides a further one of an answer.
+# Kind of a block, unless it continues a response.
 cdef enum:
     FREE = 0
     ANSWER = 1
@@ -43,34 +43,34 @@ cdef struct Lease:
 cdef struct Head:
     rowcall_lock lock
     uint64_t ready
-    uint64_t size          # of the shard
-    uint32_t fresh         # from here on blocks have never been used
-    uint32_t free          # the first of those that were
-    uint32_t room          # how many are free, those that were never used among them
+    uint64_t size          # bytes of the shard
+    uint32_t fresh         # blocks from this index on have never been used
+    uint32_t free          # first block of the list of freed ones
+    uint32_t room          # number of free blocks, including those never used
     uint32_t oldest
     uint32_t newest
     uint32_t first_mark
     uint32_t last_mark
     uint32_t marks
-    uint64_t count         # answers
-    uint64_t tick          # of the wheel; earlier slots are empty
-    uint64_t taken         # leases, since the beginning
-    double floor           # what was forgotten until then is not known any more
+    uint64_t count         # responses
+    uint64_t tick          # position of the wheel; earlier slots are empty
+    uint64_t taken         # leases acquired since the beginning
+    double floor           # marks up to this moment may be lost: see `tags.drop_mark`
     uint64_t secret[2]
-    uint32_t retired       # nothing is kept any more
+    uint32_t retired       # 1: nothing is stored any more
 
-# Answers and tags begin alike.
+# `Answer` (a cached response) and `Tag` begin with the same fields.
 cdef struct Answer:
     uint32_t next
     uint32_t kind
-    uint32_t chain         # the next one in its bucket
-    uint32_t nodes         # the first block of them
+    uint32_t chain         # next object in the bucket
+    uint32_t nodes         # first block of nodes
     uint64_t name[2]
-    uint32_t last          # block
+    uint32_t last          # last block
     uint32_t blocks
     uint32_t older
     uint32_t newer
-    uint32_t before        # in its slot
+    uint32_t before        # in the slot of the wheel
     uint32_t behind
     uint32_t slot
     uint32_t is_null
@@ -87,13 +87,13 @@ cdef struct Tag:
     uint32_t next
     uint32_t kind
     uint32_t chain
-    uint32_t first         # node
+    uint32_t first         # first node
     uint64_t name[2]
-    double mark            # when it was forgotten; 0: not
-    uint32_t earlier       # marks
+    double mark            # moment of the latest invalidation; 0: none
+    uint32_t earlier       # neighbours in the list of marks
     uint32_t later
 
-# That an answer has a tag.
+# Ties a response to one of its tags.
 cdef struct Node:
     uint32_t tag
     uint32_t before
@@ -105,16 +105,16 @@ cdef struct Nodes:
     uint32_t count
     Node nodes[NODES]
 
-# Where all this lies for this process. Counts and sizes are its own: what stands in the memory is not asked for them.
+# Addresses of these parts in this process. Counts and sizes are private copies, not read from the shared memory.
 cdef struct Region:
     Head *head
     Lease *leases
-    uint64_t rows          # of leases
+    uint64_t rows          # rows of leases
     uint32_t *wheel
     uint32_t *buckets
     uint32_t mask
     char *blocks
-    uint32_t count         # blocks; the first one is none
+    uint32_t count         # blocks; the first one is unused
     bint damaged
 
 

@@ -1,4 +1,4 @@
-"""Leases: somebody is computing an answer, and whether others wait for it. One that ends takes nothing along."""
+"""Leases: which process computes a response, and whether others wait for it. Removing a response keeps its lease."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -8,15 +8,15 @@ cdef enum:
     AWAITED_BIT = 1
     NOBODY = -1
 
-# The lease of an answer, whoever has it; NULL.
+# The lease for a response, of any process, or NULL.
 cdef Lease *lease_of(Region *region, const uint64_t *name) noexcept nogil
-# The same, if it is this one of this process.
+# The same, if it belongs to this process and has this number.
 cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process, uint64_t number) noexcept nogil
-# Its flags; NOBODY for NULL.
+# Releases a lease. Returns its flags, or NOBODY for NULL.
 cdef int release_lease(Lease *found) noexcept nogil
-# Its number; 0: somebody has it, -1: there is no place.
+# Returns the number of the acquired lease, 0 if the lease is held already, or -1 if the row is full.
 cdef int64_t acquire_lease(
     Region *region, const uint64_t *name, int32_t process, double ends, double now
 ) noexcept nogil
-# All that a process has.
+# Releases all leases of a process.
 cdef void release_leases_of(Region *region, int32_t process) noexcept nogil

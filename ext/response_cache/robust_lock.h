@@ -1,7 +1,7 @@
-/* A lock in memory that processes share, which outlives a process that dies in it.
+/* A lock in shared memory that stays usable if a process dies while it holds the lock.
 
-   POSIX has robust mutexes for that (pthread_mutexattr_setrobust). macOS has none: there the lock is the number of the
-   process that holds it, and whoever waits looks whether that process is still there. */
+   POSIX has robust mutexes for this purpose (pthread_mutexattr_setrobust). macOS has none; there the lock contains
+   the number of the process that holds it, and a waiting process checks whether that process still exists. */
 
 #ifndef ROWCALL_ROBUST_LOCK_H
 #define ROWCALL_ROBUST_LOCK_H
@@ -29,7 +29,7 @@ static inline int rowcall_lock_init(rowcall_lock *lock)
     return 0;
 }
 
-/* 0, or EOWNERDEAD: the lock is taken, and what it guards may be half changed. */
+/* Returns 0, or EOWNERDEAD: the lock is held, but the guarded data may be inconsistent. */
 static inline int rowcall_lock_take(rowcall_lock *lock)
 {
     int32_t own = (int32_t)getpid();

@@ -1,4 +1,4 @@
-"""One shard of a table of answers. See `shard.pyx`."""
+"""One shard of a response table. See `shard.pyx`."""
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 
@@ -14,7 +14,7 @@ cdef struct Given:
 
 
 cdef class Shard:
-    """See `table.AnswerTable` for what its methods do."""
+    """See `table.ResponseTable` for the methods."""
 
     cdef Py_buffer _view
     cdef Region region

@@ -1,10 +1,11 @@
-"""One shard of a table of answers: each operation whole, under its lock.
+"""One shard of a response table: each operation runs completely under the lock of the shard.
 
-An operation holds the lock while it looks or writes, for a microsecond and the time that it takes to copy the body;
-nothing is ever waited for inside, and nothing made that could start the collector of cycles, whose finalizers may want
-the lock too. So what one process has written or forgotten, the next one to ask sees. The lock is robust: when a process
-dies in it, the next one clears the shard, and so does who finds it damaged. That loses answers, and a lease that is
-gone only means that its answer is not kept; nothing that was forgotten comes back.
+An operation holds the lock while it searches or writes, for about a microsecond and the time to copy the body. Under
+the lock nothing waits, and no object is created that could start the cyclic garbage collector, whose finalizers may
+need the lock too. Therefore the next operation of any process sees all that another one has written or invalidated. The
+lock is robust: if a process dies while it holds the lock, the next process clears the shard; a process that finds the
+shard damaged clears it as well. Clearing loses responses and leases, and a response without its lease is not stored; an
+invalidated response never comes back.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -39,7 +40,7 @@ cdef extern from "robust_lock.h" nogil:
 cdef enum:
     MOST_ROWS = 512
     BUCKETS_AT_ONCE = 4096
-    READY = 0x326e7377  # another one for another layout
+    READY = 0x326e7377  # has to change with the layout
     FORGOTTEN_BIT = 2
 
 GONE = NOBODY
@@ -52,7 +53,7 @@ cdef uint64_t _rows_for(uint64_t size) noexcept:
 
 
 cdef uint32_t _buckets_for(uint64_t size) noexcept:
-    """One for four blocks."""
+    """Return the number of buckets: one for four blocks."""
     cdef uint32_t buckets = 64
     while <uint64_t>buckets * BLOCK * 4 < size and buckets < (1 << 26):
         buckets *= 2
@@ -87,7 +88,10 @@ cdef class Shard:
         PyBuffer_Release(&self._view)
 
     def _make_ready(self, uint64_t size):
-        """Whoever died while doing so has written to the head only."""
+        """Initialise the head of zeroed memory.
+
+        If a process died here earlier, it has written to the head only.
+        """
         cdef Head *head = self.region.head
         cdef int failure
         memset(head, 0, sizeof(Head))
@@ -104,7 +108,7 @@ cdef class Shard:
     cdef int _lock(self) except -1:
         cdef int failure = rowcall_lock_take(&self.region.head.lock)
         if failure == EOWNERDEAD:
-            # It may have been in the middle of anything.
+            # The process died within an operation, so the contents may be inconsistent.
             self._clear()
             rowcall_lock_mend(&self.region.head.lock)
         elif failure:
@@ -132,12 +136,12 @@ cdef class Shard:
         return 0
 
     cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept:
-        """The answer, unless it has ended."""
+        """Return the block of a response whose lifetime has not ended, or 0."""
         cdef uint32_t index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         return 0 if index and is_over(answer_at(&self.region, index).ends, now) else index
 
     cdef int _copy(self, uint32_t index) except -1:
-        """For `_made`, which follows without the lock."""
+        """Copy a response from the shared memory to attributes, for `_made`, which runs without the lock."""
         cdef Answer *one = answer_at(&self.region, index)
         cdef Place place
         if self.region.damaged or not is_whole(&self.region, index):
@@ -161,7 +165,7 @@ cdef class Shard:
         return 0
 
     cdef object _made(self):
-        """The answer that has been copied, as a tuple; None."""
+        """Return the copied response as an entry, or None if its memory was damaged."""
         cdef Given given = self._given
         cdef bytes body = self._body
         cdef bytes head = self._lines
@@ -174,7 +178,7 @@ cdef class Shard:
         return tuple.__new__(self._entry, values)
 
     cdef bint _is_invalidated(self, list tags, double began) noexcept:
-        """What was begun then may be older than a forgetting of one of its tags."""
+        """Return whether one of the tags may have been invalidated at `began` or later."""
         cdef uint64_t[2] name
         for text in tags:
             name_of(&self.region, OF_TAG, <bytes>text, name)
@@ -183,10 +187,10 @@ cdef class Shard:
         return len(tags) > 0 and began <= self.region.head.floor
 
     cdef void _note(self, const uint64_t *name, double now) noexcept:
-        """That it was forgotten."""
+        """Mark a name as invalidated; if there is no room for the mark, move `floor` to `now`."""
         cdef uint32_t index = find_block(&self.region, TAG, name)
         if index == 0 and make_room(&self.region, 1, now):
-            # What made room may have changed the buckets, not this name.
+            # `make_room` may have changed the buckets, but has not added this name.
             index = tag_named(&self.region, name)
         if index:
             mark(&self.region, index, now)
@@ -331,7 +335,7 @@ cdef class Shard:
                 self._invalidate_bucket(<uint32_t>bucket, prefix)
                 bucket += 1
             if self.region.damaged:
-                # That clears it.
+                # `_unlock` clears the shard.
                 bucket = <uint64_t>self.region.mask + 1
             self._unlock()
         return 0
@@ -346,7 +350,7 @@ cdef class Shard:
             if (answer_at(region, index).kind == ANSWER and answer_at(region, index).key >= PyBytes_GET_SIZE(prefix)
                     and is_there(region, &place, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix))):
                 remove(region, index)
-                # Its tags may have stood behind it.
+                # `remove` may have freed tags of the response that were next in this bucket: start again.
                 behind = region.buckets[bucket]
                 seen = 0
             index = behind
@@ -365,7 +369,7 @@ cdef class Shard:
             count += remove_ended(&self.region, now, tick)
             more = head.tick != 0 and head.tick < tick and not self.region.damaged
             if not more and head.tick:
-                # In the slot of this moment there are others.
+                # The slot of this moment may contain responses that end later.
                 head.tick = tick - 1
             self._unlock()
         return count
@@ -385,7 +389,7 @@ cdef class Shard:
 
 
 cdef tuple _values(entry):
-    """Of an entry, which is no mere tuple."""
+    """Return the entry as a tuple; `entry` may be of a subclass. Raises `TypeError` for anything else."""
     if not isinstance(entry, tuple) or len(entry) != 8:
         raise TypeError("this is no answer")
     return <tuple>entry

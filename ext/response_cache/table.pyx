@@ -1,7 +1,7 @@
-"""Kept answers, and who is computing which, in memory that processes share.
+"""Cached responses and the leases for computing them, in memory that the processes of a host share.
 
-A table consists of shards (`shard.pyx`), which share nothing, so that many processors seldom meet at one lock: an
-answer and its lease are in the shard that its key tells, and a tag is in each shard that has answers with it.
+A table consists of shards (`shard.pyx`) without common data, so that processors rarely contend for one lock. The key
+selects the shard of a response and its lease. A tag is in every shard that has responses with it.
 """
 
 from libc.stdint cimport uint64_t
@@ -17,18 +17,21 @@ cdef enum:
     SHARDS = 8
 
 HELD, FULL = 0, -1
-"""What `begin` says instead of a number."""
+"""Results of `begin` instead of a number: another caller holds the lease; there is no place for a lease."""
 LEAST = 131_072
-"""Bytes of a table."""
+"""Smallest size of a table in bytes."""
 SPLIT = 8_388_608
-"""Bytes from which a table has shards."""
+"""Size in bytes from which a table is divided into shards."""
 
 
 cdef class ResponseTable:
-    """memory: LEAST bytes or more that all processes map; where they are zero they are made ready, and nobody else may
-    be doing so. process: whose leases are taken. entry: the tuple that an answer is: body, rows, whether it is NULL,
-    when it was written, when it ends and ceases to be fresh (0: never), head, tags. Times on the monotonic clock, which
-    is past 0."""
+    """Cached responses and their leases; safe to use from several processes at once.
+
+    memory: LEAST bytes or more that all processes map. Zeroed memory is initialised; no other process may do so at the
+    same time. process: id of the process that acquires leases here. entry: tuple class of a cached response: body,
+    number of rows, whether it is NULL, when it was written, when it ends and when it becomes stale (0: never), head,
+    tags. Times are seconds of the monotonic clock, which is past 0.
+    """
 
     cdef list _shards
     cdef int _count
@@ -55,39 +58,54 @@ cdef class ResponseTable:
         return <Shard>self._shards[name[0] % self._count]
 
     def find(self, bytes key not None, double now):
-        """The answer, unless it has ended; None."""
+        """Return the response, or None if there is none or its lifetime has ended."""
         return self._of(key).find(key, now)
 
     def begin(self, bytes key not None, double ends, double now, bint fresh=False):
-        """The answer; else the number of the lease to compute it, HELD where somebody has that, FULL where there is no
-        place for one. ends: when it is nobody's any more; 0: never. fresh: only an answer that is."""
+        """Return the response, or acquire the lease for computing it.
+
+        Returns the number of the lease if there is no response, HELD if the lease is held already, FULL if there is no
+        place for a lease. ends: when the lease expires; 0: never. fresh: do not return a stale response.
+        """
         return self._of(key).begin(key, ends, now, fresh)
 
     def has(self, bytes key not None, uint64_t number):
-        """This lease is ours."""
+        """Return whether this process still holds this lease."""
         return self._of(key).has(key, number)
 
     def keep(self, bytes key not None, uint64_t number, double began, entry not None, double now):
-        """Ends the lease, and keeps the answer if the lease was ours: AWAITED, where other processes wait for it, and
-        FORGOTTEN, where one of its tags was meanwhile. GONE: it was not ours, and the answer is not kept."""
+        """End the lease, and store the response if this process held it.
+
+        Returns GONE if the lease was not held by this process; nothing is stored then. Otherwise returns flags: AWAITED
+        if other processes wait for the response, FORGOTTEN if one of its tags was invalidated since `began`, so that it
+        was not stored.
+        """
         return self._of(key).keep(key, number, began, entry, now)
 
     def put(self, bytes key not None, entry not None, double began, double now):
-        """An answer that nobody had a lease for, unless it was forgotten (`forget`, noted) since it was begun."""
+        """Store a response that was computed without a lease; return whether it was stored.
+
+        It is not stored if the key (`forget` with `noted`) or one of its tags was invalidated since `began`.
+        """
         return self._of(key).put(key, entry, began, now)
 
     def drop(self, bytes key not None, uint64_t number):
-        """Ends the lease: AWAITED, or GONE where it was not ours."""
+        """End the lease. Returns AWAITED if other processes wait, 0 if not, or GONE if this process did not hold it."""
         return self._of(key).drop(key, number)
 
     def forget(self, bytes key not None, double now, bint noted):
-        """Ends answer and lease: whether there was an answer, and whether other processes wait for one. noted: `put`
-        shall know of it too."""
+        """Remove the response and end the lease; return whether there was a response and whether other processes wait.
+
+        noted: record the invalidation, so that `put` refuses a response whose computation began before.
+        """
         return self._of(key).forget(key, now, noted)
 
     def invalidate_tag(self, bytes tag not None, double now, int most):
-        """Ends so many answers that have it in each shard: how many of them had not ended, and whether there are more.
-        Whatever was begun before is not kept with it."""
+        """Remove at most `most` responses with this tag from each shard, and mark the tag as invalidated.
+
+        Returns how many of them had not ended, and whether there may be more. A response with this tag whose
+        computation began before is not stored.
+        """
         cdef Shard shard
         cdef int count = 0
         cdef bint more = False, here = False
@@ -97,13 +115,13 @@ cdef class ResponseTable:
         return count, more
 
     def invalidate_all(self, bytes prefix not None):
-        """Ends all answers whose key begins so."""
+        """Remove all responses whose key begins with `prefix`."""
         cdef Shard shard
         for shard in self._shards:
             shard.invalidate_all(prefix)
 
     def prune(self, double now):
-        """Ends what has ended: how many answers."""
+        """Remove the responses whose lifetime has ended; return their number."""
         cdef Shard shard
         cdef int count = 0
         for shard in self._shards:
@@ -111,25 +129,25 @@ cdef class ResponseTable:
         return count
 
     def retire(self):
-        """Ends all answers and leases, and keeps none from now on: `begin` says FULL."""
+        """Remove all responses and leases and store nothing from now on: `begin` returns FULL."""
         cdef Shard shard
         for shard in self._shards:
             shard.retire()
 
     def release_process(self, int process):
-        """All leases that it had."""
+        """Release all leases of a process."""
         cdef Shard shard
         for shard in self._shards:
             shard.release_process(process)
 
     @property
     def retired(self):
-        """By whichever process."""
+        """Whether a process has called `retire`."""
         return (<Shard>self._shards[self._count - 1]).region.head.retired != 0
 
     @property
     def count(self):
-        """Answers, those that have ended and were not removed yet among them."""
+        """Number of responses, including ended ones that are not removed yet."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 
@@ -141,6 +159,6 @@ cdef class ResponseTable:
 
     @property
     def taken(self):
-        """Leases, since the beginning."""
+        """Number of leases acquired since the beginning."""
         cdef Shard shard
         return sum([shard.region.head.taken for shard in self._shards])

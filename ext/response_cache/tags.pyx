@@ -6,6 +6,7 @@ from rowcall.ext.response_cache.blocks cimport free_blocks, allocate_block
 from rowcall.ext.response_cache.buckets cimport chain, find_block, unchain
 from rowcall.ext.response_cache.layout cimport FREE, TAG, Head, Node, Region, Tag, node_at, tag_at
 
+# Seconds after which a mark is dropped without raising `floor`.
 cdef double MARKED = 3600.0
 
 
@@ -23,7 +24,7 @@ cdef uint32_t tag_named(Region *region, const uint64_t *name) noexcept nogil:
 
 
 cdef void _drop_tag(Region *region, uint32_t index) noexcept nogil:
-    """If nothing needs it."""
+    """Free a tag that has no responses and no mark."""
     cdef Tag *tag = tag_at(region, index)
     if tag.kind != TAG:
         region.damaged = True
@@ -38,7 +39,7 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
     cdef Tag *tag = tag_at(region, index)
     if tag.mark != 0:
         _unlink_mark(region, tag)
-    # Whoever read the clock before another did may come behind it, and must not take that one's forgetting back.
+    # A process that read the clock earlier may come later; the later moment has to stay.
     if now > tag.mark:
         tag.mark = now
     tag.earlier, tag.later = head.last_mark, 0
@@ -48,7 +49,7 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
         head.first_mark = index
     head.last_mark = index
     head.marks += 1
-    # Whoever forgets one name after the other must not take the room of the answers.
+    # If a client invalidates ever new names, the marks must not displace the responses.
     while head.marks > 64 and not region.damaged:
         if head.marks <= region.count >> 4 and now - tag_at(region, head.first_mark).mark <= MARKED:
             break
