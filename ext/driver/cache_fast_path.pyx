@@ -1,9 +1,11 @@
-"""The steps around a run whose answer is kept in the memory of the host, as long as everything is plain: a hit, or a
-miss that nobody else waits for. Whatever else comes of it is for the steps that are given along.
+"""Cache steps in front of and behind an execution, for the common cases of cached responses in shared memory.
 
-The key of an answer says whose answer it is, and for which values. Each part says what it is and where it ends, so that
-no text a client sends can look like the border of two parts: absent, NULL and an empty text are three keys, and so are
-`ab`, `c` and `a`, `bc` (caching-10).
+The common cases are a hit, and a miss for which no other request waits. All others are handled by the fallback steps
+that the caller passes in.
+
+The key of a cached response identifies the caller and the values. Each part has its kind and its length, so that no
+text from a client can be confused with the border of two parts: absent, NULL and an empty text give three keys, and so
+do `ab`, `c` and `a`, `bc` (caching-10).
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -22,7 +24,11 @@ cdef enum:
 
 
 def encode_key(bytes prefix not None, mask, list arguments not None, wanted):
-    """mask: parameters that are present; `arguments` has the text of each. wanted: those that belong to the key."""
+    """Return the cache key of a request.
+
+    mask: bits of the present parameters; `arguments` has the text of each. wanted: bits of the parameters that belong
+    to the key.
+    """
     if mask & ~wanted:
         arguments = _chosen(mask, arguments, wanted)
     return _key(prefix, b"%x:" % (mask & wanted), arguments)
@@ -58,8 +64,10 @@ cdef bytes _key(bytes prefix, bytes present, list arguments):
 
 
 cdef class Lease:
-    """To compute the answer of this name; a base for tickets of `answers`. began: when it was taken. tags: those that
-    were announced."""
+    """The right and duty to compute the response of this name; base of the leases of `answers`.
+
+    began: when the lease was acquired. tags: the announced tags.
+    """
 
     cdef readonly object answers
     cdef readonly bytes name
@@ -76,13 +84,14 @@ cdef class Lease:
 
 
 cdef class CacheLookup:
-    """In front of the run: gives the answer, or takes the lease to make one.
+    """Step in front of the execution: takes the cached response, or acquires the lease to compute it.
 
-    table: of the answers (`ext.response_cache.table`). seconds: for which a lease lasts; 0: until it ends. longest:
-    bytes of a key that is its own name. unshared: empty, unless some keys are of no use. ticket(answers, name, number,
-    began): makes the ticket. ending: called at the end of the exchange. needless: how many steps are left out for a
-    hit. on_hit, tell: called with the exchange, and with `hit` or `miss`; None. otherwise: the step for everything
-    else.
+    wanted: bits of the parameters that belong to the key. table: table of cached responses
+    (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of a key that is
+    used as a name itself; longer keys go to `otherwise`. unshared: if not empty, every request goes to `otherwise`.
+    lease(answers, name, number, began): returns the lease object. ending: called at the end of the request.
+    steps_to_skip: number of following steps that a hit skips. on_hit, tell: called with the context, `tell` also with
+    `hit` or `miss`; or None. otherwise: the fallback step.
     """
 
     cdef bytes _prefix
@@ -115,7 +124,7 @@ cdef class CacheLookup:
         cdef double at
         mask = context.mask
         if mask is not self._mask and mask != self._mask:
-            # Most requests of an endpoint have the same parameters.
+            # Most requests of an endpoint have the same parameters, so the text of the mask is reused.
             if mask & ~self._wanted:
                 return self._otherwise(context)
             self._mask = mask
@@ -145,12 +154,12 @@ cdef class CacheLookup:
 
 
 cdef class CacheWriter:
-    """Behind the run: keeps the answer.
+    """Step behind the execution: stores the response.
 
-    keep: of the table. waiting: empty, unless somebody in this process waits. landed(ticket, entry, flags): called when
-    somebody is to be told. seconds: for which it is one; below 0: until it is forgotten. largest: bytes from which it
-    is none. needs_row, most: that it has a row, and no more than so many; 0: however many. otherwise: the step for
-    everything else.
+    keep: method of the table. waiting: empty if no request of this process waits for a response. completed(lease,
+    entry, flags): called if requests wait, or if the table returned flags. seconds: lifetime of the response; below 0:
+    until it is invalidated. largest: bytes of a body from which the response is not stored. needs_row, most: store only
+    a result with a row, and with at most so many rows; 0: any number. otherwise: the fallback step.
     """
 
     cdef object _keep, _landed, _ending, _otherwise

@@ -1,6 +1,6 @@
-"""One libpq connection, pipelined: many requests in flight, each one segment, each answered exactly once.
+"""One libpq connection, pipelined: many executions in flight, each one segment, each finished exactly once.
 
-A Connection is a queue of requests (`ext.driver.execution`) on one PGconn.
+A Connection is a queue of executions (`ext.driver.execution`) on one PGconn.
 """
 
 from rowcall.ext.base.buffer cimport Buffer
@@ -9,11 +9,11 @@ from rowcall.ext.driver.execution cimport Execution, Statement, Step
 
 
 cpdef enum ConnectionState:
-    """Every transition stands in `Connection._enter`."""
-    READY        # requests may be placed
-    PAUSED       # back-pressure: the reader is removed until the client has taken what is buffered
-    CANCELLING   # a cancel is on its way: nothing may be placed until it returned and the head's Sync was read
-    DRAINING     # nothing more may be placed; closes when the queue is empty
+    """State of a connection. All transitions are made by `Connection._enter`."""
+    READY        # executions may be submitted
+    PAUSED       # back-pressure: the reader is removed until the client has taken the buffered part
+    CANCELLING   # a cancel request is being sent: nothing may be submitted until it returned and the head has finished
+    DRAINING     # nothing more may be submitted; the connection closes when the queue is empty
     CLOSED
 
 

@@ -1,12 +1,12 @@
-"""Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in docs/internals/driver.md.
+"""Drives one libpq connection in pipeline mode. docs/internals/driver.md has the measurements behind each rule.
 
-A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds
-when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last
-row. Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
-buffer while they arrive; nothing is kept of them but the bytes of the answer.
+An execution is one segment: `[Parse if new] [statements ahead] call Sync`, an implicit transaction of its own. It
+succeeds when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after
+the last row. Results come in order, so every arriving result belongs to the head of the queue. Rows are rendered into
+the connection's one buffer while they arrive; only the bytes of the response remain.
 
-The code here decides nothing about retries, timeouts or lanes: it reports what is known (`Loss`, `ServerError`,
-`seconds`) and `rowcall.service.database` acts on it.
+This module decides nothing about retries, timeouts or pools: it reports what is known (`Loss`, `ServerError`,
+`seconds`), and `rowcall.service.database` acts on it.
 """
 
 from collections import deque
@@ -67,30 +67,30 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef enum:
     FEW_PARAMETERS = 64
-    # More than this is not gathered.
+    # If more bytes are waiting, they are sent without waiting for further executions of this loop turn.
     FLUSH_BYTES = 32768
-    # libpq sends by itself once 8192 bytes are waiting: from there on nobody knows what has left.
+    # libpq sends by itself once 8192 bytes are waiting: from this size on it is unknown what has been sent.
     SENT_UNASKED = 8000
-    # Bytes of the messages around a statement's text, values and name, with some to spare.
+    # Upper limit for the bytes of the messages around a statement's text, values and name.
     MESSAGE_BYTES = 96
     # A prepared statement with its plan costs the server about 70 kB (docs/internals/driver.md, 8.3).
     MAX_PREPARED = 500
     CHUNK_ROWS = 64
 
-# Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
-# changed the session for whoever comes next (driver-18). search_path is reported from PostgreSQL 18 on.
+# Parameters that the server reports whenever they change. A difference from the start shows, at no cost, that a routine
+# changed the session for later executions (driver-18). search_path is reported from PostgreSQL 18 on.
 cdef tuple WATCHED = (
     b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
     b"search_path",
 )
 
-# What commands say of themselves that deallocate every statement of the session, or prepare or deallocate one.
+# Command tags of commands that deallocate every statement of the session, and of those that prepare or deallocate one.
 cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
 cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
 
-# Its number is no endpoint's: those count from 1.
+# Identifiers of endpoint statements start at 1.
 cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
 
 
@@ -104,14 +104,15 @@ cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
 
 
 cdef class Connection:
-    """A queue of requests on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
+    """A queue of executions on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
 
-    on_closed(connection): after every request in flight has been finished with its `Loss`.
-    on_notice(label, severity, sqlstate, message, context, owner): label and owner of the request at the head, or None.
-    on_capacity(connection): after a read that finished at least one request.
-    owner: whatever has to live as long as the connection.
-    corked: more follows at once, and whoever places it calls `flush` then.
-    owned: a transaction over several requests is open, and whoever opened it will end it.
+    on_closed(connection): called after every execution in flight has been finished with its `Loss`.
+    on_notice(label, severity, sqlstate, message, context, owner): called for each notice; label and owner are those of
+    the execution at the head, or None.
+    on_capacity(connection): called after a read that finished at least one execution.
+    owner: an object that has to live as long as the connection.
+    corked: if True, flushing is deferred: the caller submits more executions at once and calls `flush` itself.
+    owned: if True, a transaction over several executions is open; the code that opened it will end it.
     """
 
     def __init__(self, pgconn, loop, bint named=True):
@@ -137,15 +138,15 @@ cdef class Connection:
         self.fd = pq.socket(self.conn)
         self.on_readable_method = self.on_readable
         self.flush_method = self.flush
-        # Also while idle: that is how a backend that went away is noticed before a request meets it.
+        # The reader is active while idle too: so the end of the backend is noticed before the next execution.
         loop.add_reader(self.fd, self.on_readable_method)
 
-    # --- placing ---------------------------------------------------------------------------------------------------
+    # --- submitting ------------------------------------------------------------------------------------------------
 
     cpdef bint submit(self, Execution execution) except -1:
-        """Places `request`. True when it will be finished by this connection, False when it was not taken.
+        """Submit an execution. Returns True if this connection will finish it, False if it was not accepted.
 
-        A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
+        A connection that turns out to be dead while submitting finishes the execution with `Loss.NOT_STARTED`.
         """
         if self.state != ConnectionState.READY:
             return False
@@ -168,7 +169,7 @@ cdef class Connection:
         execution.step = 0
         execution.parse = 0
         execution.parses = None
-        # All before anything is placed: half a segment costs the connection.
+        # Check all values before anything is sent: half a segment would cost the connection.
         check_values(execution.statement, execution.values)
         if execution.ahead is not None:
             for statement, values in execution.ahead:
@@ -184,13 +185,13 @@ cdef class Connection:
             execution.steps_ahead = execution.step_count
         if execution.arms is not None:
             self._parse(execution, execution.arms)
-            # Not until it is admitted.
+            # The statement counts as prepared only after `admit`.
             self.prepared.discard(execution.arms.name)
         self._command(execution, execution.statement, execution.values, STEP_CALL)
         return 0
 
     cdef int _segment(self, Execution execution) except -1:
-        """Places the statements of a script up to the next one that is the last of its segment."""
+        """Send the statements of a script up to and including the next one that ends a segment."""
         cdef tuple parts = execution.script.parts
         cdef Part part
         cdef int placed = execution.placed
@@ -217,20 +218,24 @@ cdef class Connection:
                 if execution.placed == 0:
                     execution.steps_ahead = execution.step_count
             self._command(execution, part.statement, execution.values, STEP_CALL)
-            # Without it the server keeps what it has to say until the Sync, and nobody could tell which statement runs.
+            # Without a flush request the server delays its results until the Sync, and the running statement of the
+            # script would be unknown.
             if execution.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
                 self.send_failed = True
             execution.placed += 1
         return 0
 
     cdef int _give_up_segment(self, Execution execution) except -1:
-        """Half a segment cannot be taken back from libpq, and the next request would be answered with its results."""
+        """Close the connection if half a segment has been sent.
+
+        libpq cannot take it back, and the next execution would get its results.
+        """
         if execution.step_count > 0:
             self._lose("a request could not be placed completely")
         return 0
 
     cpdef bint submit_all(self, Execution execution, list statements) except -1:
-        """Places several statements without parameters and results as one segment, `request` standing for all."""
+        """Submit several statements without parameters and results as one segment, represented by `execution`."""
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
             return False
@@ -262,7 +267,7 @@ cdef class Connection:
             if texts == NULL:
                 raise MemoryError()
             sizes = <int *>(texts + n)
-        # Of each parameter the size of its value and, for some, its format.
+        # Each parameter takes the length of its value and, for some, a format code.
         self.unsent_bytes += MESSAGE_BYTES + 6 * n
         try:
             for i in range(n):
@@ -275,7 +280,7 @@ cdef class Connection:
                     texts[i] = NULL
                 else:
                     texts[i] = PyBytes_AS_STRING(<bytes>value)
-                    # Of texts libpq finds it out itself.
+                    # For text values libpq determines the size itself.
                     sizes[i] = <int>PyBytes_GET_SIZE(value)
                     self.unsent_bytes += sizes[i]
             if not self.named:
@@ -311,15 +316,15 @@ cdef class Connection:
         if execution.parses is None:
             execution.parses = []
         execution.parses.append(statement)
-        # Whoever is placed behind relies on this Parse; if it fails, they fail with 26000 and are told to come again.
+        # Executions behind this one rely on this Parse. If it fails, they fail with 26000 and are run again.
         self.prepared.add(statement.name)
         return 0
 
     cdef int _sync(self) except -1:
-        """Ends a segment; 0 when that failed."""
+        """End a segment; return 0 if that failed."""
         if pq.sendPipelineSync != NULL:
             return 1 if pq.sendPipelineSync(self.conn) else 0
-        # This one sends what waits.
+        # PQpipelineSync sends everything that waits.
         self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
         return 1 if pq.pipelineSync(self.conn) else 0
 
@@ -328,7 +333,7 @@ cdef class Connection:
         execution.state = ExecutionState.SENT
         execution.flush_mark = self.flushes
         if self.unsent_bytes >= SENT_UNASKED:
-            # Counts as flushed, with everything before it.
+            # libpq may have sent it already: it counts as flushed, with everything before it.
             self.flushes += 1
         self.in_flight += 1
         if idle:
@@ -339,8 +344,8 @@ cdef class Connection:
         if self.send_failed or not synced:
             self._lose(self._libpq_message())
             return 0
-        # Behind others the flushes of one loop turn are gathered. An idle connection starts at once, unless the last
-        # flush carried several requests: then more are likely to come in this turn.
+        # Behind other executions, the flushes of one loop turn are gathered. An idle connection flushes at once, unless
+        # the last flush carried several executions: then more are likely to come in this turn.
         self.gathered += 1
         if (idle and not self.busy and not self.corked) or self.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
@@ -350,21 +355,21 @@ cdef class Connection:
         return 0
 
     def flush(self):
-        """Sends what has been placed. The loop calls this; nobody else needs to."""
+        """Send everything that was submitted. Called by the event loop, and after corking."""
         self.flush_scheduled = False
         if self.state != ConnectionState.CLOSED:
             self._flush_now()
 
     cdef int _flush_now(self) except -1:
         cdef int left = pq.flush(self.conn)
-        # Behind what the socket did not take, libpq sends the next ones as soon as they fill its buffer.
+        # If the socket did not take everything, libpq sends further data as soon as it fills its buffer.
         self.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
         if self.gathered > 0:
             self.busy = self.gathered > 1
             self.gathered = 0
         if left < 0:
-            # What had been received before the peer went away is still worth reading.
+            # Data received before the peer closed the connection may still contain results.
             self.on_readable()
             if self.state != ConnectionState.CLOSED:
                 self._lose(self._libpq_message())
@@ -380,11 +385,11 @@ cdef class Connection:
     # --- receiving -------------------------------------------------------------------------------------------------
 
     def on_readable(self):
-        """Reads what has arrived and finishes what is complete. The loop calls this."""
+        """Read everything that has arrived and finish complete executions. Called by the event loop."""
         cdef bint alive
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.PAUSED:
             return
-        # libpq sends what waits before it reads: whatever has been placed is on its way.
+        # libpq sends waiting data before it reads, so everything submitted counts as sent.
         self.flushes += 1
         alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
         if not alive:
@@ -397,7 +402,7 @@ cdef class Connection:
         cdef PGresult *result
         cdef Execution execution
         cdef long served = self.served
-        # Without a head only a notice, a parameter change, or a FATAL before the end of the connection is expected.
+        # Without a head, only a notice, a parameter change, or a FATAL before the end of the connection is expected.
         while self.head is not None and self.state != ConnectionState.PAUSED:
             if pq.isBusy(self.conn):
                 break
@@ -409,14 +414,15 @@ cdef class Connection:
                 continue
             execution = self.head
             execution.step += 1
-            # One more than there are commands: an error of the commit itself comes behind the last of them.
+            # One step more than there are commands: an error of the commit itself follows the last command.
             if execution.step > execution.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
                 self._lose(UNEXPECTED_RESULTS)
                 return 0
             if execution.step < execution.step_count and execution.steps[execution.step] == STEP_CALL:
                 self._ask_for_rows(self.head)
         if self.head is None:
-            # What has arrived behind the last answer would become the next request's: libpq drops it, with a notice.
+            # A result that arrived behind the last one would be read for the next execution: libpq drops it with a
+            # notice.
             pq.isBusy(self.conn)
             if self.farewell is not None:
                 self._lose(self.farewell)
@@ -430,7 +436,7 @@ cdef class Connection:
         cdef Execution execution = self.head
         try:
             if status == PGRES_PIPELINE_SYNC:
-                # Each command has been answered, and behind them at most an error of the commit.
+                # Each command has its result; only an error of the commit may follow them.
                 if execution.step < execution.step_count:
                     self._lose(UNEXPECTED_RESULTS)
                 else:
@@ -452,10 +458,10 @@ cdef class Connection:
                 if execution.steps[execution.step] == STEP_PARSE:
                     self._forget_parse(execution)
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
-                # libpq gives this status for ever; only closing ends it.
+                # libpq returns this status forever; only closing the connection ends it.
                 self._lose("COPY cannot run through an endpoint")
             elif status == PGRES_EMPTY_QUERY and execution.steps[execution.step] == STEP_CALL:
-                # Nothing but a comment: a command that does nothing.
+                # The statement consists of a comment only.
                 self._end_of_rows(execution, result)
             elif status != PGRES_EMPTY_QUERY:
                 self._lose(UNEXPECTED_RESULTS)
@@ -464,7 +470,7 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """The statement has ended. Its rows came before, in chunks, so this result has none."""
+        """Handle the end of a statement. Its rows came earlier, in chunks, so this result has none."""
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -473,7 +479,7 @@ cdef class Connection:
             self._lose(UNEXPECTED_RESULTS)
         elif execution.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
             try:
-                # Also without rows: the columns may no longer be those of the endpoint.
+                # A result without rows is checked too: its columns may no longer be those of the endpoint.
                 execution.plan = renderer.plan_for(result)
             except Exception as error:
                 execution.failure = error
@@ -482,9 +488,9 @@ cdef class Connection:
         return 0
 
     cdef bint _all_rows_arrived(self, Execution execution, PGresult *result) noexcept:
-        """Compare the number of rows with the command tag of a query, which ends in that number.
+        """Return whether the number of received rows equals the number in the command tag of a query.
 
-        Other commands are not compared: `INSERT ... RETURNING` on a view counts what its rule has inserted.
+        Other commands are not compared: `INSERT ... RETURNING` on a view counts the rows that its rule has inserted.
         """
         cdef bint complete = True
         self._read_tag(execution, result)
@@ -495,7 +501,10 @@ cdef class Connection:
         return complete
 
     cdef int _read_tag(self, Execution execution, PGresult *result) noexcept:
-        """libpq puts the command tag on the last result that has rows, or behind a full chunk on the empty one."""
+        """Read the announced number of rows, if this result has a command tag.
+
+        libpq puts the tag on the last result that has rows or, behind a full chunk, on the empty one.
+        """
         cdef const char *tag = pq.cmdStatus(result)
         if strncmp(tag, b"SELECT ", 7) == 0:
             execution.announced_rows = strtoll(tag + 7, NULL, 10)
@@ -503,7 +512,7 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1:
-        """One statement of a script has ended, and with it its part of the body."""
+        """Handle the end of one statement of a script: complete its part of the body and start the next one."""
         cdef BodyWriter renderer = execution.renderer
         if renderer is not None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
             try:
@@ -513,7 +522,7 @@ cdef class Connection:
             except Exception as error:
                 execution.failure = error
                 self._discard(execution)
-        # Each statement has the whole time that one may take (sql-files-28).
+        # Each statement may take the whole time limit of one statement (sql-files-28).
         cdef double ended = now()
         execution.seconds += ended - execution.head_since
         execution.head_since = ended
@@ -522,8 +531,11 @@ cdef class Connection:
         return 0
 
     cdef int _look_at_command(self, PGresult *result) except -1:
-        """After a command of a file that leaves the session with other prepared statements than are known here, nobody
-        else can use it, and the file itself goes on with none."""
+        """Drain the connection after a command of an SQL file that changes the prepared statements of the session.
+
+        `prepared` no longer describes the session then, so no other execution can use it. The file itself continues
+        with statements prepared again.
+        """
         if self.state == ConnectionState.CLOSED:
             return 0
         command = <bytes>pq.cmdStatus(result)
@@ -534,8 +546,11 @@ cdef class Connection:
         return 0
 
     cdef int _ask_for_rows(self, Execution execution) except -1:
-        """Rows as they arrive: in chunks, because libpq copies the whole description of the columns for each result
-        it makes; one by one where they are so wide that a chunk would be large, or where libpq knows no chunks."""
+        """Request rows as they arrive instead of one complete result.
+
+        Rows come in chunks, because libpq copies the whole column description for each result. They come one by one if
+        rows are so wide that a chunk would be large, or if libpq does not support chunks.
+        """
         if pq.setChunkedRowsMode != NULL and not execution.wide_rows:
             pq.setChunkedRowsMode(self.conn, CHUNK_ROWS)
         else:
@@ -575,7 +590,7 @@ cdef class Connection:
             self._enter(ConnectionState.PAUSED)
             execution.wake()
             if execution.on_done is not None:
-                # From the loop: this is the middle of reading, and whoever is told may go on with it.
+                # Called from the loop, as this runs within reading, and the callback may continue reading.
                 self.loop.call_soon(execution.hand_over)
         elif execution.limit > 0 and self.buffer.length > execution.limit:
             execution.overflowed = True
@@ -592,7 +607,7 @@ cdef class Connection:
         cdef ServerError error = error_of(result)
         cdef Step step = STEP_CALL
         if not error.sqlstate:
-            # Made by libpq, not by the server: it could not read a message, and what follows may be anything.
+            # An error made by libpq, not by the server: it could not read a message, and what follows is undefined.
             self._lose(error.message)
             return 0
         if execution.step < execution.step_count:
@@ -613,7 +628,7 @@ cdef class Connection:
         return 0
 
     cdef bint _relied_on(self, Execution execution, Step step) except -1:
-        """What the present step runs should be prepared here: no failed Parse has taken it back."""
+        """Return whether the statement of the present step should be prepared here: its Parse has not failed."""
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:
@@ -626,7 +641,7 @@ cdef class Connection:
         return (<Part>execution.script.parts[execution.part]).statement.name in self.prepared
 
     cdef int _forget_parse(self, Execution execution) except -1:
-        """The Parse of the present step has created nothing."""
+        """Record that the Parse of the present step has prepared nothing."""
         if execution.parses is not None and execution.parse < len(execution.parses):
             self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
             execution.parse += 1
@@ -646,7 +661,7 @@ cdef class Connection:
                     )
                     execution.body = self.buffer.take()
                 except Exception as error:
-                    # Whoever waits is answered all the same, and what comes next is the next request's.
+                    # The execution is finished all the same, and the connection stays usable for the next one.
                     execution.failure = error
             self.buffer.clear()
         elif execution.error is None and execution.failure is None and renderer is not None \
@@ -670,7 +685,7 @@ cdef class Connection:
         return 0
 
     cdef bint _goes_on(self, Execution execution) except -1:
-        """The head is a script that is not through: what follows now has been placed."""
+        """Return whether the head continues: the next segment of a script, or a rollback, has been sent."""
         if execution.rolling_back or self.state == ConnectionState.CLOSED:
             return False
         try:
@@ -692,7 +707,7 @@ cdef class Connection:
         return self._send_more(execution)
 
     cdef int _roll_back(self, Execution execution) except -1:
-        """Without waiting for the reset of the session: on this connection it may not come."""
+        """Roll back at once. The reset of the session does so too, but may not run on this connection."""
         execution.rolling_back = True
         execution.step_count = execution.step = execution.parse = 0
         execution.parses = None
@@ -700,7 +715,7 @@ cdef class Connection:
         return self._send_more(execution)
 
     cdef int _send_more(self, Execution execution) except -1:
-        """Another segment of the head. Sent from the loop: this is the middle of reading."""
+        """Finish another segment of the head. It is flushed from the loop, as this runs within reading."""
         cdef int synced = self._sync()
         execution.flush_mark = self.flushes
         if self.unsent_bytes >= SENT_UNASKED:
@@ -715,7 +730,7 @@ cdef class Connection:
         return 1
 
     cdef int _answer(self, Execution execution) except -1:
-        """Tells whoever waits. What they do wrong must not keep the others from their answers."""
+        """Finish an execution and call its callback. An error of the callback must not affect other executions."""
         try:
             execution.finish()
         except Exception as error:
@@ -729,16 +744,16 @@ cdef class Connection:
         return 0
 
     cdef int _batch_done(self) except -1:
-        """Free checks once for each read: has a routine left something behind for the next request?"""
+        """Check, once per read and at no cost, whether a routine changed the session or left a transaction open."""
         if self.state == ConnectionState.CLOSED:
             return 0
         if self.owned:
-            # What it sets for itself ends with it, and is looked at then.
+            # Settings of an open transaction end with it; the session is checked afterwards.
             return self._finish_draining()
         if self.head is None:
             status = pq.transactionStatus(self.conn)
             if status == PQTRANS_ACTIVE:
-                # libpq waits for results of which no request is left.
+                # libpq waits for results that belong to no execution.
                 self._lose(UNEXPECTED_RESULTS)
                 return 0
             if status != PQTRANS_IDLE:
@@ -748,7 +763,7 @@ cdef class Connection:
             self.drain("a routine changed the session")
             return 0
         if self.state == ConnectionState.READY and len(self.prepared) > MAX_PREPARED:
-            # Simpler than closing the oldest, and not dearer: a new session every few hundred new statements.
+            # Simpler than closing the oldest one, and not more expensive: a new session every few hundred statements.
             self.drain("too many prepared statements")
             return 0
         if self.state == ConnectionState.DRAINING and self.head is None:
@@ -780,22 +795,22 @@ cdef class Connection:
         return tuple(values)
 
     cpdef accept_session(self):
-        """What the session parameters are now is what they should be (after a reset that is known to be complete)."""
+        """Take the present session parameters as the expected ones, after a reset that is known to be complete."""
         self.session_parameters = self._session_parameters()
 
     cpdef bint knows(self, Statement statement) except -1:
-        """`statement` has been prepared here."""
+        """Return whether `statement` is prepared on this connection."""
         return statement.name in self.prepared
 
     cpdef admit(self, Statement statement):
-        """From now on this connection runs the wired `statement`, which a request has prepared (`Request.arms`)."""
+        """Let this connection run a guarded statement that an execution has prepared (`Execution.arms`)."""
         if self.state != ConnectionState.CLOSED and statement.name not in self.prepared:
             self.prepared.add(statement.name)
             self.admitted.append(statement)
             statement.armed += 1
 
     cpdef bytes reported(self, bytes name):
-        """The value of a parameter that the server reports; empty where it reports none of that name."""
+        """Return the value of a parameter that the server reports; empty if it reports none of that name."""
         cdef const char *value = NULL
         if self.state != ConnectionState.CLOSED:
             value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(name))
@@ -804,16 +819,16 @@ cdef class Connection:
     cdef int _notice(self, const PGresult *result) except -1:
         cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
-            # To an idle connection the last word comes as a notice; nothing may be placed behind it.
+            # An idle connection gets the last message of the server as a notice; nothing may be submitted behind it.
             self.farewell = error_field(result, c"M") or "the server has ended the connection"
         elif pq.resultErrorField(result, c"C") == NULL and self.farewell is None:
-            # Made by libpq, not by the server: a message arrived that it did not expect, and it has dropped it.
+            # A notice made by libpq, not by the server: an unexpected message arrived and was dropped.
             self.farewell = UNEXPECTED_RESULTS
         if self.head is not None and self.head.notice_listener is not None:
             self._hear(self.head.notice_listener, severity, result)
         if self.on_notice is None:
             return 0
-        # The head owns what arrives. Exact enough for logging (docs/internals/driver.md, 7).
+        # An arriving notice is attributed to the head. Exact enough for logging (docs/internals/driver.md, 7).
         label = None if self.head is None else self.head.label
         owner = None if self.head is None else self.head.owner
         message = error_field(result, c"M") or ""
@@ -821,7 +836,7 @@ cdef class Connection:
         return 0
 
     cdef int _hear(self, notice_listener, str severity, const PGresult *result) except -1:
-        """What a hearer does wrong must not keep the notice from the log."""
+        """Pass a notice to the listener of the head. An error of the listener must not keep it from the log."""
         cdef str sqlstate = error_field(result, c"C") or ""
         cdef str message = error_field(result, c"M") or ""
         try:
@@ -833,11 +848,11 @@ cdef class Connection:
     # --- streaming -------------------------------------------------------------------------------------------------
 
     cpdef bytes take(self):
-        """What has been rendered of the request at the head. Only while PAUSED."""
+        """Return the rendered part of the body of the head. Allowed only while PAUSED."""
         return self.buffer.take()
 
     cpdef resume(self):
-        """Goes on reading after `take`. The request needs a new waiter before."""
+        """Continue reading after `take`. The execution needs a new waiter before that."""
         if self.state != ConnectionState.PAUSED:
             return
         if self.close_reason is not None:
@@ -851,7 +866,7 @@ cdef class Connection:
             self.on_readable()
 
     cpdef abandon(self):
-        """The client of the request at the head is gone: its remaining rows are read and dropped."""
+        """Read and drop the remaining rows of the head, as its client is gone."""
         if self.head is not None and self.head.state != ExecutionState.DONE:
             self.buffer.clear()
             self.head.stream_after = 0
@@ -862,7 +877,10 @@ cdef class Connection:
     # --- ending ----------------------------------------------------------------------------------------------------
 
     cpdef bint begin_cancel(self, Execution execution) except -1:
-        """False when `request` is not what the connection runs. Nothing but its own reset may stand behind it."""
+        """Stop accepting executions for a cancel request; return False if `execution` is not the head.
+
+        Only its own reset may be queued behind it.
+        """
         if self.state != ConnectionState.READY or self.head is not execution:
             return False
         self.cancelling = True
@@ -870,7 +888,7 @@ cdef class Connection:
         return True
 
     cpdef end_cancel(self):
-        """The cancel request has returned; the connection may be used again once its queue is empty."""
+        """Record that the cancel request has returned: the connection is usable again once its queue is empty."""
         self.cancelling = False
         if self.state == ConnectionState.CANCELLING:
             self._enter(ConnectionState.READY)
@@ -878,10 +896,12 @@ cdef class Connection:
                 self._batch_done()
 
     cpdef list late(self, double grace):
-        """Requests whose own time, counted from their beginning, is over: those that wait behind others at once, and
-        the head `grace` seconds later, as the server minds its limit and its answer may be on the way.
+        """Return the executions whose timeout, counted from their `began`, has passed.
 
-        Within a transaction over several requests, each has its whole time from when it becomes the head."""
+        Executions that wait behind others are returned at once. The head is returned `grace` seconds later, as the
+        server enforces its own limit and the result may be arriving. Within a transaction over several executions, only
+        the head is checked, from the moment at which it became the head.
+        """
         cdef Execution execution
         cdef list found = []
         cdef double moment = now()
@@ -897,7 +917,7 @@ cdef class Connection:
 
     @property
     def repeatable(self):
-        """Whatever is in flight may run a second time somewhere else."""
+        """Whether every execution in flight may be repeated on another connection."""
         cdef Execution execution
         if self.head is not None and not self.head.statement.repeatable:
             return False
@@ -907,7 +927,7 @@ cdef class Connection:
         return True
 
     cpdef drain(self, str reason):
-        """Takes nothing more and closes when the queue is empty."""
+        """Accept nothing more, and close when the queue is empty."""
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
             return
         self.close_reason = reason
@@ -917,7 +937,7 @@ cdef class Connection:
             self._enter(ConnectionState.DRAINING)
 
     cpdef close(self, str reason):
-        """Closes now. Requests in flight are finished as lost."""
+        """Close now. Executions in flight are finished as lost."""
         if self.state != ConnectionState.CLOSED:
             self._lose(reason)
 
@@ -926,7 +946,7 @@ cdef class Connection:
         return message or "the connection to the server was lost"
 
     cdef int _last_words(self) except -1:
-        """After a failed read one more result may come out. Nothing of it counts but a FATAL error for the head."""
+        """After a failed read, read one more result: a FATAL error is recorded for the head, others are ignored."""
         cdef PGresult *result
         cdef ServerError error
         if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
@@ -942,7 +962,7 @@ cdef class Connection:
         return 0
 
     cdef int _lose(self, str reason) except -1:
-        """Closes and finishes every request in flight with what is known about it (driver-24)."""
+        """Close the connection and finish every execution in flight with what is known about it (driver-24)."""
         cdef Execution execution
         cdef list lost = []
         cdef bint behind_fatal = False
@@ -981,13 +1001,14 @@ cdef class Connection:
             self.writer_registered = False
         self.conn = NULL
         if unsent:
-            # PQfinish would send what waits, in front of its good-bye, and the server would run it.
+            # PQfinish would send the waiting messages ahead of its Terminate, and the server would run them.
             shutdown(self.fd, SHUT_RDWR)
         self.pgconn.finish()
         for execution in lost:
             self._answer(execution)
         self.owner = None
-        # These point back here: only the collector could end such a circle, and it does not see what it would free.
+        # These bound methods refer back to the connection. Only the garbage collector could free such a cycle, and it
+        # does not see the cycle through C.
         self.on_readable_method = None
         self.flush_method = None
         if self.on_closed is not None:
@@ -995,7 +1016,7 @@ cdef class Connection:
         return 0
 
     cdef int _enter(self, ConnectionState state) except -1:
-        """The one place where the state changes."""
+        """Change the state; the only place that does so."""
         if self.state == ConnectionState.PAUSED and state != ConnectionState.PAUSED and state != ConnectionState.CLOSED:
             self.loop.add_reader(self.fd, self.on_readable_method)
         elif state == ConnectionState.PAUSED:

@@ -1,6 +1,6 @@
-"""What runs on a connection, and what came of it.
+"""Statements, scripts of several statements, and executions, which are one run of either.
 
-Data:  Statement (what to run), Script (several in a row) → Request (one run of it)
+Data: Statement or Script (what to run) → Execution (one run of it, with its result)
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -9,23 +9,23 @@ from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.libpq cimport Oid, PGresult
 
 
-# Seconds on a clock that only goes forward.
+# Seconds of a monotonic clock.
 cdef double now() noexcept nogil
 
 
 cpdef enum ExecutionState:
-    WAITING      # not handed to a connection
-    SENT         # in libpq's hands
-    STREAMING    # part of the body has been handed out, so the status can no longer change
+    WAITING      # not submitted to a connection
+    SENT         # submitted
+    STREAMING    # a part of the body has been handed out, so the status can no longer change
     DISCARDING   # results are read and dropped
     DONE
 
 
 cpdef enum Loss:
-    """What is known about a request whose connection died (driver-24)."""
+    """What is known about an execution whose connection was lost (driver-24)."""
     NOT_LOST
-    NOT_STARTED  # never ran: may be repeated whatever it is
-    ROLLED_BACK  # ran, and the server said that it ended it: functions may be repeated
+    NOT_STARTED  # never ran: may be repeated in any case
+    ROLLED_BACK  # ran, and the server reported that it ended it: functions may be repeated
     IN_DOUBT     # may have committed: only what is declared repeatable may be repeated
 
 
@@ -49,15 +49,15 @@ cdef class Statement:
     cdef readonly bint repeatable
     cdef readonly int nparams
     cdef bytes name
-    # What is sent: the values at these places of those that a request has; None: all of them.
+    # Indexes of the values of an execution that this statement sends; None: all values.
     cdef readonly tuple picks
     cdef readonly int count
     cdef readonly tuple types
     cdef bytes type_memory
-    # Of its values, those that are sent as they are, without being a text; None: none of them.
+    # Indexes of the values that are sent in binary format; None: all values are texts.
     cdef readonly tuple binary
     cdef bytes format_memory
-    # Runs only where a connection was made ready for it beforehand; `armed` says how many are.
+    # Runs only on connections that were prepared for it in advance; `armed` is the number of these connections.
     cdef readonly bint guarded
     cdef readonly int armed
 
@@ -130,7 +130,7 @@ cdef class Execution:
     cdef readonly bint seen_result
     # Rows of the present statement that have arrived, rendered or not.
     cdef Py_ssize_t received_rows
-    # The number in its command tag.
+    # The number of rows in the command tag of the present statement.
     cdef Py_ssize_t announced_rows
     cdef bint has_tag
     cdef double head_since
@@ -147,12 +147,12 @@ cdef class Execution:
     cdef int finish(self) except -1
 
 
-# One field of an error or a notice, by its letter in the protocol; None when it is not there.
+# Returns one field of an error or a notice by its letter in the protocol, or None if it is missing.
 cdef str error_field(const PGresult *result, int code)
 
 cdef ServerError error_of(const PGresult *result)
 
-# Raises ValueError or TypeError for what libpq would send wrongly.
+# Raises ValueError or TypeError for values that libpq would send incorrectly.
 cdef int check_values(Statement statement, list values) except -1
 
 cdef inline const int *formats_of(Statement statement) noexcept:

@@ -127,7 +127,7 @@ class Execution:
     on_free: Callable[[Execution], None] | None
     alone: bool
     label: str | None
-    connection: Any  # the Connection that runs it, or None; what holds requests stands above them
+    connection: Any  # the Connection that runs it, or None; `Any`, as the module of connections imports this one
     owner: object
     notice_listener: _MessageCollector | None
     timeout: float

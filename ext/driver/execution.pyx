@@ -1,6 +1,6 @@
-"""What runs on a connection, and what came of it: a statement, a script of several, one run of either.
+"""Statements, scripts of several statements, and executions, which are one run of either.
 
-Nothing here talks to a server. The states of a request change in `ext.driver.connection`.
+This module does not communicate with a server. `ext.driver.connection` changes the states of executions.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -55,17 +55,17 @@ cdef ServerError error_of(const PGresult *result):
 
 
 cdef class Statement:
-    """What an endpoint runs for one choice of present parameters. Prepared once on each connection, when first used.
+    """A statement of an endpoint for one choice of present parameters. Each connection prepares it when first used.
 
-    `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
-    old one (driver-27). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
+    `id` is unique in the process. A new `generation` has a new name, because executions already queued still use the
+    old one (driver-27). `repeatable`: the routine is STABLE or IMMUTABLE, so that running it twice does no harm.
 
-    `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
-    (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
-    `binary` are the places of values that are sent in the binary format of their type.
+    `nparams` is the number of values of an execution. `picks` are the indexes of those that the statement takes as
+    `$1`, `$2` … (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one of them: the
+    server infers the type). `binary` are the indexes of values that are sent in the binary format of their type.
 
-    `wired`: it is prepared ahead of its first use (`Request.arms`, `Connection.admit`), and never on the way; only
-    connections that have admitted it run it. `armed` is their number.
+    `guarded`: the statement is prepared ahead of its first use (`Execution.arms`, `Connection.admit`), and never on
+    submission; only connections that have admitted it run it. `armed` is the number of these connections.
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
@@ -107,9 +107,9 @@ cdef class Statement:
 cdef class Part:
     """One statement of a script.
 
-    last: a Sync follows, and what comes behind it is sent when that was answered. fresh: what goes ahead of the call
-    goes ahead of this statement. behind_commit: what has run before it stays. The renderer of the statement makes its
-    part of the body; without one it has none.
+    last: a Sync follows, and later statements are sent after its result has been read. fresh: the statements of
+    `Execution.ahead` run ahead of this one. behind_commit: the effects of earlier statements are permanent. The
+    renderer of the statement writes its part of the body; without a renderer it has none.
     """
 
     def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False,
@@ -122,7 +122,7 @@ cdef class Part:
 
 
 cdef class Script(Statement):
-    """Several statements that make one answer, each taking what it needs of the request's values.
+    """Several statements with one response, each of which takes its values from those of the execution.
 
     They run in order until one fails. A transaction that they leave open is rolled back. `tail` ends the body.
     """
@@ -148,28 +148,29 @@ cdef class Script(Statement):
 
 
 cdef class Execution:
-    """One run of a statement. The same object carries the answer back; it is used once.
+    """One run of a statement. The same object carries the result; it is used once.
 
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
-    failed_ahead: the error is one of those statements, so the call has not run.
-    arms: a wired statement that is prepared, and not run, between those statements and the call.
-    waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
-    on_done: called with the request once it is DONE, whatever came of it, or before that when it begins to stream;
-    where it has an owner, also when it is given up.
-    on_free: called with the request before that, and only once its connection is through with it.
-    alone: runs on a connection of its own in the hands of the driver, and whoever is told by `on_done` has to judge it.
-    hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that
-    have their connection to themselves: on a shared one a notice can be taken for that of the request before
-    (driver-17). timeout: seconds the server may take, for whoever watches; nothing here acts on it.
-    unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
-    wide_rows: rows are known to be so large that they are better taken one by one.
-    stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
-    flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
+    failed_ahead: the error is that of one of these statements, so the call has not run.
+    arms: a guarded statement that is prepared, but not run, between these statements and the call.
+    waiter: a future that is resolved when there is something to take: the whole result, or a part of a streamed one.
+    on_done: called with the execution once it is DONE, successful or not, or earlier when it begins to stream; if it
+    has an owner, also when it is given up.
+    on_free: called with the execution before that, and only once its connection has finished with it.
+    alone: runs on a connection of its own that the driver owns, and the callback `on_done` has to judge the result.
+    notice_listener: gets each notice of the run while it runs, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` the end of the run and, in a script, of each transaction that has committed before. Only for
+    executions that have a connection to themselves: on a pipelined one, a notice could be attributed to the previous
+    execution (driver-17).
+    timeout: seconds that the server may take; enforced by other modules, not here.
+    unlimited: the server has no time limit for this execution, so that the service has to cancel it.
+    wide_rows: rows are known to be so large that they are better read one by one.
+    stream_after: bytes after which the connection pauses and hands out the rendered part; 0: never.
+    flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not counted.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
-    abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
+    abandoned: the rows were dropped because the client was gone. The execution may have succeeded all the same.
     first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a renderer.
-    committed: of a script, something of it may have taken effect already.
+    committed: of a script, effects of earlier statements may be permanent.
     """
 
     def __cinit__(self):
@@ -188,7 +189,7 @@ cdef class Execution:
         self.began = now()
 
     cdef int make_room(self, int room) except -1:
-        """For the steps of the segment that is about to be placed."""
+        """Make room for the steps of the segment that is about to be sent."""
         if room > self.room:
             self.many_steps = PyBytes_FromStringAndSize(NULL, room)
             self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
@@ -196,7 +197,7 @@ cdef class Execution:
         return 0
 
     cdef int start_part(self) except -1:
-        """What comes next belongs to the next statement of the script, or to none."""
+        """Prepare for the results of the next statement of the script, if there is one."""
         cdef Part part
         if self.renderer is not None and not self.has_first:
             self.has_first = True
@@ -236,18 +237,19 @@ cdef class Execution:
         return 0
 
     cpdef refuse(self, failure):
-        """Ends a request that no connection has taken."""
+        """Finish an execution that no connection has accepted."""
         self.failure = failure
         self.finish()
 
     cpdef give_back(self):
-        """Ends a request that was waiting and that no connection of its lane can run any more."""
+        """Finish a waiting execution that no connection of its pool can run any more."""
         self.loss = Loss.NOT_STARTED
         self.finish()
-    cpdef give_up(self, failure):
-        """Answers whoever waits, although the request is still in flight: what arrives of it is read and dropped.
 
-        Nothing for one that has been answered, or that streams and so has been answered in part.
+    cpdef give_up(self, failure):
+        """Report a failure to the waiting code although the execution is in flight: its rows are read and dropped.
+
+        Has no effect on an execution that is done, or that streams, so that a part of the response has been sent.
         """
         if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
             return
@@ -256,11 +258,11 @@ cdef class Execution:
             self.state = ExecutionState.DISCARDING
         self.wake()
         if self.owner is not None:
-            # Nobody awaits a future: the steps of an exchange go on when this is called (`ext.driver.request_context`).
+            # An owner waits for no future: its steps continue by this callback (`ext.driver.request_context`).
             self.hand_over()
 
     cpdef use(self, Statement statement):
-        """Another form of the statement that it runs, before it is placed."""
+        """Replace the statement by another form of it, before the execution is submitted."""
         if (self.state != ExecutionState.WAITING or self.script is not None
                 or statement.nparams != self.statement.nparams):
             raise ValueError("the statement of this request cannot be changed")
@@ -268,7 +270,7 @@ cdef class Execution:
         self.renderer = statement.renderer
 
     cpdef hand_over(self):
-        """Tells whoever has set `on_done`, once."""
+        """Call `on_done`, once."""
         on_done = self.on_done
         if on_done is not None:
             self.on_done = None
@@ -276,7 +278,7 @@ cdef class Execution:
 
     @property
     def elapsed(self):
-        """Seconds since it began, waiting included. A further run of the same may inherit `began`."""
+        """Seconds since `began`, waiting included. A repetition of an execution may inherit `began`."""
         return now() - self.began
 
     @property
@@ -289,18 +291,18 @@ cdef class Execution:
 
     @property
     def succeeded(self):
-        """Done, and everything that could fail did not."""
+        """Whether the execution is done without an error, a loss, a failure or an overflow."""
         return (self.state == ExecutionState.DONE and self.error is None and self.loss == Loss.NOT_LOST
                 and not self.overflowed and self.failure is None)
 
     @property
     def age(self):
-        """Seconds since this became the head of its connection; 0 when it is not."""
+        """Seconds since this became the head of its connection; 0 if it is not the head."""
         return now() - self.head_since if self.head_since > 0 else 0.0
 
 
 def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
-    """One that looks as if it had run with this result: for answers that come from elsewhere."""
+    """Return an execution with this result that did not run, for results from other sources such as the cache."""
     cdef Execution execution = Execution.__new__(Execution)
     execution.state = ExecutionState.DONE
     execution.loss = Loss.NOT_LOST
@@ -311,7 +313,7 @@ def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
 
 
 cdef int check_values(Statement statement, list values) except -1:
-    """Raises ValueError or TypeError for what libpq would send wrongly."""
+    """Raise ValueError or TypeError for values that libpq would send incorrectly."""
     cdef Py_ssize_t count = 0 if values is None else len(values)
     if count != statement.nparams:
         raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")

@@ -1,4 +1,4 @@
-"""Exchanges with other servers over HTTP/1.1, as long as they are plain."""
+"""HTTP/1.1 client for simple responses. See `http1_client.pyx`."""
 
 from rowcall.ext.driver.request_context cimport PendingWork
 

@@ -63,7 +63,7 @@ class BasicHttp1Connection:
     def _freed(self) -> None: ...
 
 def stands(status: int) -> bool:
-    """An answer with it leads nowhere else, and has a body."""
+    """Return whether a response with this status is final and may have a body."""
 
 class PendingHttpResponse(PendingWork):
     moment: float

@@ -1,7 +1,6 @@
-"""Exchanges with other servers over HTTP/1.1, as long as they are plain: the head of the answer arrives in one piece
-and says how long the body is.
+"""HTTP/1.1 client for simple responses: the head arrives in one piece and announces the length of the body.
 
-These are bases: whoever derives from them knows what to do about everything else.
+These are base classes: subclasses handle all other responses.
 """
 
 from rowcall.ext.base.http_heads import plain_head
@@ -14,17 +13,18 @@ cdef enum:
 
 IDLE = NOTHING_SENT
 WAITING = NOTHING_BACK
-"""For the final header section."""
+"""A request was sent; the final header section has not arrived."""
 BODY = HEAD_BACK
 CLOSED = 3
-"""What `_state` may be."""
+"""Values of `_state`."""
 
 
 cdef class ReceivedBody:
-    """What has arrived of an answer, and whether that is everything.
+    """The received part of a response body, and whether it is complete.
 
-    source: what it comes from, with `resume_reading()`. on_end: called with this at the end, whichever it is.
-    length: what Content-Length says. buffered: bytes that have not been taken. address: where it came from in the end.
+    source: the connection, with `resume_reading()`. on_end: called with this object at the end, successful or not.
+    length: value of Content-Length. buffered: bytes that have not been taken. address: where the response finally came
+    from.
     """
 
     def __cinit__(self, source):
@@ -35,17 +35,17 @@ cdef class ReceivedBody:
 
     @property
     def complete(self):
-        """Everything has arrived; nothing went wrong."""
+        """Whether everything has arrived without an error."""
         return self._ended and self._error is None
 
     @property
     def ended(self):
-        """Nothing more will arrive."""
+        """Whether nothing more will arrive."""
         return self._ended
 
     @property
     def has_more(self):
-        """Something has arrived that has not been taken."""
+        """Whether data has arrived that has not been taken."""
         return len(self._chunks) > 0
 
     cpdef add(self, data):
@@ -63,7 +63,7 @@ cdef class ReceivedBody:
             self.on_end(self)
 
     cpdef take(self):
-        """What has arrived and not been taken."""
+        """Return the data that has arrived since the last call; resume reading if it was paused."""
         chunks = self._chunks
         self._chunks = []
         self.buffered = 0
@@ -83,10 +83,10 @@ cdef class ReceivedBody:
 
 
 cdef class BasicHttp1Connection:
-    """One connection. `_received(data)` is called for what is not plain, `_close()` for a connection that is not to be
-    used again.
+    """Base of a connection. A subclass has `_received(data)` for other data, and `_close()`.
 
-    on_free: told when it can take another exchange. time: of the event loop.
+    `_close()` is called if the connection must not be used again. on_free: called with the connection when it can take
+    another request. time: clock of the event loop.
     """
 
     def __init__(self, on_free, time):
@@ -98,7 +98,7 @@ cdef class BasicHttp1Connection:
 
     @property
     def usable(self):
-        """No exchange is under way, and another one may begin."""
+        """Whether no request is in flight and another one may begin."""
         return self._state == NOTHING_SENT
 
     cpdef _begin(self, ReceivedBody answer, receiver, bint without_body):
@@ -120,7 +120,7 @@ cdef class BasicHttp1Connection:
         self._received(data)
 
     cdef bint _take_plain(self, bytes data) except -1:
-        """False: nothing is done."""
+        """Parse a simple response. Returns False, without having changed anything, for every other one."""
         cdef ReceivedBody answer = self._answer
         cdef Py_ssize_t length, begin, here
         plain = plain_head(data)
@@ -137,7 +137,7 @@ cdef class BasicHttp1Connection:
         self._keeps = True
         here = len(data) - begin
         if here >= length:
-            # Behind a complete answer: that one is good, the connection is not.
+            # Data behind a complete response: the response is valid, but the connection cannot be reused.
             self._keeps = here == length
             if length:
                 answer.add(data[begin:begin + length])
@@ -167,13 +167,13 @@ cdef class BasicHttp1Connection:
         return 0
 
     cpdef _hold_back(self, ReceivedBody answer):
-        """The server waits while nobody takes what it has sent."""
+        """Stop reading while much data is buffered that has not been taken, so that the server waits."""
         if answer.buffered > PAUSE_ABOVE and self._transport is not None:
             self._transport.pause_reading()
             answer.paused = True
 
     cpdef _complete(self):
-        """The answer is whole."""
+        """Finish the response, and free or close the connection."""
         cdef ReceivedBody answer = self._answer
         self._answer = None
         self._parser = None
@@ -181,7 +181,7 @@ cdef class BasicHttp1Connection:
         if answer is not None:
             answer.end()
         if not self._sent:
-            # An answer to a request that was not read to its end: the rest of it is in the way.
+            # The response came before the request was sent completely: the rest of the request is in the way.
             self._keeps = False
         self._freed()
 
@@ -194,15 +194,16 @@ cdef class BasicHttp1Connection:
 
 
 cpdef bint stands(int status):
-    """An answer with it leads nowhere else, and has a body."""
+    """Return whether a response with this status is final and may have a body."""
     return (200 <= status < 300 and status != 204 and status != 205) or status >= 400
 
 
 cdef class PendingHttpResponse(PendingWork):
-    """A step that waits for an answer. `_answered_otherwise(answer)` is called for one that is not whole or leads
-    elsewhere, `_count(status)` for one that is sent.
+    """A step that waits for a response of another service.
 
-    unwatched: holds this as long as nothing else looks after it. finish(exchange, answer, moment): sends an answer.
+    A subclass has `_answered_otherwise(answer)` for a response that is incomplete or leads to a further request, and
+    `_count(status)` for one that is sent on. unwatched: contains this object as long as no other code handles it.
+    finish(context, answer, moment): sends the response.
     """
 
     def __init__(self, context, dict unwatched not None, finish):

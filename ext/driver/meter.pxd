@@ -1,4 +1,4 @@
-"""Numbers of one endpoint, and the protocol that counts one request into them."""
+"""The numbers of one endpoint, and the protocol wrapper that counts one request."""
 
 from rowcall.ext.driver.request_context cimport RequestContext
 
@@ -24,7 +24,7 @@ cdef class Measured:
     cdef readonly object inner
     cdef double began
     cdef int status
-    # Nobody waits for an answer any more.
+    # The client has disconnected.
     cdef bint left
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1

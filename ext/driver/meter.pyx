@@ -1,7 +1,7 @@
-"""Counts what requests come to, in memory that another process reads while they run.
+"""Counts requests in memory that another process reads at the same time.
 
-A row of numbers stands for one endpoint (or one upstream host) in one worker. Adding to it is a store of eight bytes,
-which no reader sees half done, and no one else writes there; so nothing is locked and nothing waits.
+A row of numbers belongs to one endpoint (or one host of outgoing requests) in one worker. Adding to a number is a store
+of eight bytes, which no reader sees half done, and no other process writes to the row; so no lock is needed.
 """
 
 cimport cython
@@ -53,11 +53,11 @@ cdef int GONE = 499
 
 
 cdef class Meter:
-    """One row. As a step it has the request it is given counted, from here until its last step.
+    """One row of numbers. As a step, it counts its request until the last step.
 
-    memory: `len(columns)` numbers of eight bytes, aligned. head: the class of protocols that the one that counts has to
-    stand behind, as it must see the body of an answer to HEAD like any other. gone: the class of errors that mean that
-    the client waits no longer.
+    memory: `len(columns)` numbers of eight bytes, aligned. head: class of the protocol wrapper for HEAD; the counting
+    wrapper has to be behind it, as it must see the body of a response to HEAD like any other. gone: class of the errors
+    which mean that the client has disconnected.
     """
 
     def __cinit__(self, memory, head=None, gone=None):
@@ -106,22 +106,22 @@ cdef class Meter:
             self.numbers[<int>OVERLOADED] += 1
 
     cpdef add(self, str column, double amount=1.0):
-        """To one number of the row, off the hot path."""
+        """Add to one number of the row; not for the hot path."""
         self.numbers[COLUMN[column]] += amount
 
     cpdef begin(self):
-        """Something that is no exchange begins: gives the moment, for `done`."""
+        """Count the beginning of work that is no request with a context; return the moment, for `done`."""
         self.numbers[<int>IN_FLIGHT] += 1
         return now()
 
     cpdef done(self, double began, int status):
-        """It has ended; 0 for a status means without an answer."""
+        """Count the end of this work; status 0 means that no response was sent."""
         self.numbers[<int>IN_FLIGHT] -= 1
         self.count(status or GONE)
         self.observe(DURATION, now() - began)
 
     cpdef refused(self, int status):
-        """Answered without having begun."""
+        """Count a response to a request that was refused before it began."""
         self.count(status)
 
 
@@ -130,7 +130,7 @@ COLUMN = {name: number for number, name in enumerate(columns)}
 
 @cython.freelist(256)
 cdef class Measured:
-    """Stands in for the HTTP server's protocol while one request is counted."""
+    """Wraps the HTTP server's protocol object while one request is counted."""
 
     def __call__(self):
         return self.inner()
@@ -168,21 +168,21 @@ cdef class Measured:
         return stream
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1:
-        """An answer begins: what has led to it is over."""
+        """Count the beginning of the response; the time until now is the waiting time."""
         cdef Execution request
         cdef double moment, ran
         if self.status:
             return 0
         if self.left:
-            status = GONE  # whatever it would have got
+            status = GONE  # the client has disconnected, so that no status reaches it
         self.status = status
         self.meter.numbers[<int>SENT] += sent
         if self.context is None:
-            self.meter.count(status)  # the error that ended it is being told
+            self.meter.count(status)  # response to the error that ended the request
             self.meter.observe(DURATION, now() - self.began)
             return 0
         request = self.context.execution
-        # What comes from a cache has never begun.
+        # An execution made of a cached response has never begun.
         if request is not None and request.began > 0:
             moment = now()
             ran = request.seconds
@@ -192,7 +192,10 @@ cdef class Measured:
         return 0
 
     def end(self, context, error):
-        """The last step is done, or one has failed; its answer then follows at once, unless nobody waits for one."""
+        """Count the end of a request, whose steps are done or failed.
+
+        After a failure the response follows at once, unless the client has disconnected.
+        """
         cdef Meter meter = self.meter
         cdef Execution request = (<RequestContext?>context).execution
         self.context = None

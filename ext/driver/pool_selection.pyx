@@ -1,19 +1,18 @@
-"""Which of the pipelined connections of a lane takes a request."""
+"""Selects the connection of a pipelined pool to which an execution is submitted."""
 
 from rowcall.ext.driver.connection cimport Connection, ConnectionState
 from rowcall.ext.driver.execution cimport Execution, Statement, now
 
 
-# Seconds that the first execution of a pool's only connection may run before the connection gets no further ones.
+# Seconds that the head of a pool's only connection may run before the connection gets no further executions.
 cdef double STALLED = 0.05
 
 
 cdef Connection _least_busy(list connections, int depth, double slow, Statement statement):
-    """The one with the fewest requests in flight, fewer than `depth`, that can run `statement`; None when there is
-    none.
+    """Return the connection with the fewest executions in flight, fewer than `depth`, that can run it, or None.
 
-    One whose head has been running for more than `slow` seconds is passed over where there are others, and one that
-    has been for much longer always: whoever stands behind it waits as long as it does.
+    A connection whose head has been running for more than `slow` seconds is skipped, as executions behind the head wait
+    for it. If the pool has only this connection, it is skipped after STALLED seconds, or `slow` if that is longer.
     """
     cdef Connection best = None
     cdef Connection connection
@@ -35,7 +34,7 @@ cdef Connection _least_busy(list connections, int depth, double slow, Statement 
 
 
 def try_submit(list connections not None, int depth, double slow, Execution execution not None):
-    """Places `request` on the least busy connection. False when all are full, or none is ready."""
+    """Submit an execution to the least busy connection. Returns False if all are full, or none is ready."""
     cdef Connection best = _least_busy(connections, depth, slow, execution.statement)
     if best is None:
         return False
@@ -44,7 +43,7 @@ def try_submit(list connections not None, int depth, double slow, Execution exec
 
 
 def stalled(list connections not None, double seconds):
-    """Whether each connection that takes requests has been at its head for more than `seconds`."""
+    """Return whether the head of each ready connection has been running for more than `seconds`."""
     cdef Connection connection
     for entry in connections:
         connection = <Connection?>entry

@@ -1,4 +1,4 @@
-"""One request on its way through the steps of its endpoint, and what carries it from step to step."""
+"""The context of one request, and the runner that carries it through the steps of its endpoint."""
 
 from rowcall.ext.driver.execution cimport Execution
 

@@ -52,7 +52,7 @@ class BodyArrival:
     def done(self) -> bool: ...
 
 class PendingWork:
-    """Something else that a step waits for without a task: a base for what knows when that is over."""
+    """Base of other work that a step waits for without a task; subclasses know when it is done."""
 
     @property
     def context(self) -> RequestContext: ...

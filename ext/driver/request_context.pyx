@@ -1,8 +1,8 @@
-"""Carries requests through their steps by callbacks.
+"""Runs the steps of requests by callbacks.
 
-Steps run by callbacks and not as a coroutine: a request that the shared lane answers costs no task, no future and no
-turn of the event loop besides the two that bring it in and the result back. Which steps those are is none of this
-module's business.
+Steps run by callbacks and not as a coroutine: a request that the pipelined pool answers costs no task, no future and no
+turn of the event loop besides the two that bring in the request and the result. This module knows nothing about what
+the steps do.
 """
 
 from rowcall.ext.driver.execution cimport Execution, ExecutionState, now
@@ -11,19 +11,19 @@ cdef object NO_VALUES = {}
 
 
 cdef class RequestContext:
-    """What the steps of one request share, and how far it has come.
+    """Data that the steps of one request share, and the position in these steps.
 
-    values: texts of the path's parameter segments.
-    body: read once, by whoever needs it first (`service.request.body`).
+    values: texts of the parameter segments of the path.
+    body: read once, by the first step that needs it (`service.request.body`).
     arguments: texts for the parameters in `mask`.
-    request: the run of the routine, under way or finished.
-    comment_headers: the header lines of the comment, once the caller has been let in.
-    user: who is calling (`core.auth.claims.User`); None for nobody, and where no step has asked.
-    ticket: what the result is waited for with by others; None where nobody else wants it.
-    endings: called with the exchange, and its error or None, once nothing follows.
-    answered: set by a step that has sent the response itself; nothing follows.
-    deadline: time of the event loop at which nobody waits for the answer any more; 0: none.
-    task: in which an awaitable step runs, for whoever has to cancel it.
+    execution: the run of the routine, in flight or finished.
+    comment_headers: the header lines of the comment, once the caller is authorised.
+    user: the caller (`core.auth.claims.User`); None for an anonymous caller, and if no step has authenticated.
+    lease: the lease under which the result is computed; None if no other request can wait for it.
+    endings: called with the context, and its error or None, after the last step.
+    answered: set by a step that has sent the response itself; no further step runs.
+    deadline: time of the event loop after which the response is no longer needed; 0: none.
+    task: the task or work for which the present step waits, so that it can be cancelled.
     """
 
     def __cinit__(self, scope, protocol):
@@ -35,27 +35,28 @@ cdef class RequestContext:
         self.steps = ()
 
     cpdef follow(self, tuple steps):
-        """Goes on with these steps instead of what was left, from a step that has been awaited."""
+        """Continue with these steps instead of the remaining ones. Called by a step that was awaited."""
         self.steps = steps
         self.next_step = 0
 
     cpdef skip(self, Py_ssize_t count):
-        """Leaves out the next steps."""
+        """Skip the next `count` steps."""
         self.next_step += count
 
     cpdef at_end(self, ending):
-        """Has `ending(exchange, error)` called when the last step is done or one has failed."""
+        """Have `ending(context, error)` called when the last step is done or a step has failed."""
         if self.endings is None:
             self.endings = []
         self.endings.append(ending)
 
 
 cdef class BodyArrival:
-    """The body of a request on its way: what a step waits for without a task.
+    """A request body that is arriving: a step waits for it without a task.
 
-    future: calls back with itself once it has the bytes. reading, scopes: sets that hold this, and the scope of its
-    request, until then. refusal(arrival, error, exchange): what the request fails with when there is no body.
-    unseen: bytes that are announced, of which is seen only that they are whole. late: whoever watches has ended it.
+    future: calls back with itself once it has the bytes. reading, scopes: sets that contain this object, and the scope
+    of its request, until then. refusal(arrival, error, context): returns the error of the request if the body does not
+    arrive. unseen: announced bytes of which is only known whether they are complete. late: set by the code that watches
+    for slow bodies when it has ended this one.
     """
 
     def __init__(self, RequestContext context not None, future, set reading not None, set scopes not None, refusal,
@@ -72,11 +73,11 @@ cdef class BodyArrival:
         scopes.add(context.scope)
 
     cpdef cancel(self):
-        """Whoever waits for the body is told by `refusal`."""
+        """Stop waiting for the body; the request fails with the error from `refusal`."""
         self.future.cancel()
 
     cpdef bint done(self):
-        """The body is there, or never will be."""
+        """Return whether the body has arrived or will never arrive."""
         return self.context is None
 
     cdef int _begin(self, StepRunner runner) except -1:
@@ -88,7 +89,8 @@ cdef class BodyArrival:
     def _arrived(self, future):
         cdef RequestContext context = self.context
         self.context = None
-        # It holds what calls back: the two would hold each other, and no collector sees the inside of the one.
+        # The future holds the callback to this object. They would keep each other alive, as the garbage collector does
+        # not see references inside of the future.
         self.future = None
         self.reading.discard(self)
         self.scopes.discard(context.scope)
@@ -102,16 +104,16 @@ cdef class BodyArrival:
 
 
 cdef class PendingWork:
-    """Something else that a step waits for without a task; a base for what knows when that is over.
+    """Base of other work that a step waits for without a task; subclasses know when it is done.
 
-    Whoever derives from it calls `advance`, `fail` or `wait_for`, once, and not before the step has given it back.
+    A subclass calls `advance`, `fail` or `wait_for`, once, and not before its step has returned this object.
     """
 
     def __init__(self, RequestContext context not None):
         self.context = context
 
     cpdef cancel(self):
-        """Nobody waits any more. To be told to whoever derives from this."""
+        """Stop the work, as the response is no longer needed. Subclasses implement this."""
         raise NotImplementedError
 
     cpdef bint done(self):
@@ -131,7 +133,7 @@ cdef class PendingWork:
         return context
 
     cpdef advance(self):
-        """The steps go on."""
+        """Continue with the next step."""
         cdef RequestContext context = self._end()
         self.runner.advance(context)
 
@@ -140,17 +142,17 @@ cdef class PendingWork:
         self.runner.fail(context, error)
 
     cpdef wait_for(self, awaitable):
-        """The steps go on behind `awaitable`, which costs a task."""
+        """Continue with the next step after `awaitable`, which costs a task."""
         cdef RequestContext context = self._end()
         self.runner.wait(context, awaitable)
 
 
 cdef class StepRunner:
-    """Runs the steps of exchanges; `active` holds those that have begun and not ended.
+    """Runs the steps of request contexts; `active` holds those that have begun and not ended.
 
-    wait(exchange, awaitable): called for a step that gave back an awaitable; has to call `advance` or `fail` when that
-    is done.
-    on_failure(exchange, error): called with what a step raised.
+    wait(context, awaitable): called for a step that returned an awaitable; has to call `advance` or `fail` when that is
+    done.
+    on_failure(context, error): called with the error that a step raised.
     """
 
     def __init__(self, wait, on_failure):
@@ -160,14 +162,14 @@ cdef class StepRunner:
         self.active = set()
 
     cpdef start(self, RequestContext context, tuple steps):
-        """Begins with the first of `steps`; counts the exchange as running until its last step or its failure."""
+        """Start with the first of `steps`; the context counts as running until its last step or its failure."""
         self.active.add(context)
         context.steps = steps
         context.next_step = 0
         self.advance(context)
 
     cpdef advance(self, RequestContext context):
-        """Runs steps until one has to wait, or until the last."""
+        """Run steps until one has to wait, or until the last one."""
         try:
             if self._run(context):
                 return
@@ -179,7 +181,7 @@ cdef class StepRunner:
             self._end(context, None)
 
     cpdef fail(self, RequestContext context, error):
-        """Ends the exchange with an error."""
+        """End the request with an error."""
         self.active.discard(context)
         if context.endings is None:
             self.on_failure(context, error)
@@ -190,7 +192,7 @@ cdef class StepRunner:
             self.on_failure(context, error)
 
     cdef int _end(self, RequestContext context, error) except -1:
-        """What one of them raises keeps none of the others from their turn; the first is raised when all are done."""
+        """Call all endings. An error of one does not stop the others; the first error is raised after the last one."""
         endings = context.endings
         context.endings = None
         broken = None
@@ -205,7 +207,7 @@ cdef class StepRunner:
         return 0
 
     cdef int _run(self, RequestContext context) except -1:
-        """1: a step has to wait. 0: there is nothing left to do."""
+        """Run steps. Returns 1 if a step has to wait, 0 if no step is left."""
         cdef Execution execution
         while context.next_step < len(context.steps):
             step = context.steps[context.next_step]
@@ -238,5 +240,5 @@ cdef class StepRunner:
 
     @property
     def running(self):
-        """How many exchanges have begun and not ended."""
+        """Number of contexts that have begun and not ended."""
         return len(self.active)
