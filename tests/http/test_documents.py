@@ -276,6 +276,7 @@ def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_pat
     from tests.harness.command import rowcall
 
     values = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
+    values["Urls"] = "http://127.0.0.1:0"
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert f"rowcall: {P}{key}: {value!r} is no" in done.stderr
