@@ -1,12 +1,14 @@
 class CsvError(ValueError):
     line: int
+    """Number of the line, from 1."""
     why: str
+    """What is wrong with the line."""
 
 class EncodingError(CsvError):
     """A byte of the line is not valid in the encoding of the file."""
 
 class CsvRows:
-    """Lines of a CSV file → the texts of their `text[]`."""
+    """Parse the lines of a CSV file into array literals of `text[]`. See `csv_rows.pyx`."""
 
     def __init__(self, delimiters: bytes, quotes: bool, blank_is_null: bool, encoding: str | None = None) -> None: ...
     @property

@@ -1,8 +1,7 @@
-"""Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (uploads-17).
+"""Parse the lines of a CSV file into array literals of `text[]`, one piece of the file at a time (uploads-17).
 
-The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line
-and what is wrong with it. `nested` puts such texts into one array more, `columns` makes arrays of the cells that they
-have at the same places.
+The rules are in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
+the reason. `nested` combines such literals into an array literal; `columns` transposes them into one array per cell.
 """
 
 import codecs
@@ -17,7 +16,7 @@ cdef enum:
 
 
 class CsvError(ValueError):
-    """line: its number, from 1. why: what is wrong with it."""
+    """A line is not valid. line: its number, from 1. why: the reason."""
 
     def __init__(self, line, why):
         super().__init__(f"line {line}: {why}")
@@ -37,7 +36,7 @@ cdef inline bint is_blank(unsigned char byte) noexcept nogil:
 
 
 cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept nogil:
-    """Bytes of the blank beyond ASCII that begins here, as Python's `str.isspace` knows them; 0: none does."""
+    """Return the length in bytes of a non-ASCII blank (`str.isspace`) that begins here, or 0 if there is none."""
     if end - at >= 2 and at[0] == 0xc2:
         return 2 if at[1] == 0x85 or at[1] == 0xa0 else 0
     if end - at < 3:
@@ -52,10 +51,10 @@ cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept 
 
 
 cdef class CsvRows:
-    """`feed` each piece, then `finish`.
+    """Parser of one file: call `feed` for each piece, then `finish`.
 
-    delimiters: ASCII characters, each of which separates cells. encoding: name of a codec; None is UTF-8, with or
-    without a byte order mark.
+    delimiters: ASCII characters, each of which separates cells. encoding: name of a codec; None: UTF-8, with or without
+    a byte order mark.
     """
 
     cdef readonly Py_ssize_t lines
@@ -92,7 +91,7 @@ cdef class CsvRows:
         free(self.cell)
 
     def feed(self, bytes piece not None):
-        """A text for each line that is complete, None for a blank one. Raises `CsvError`."""
+        """Return a text for each complete line, None for a blank one. Raises `CsvError`."""
         if not piece:
             return []
         return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
@@ -101,7 +100,7 @@ cdef class CsvRows:
         return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
 
     cdef bytes _utf8(self, bytes piece, bint ended):
-        """The piece in UTF-8, up to a character whose bytes are not all there. Raises `EncodingError`."""
+        """Decode a piece to UTF-8, except the bytes of an incomplete last character. Raises `EncodingError`."""
         cdef Py_ssize_t before
         cdef bytes text
         state = self.decoder.getstate()
@@ -109,7 +108,7 @@ cdef class CsvRows:
             try:
                 text = self.decoder.decode(piece, ended).encode()
             except UnicodeDecodeError as error:
-                # `error.object` begins with what the decoder still held of the pieces before.
+                # `error.object` begins with bytes that the decoder still held of the pieces before.
                 before = len(error.object) - PyBytes_GET_SIZE(piece)
                 self.decoder.setstate(state)
                 valid = self.decoder.decode(piece[: max(0, error.start - before)]).encode()
@@ -125,7 +124,7 @@ cdef class CsvRows:
     cdef int _refuse(self, bytes valid, Py_ssize_t place, error) except -1:
         """Raise `EncodingError`, or the error of an earlier line.
 
-        valid: the text ahead of the invalid byte that is not held yet. place: offset of that byte in the file.
+        valid: the text ahead of the invalid byte that is not yet in `held`. place: offset of that byte in the file.
         """
         cdef bytes text = self._without_mark(b"".join(self.held) + valid)
         cdef Py_ssize_t whole = 0
@@ -143,7 +142,7 @@ cdef class CsvRows:
         cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
         cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
         if whole == 0 and not ended and not self.ends_in_cr:
-            # Only what is new is looked at: a long line must not cost more with every piece of it.
+            # Only the new piece is searched, so that the cost of a long line does not grow with its square.
             self._hold(piece)
             return []
         rest = piece[whole:]
@@ -179,7 +178,7 @@ cdef class CsvRows:
         return 0
 
     cdef Py_ssize_t _complete(self, const unsigned char *data, Py_ssize_t size) noexcept:
-        """Bytes up to the end of the last line that has one. A CR at the very end may be half of a CRLF."""
+        """Return the number of bytes up to the last line end. A CR at the very end may be half of a CRLF."""
         cdef Py_ssize_t end = size
         while end > 0:
             if data[end - 1] == c"\n" or (data[end - 1] == c"\r" and end < size):
@@ -194,7 +193,7 @@ cdef class CsvRows:
         cdef const unsigned char *feed
         cdef const unsigned char *back
         cdef list rows = []
-        # Where the next of each is: looking again only once one has been passed keeps it linear.
+        # Positions of the next LF and CR. Searching again only after passing one of them makes the loop linear.
         feed = back = NULL
         cdef bint no_feed = False
         cdef bint no_back = memchr(at, c"\r", end - at) == NULL
@@ -265,8 +264,9 @@ cdef class CsvRows:
         return (<const char *>at)[:size].decode()
 
     cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
-        """The rare case of blanks beyond ASCII. Looks no further than they go: what a line costs must not grow with its
-        square."""
+        """Skip blanks, non-ASCII ones included. The search stops at the first other character, so that the cost of a
+        line does not grow with its square.
+        """
         cdef int size
         while at < end:
             if at[0] >= 0x80:
@@ -281,7 +281,7 @@ cdef class CsvRows:
     cdef const unsigned char *_quoted(
         self, const unsigned char *at, const unsigned char *end, unsigned char **out
     ) except NULL:
-        """The cell behind an opening quote; gives the delimiter behind it, or the end of the line."""
+        """Parse the cell behind an opening quote; return the position of the delimiter, or the end of the line."""
         cdef const unsigned char *quote
         cdef unsigned char *cell = self.cell
         while True:
@@ -308,7 +308,7 @@ cdef class CsvRows:
     cdef unsigned char *_write(
         self, unsigned char *out, const unsigned char *at, const unsigned char *end
     ) except NULL:
-        """One cell, trimmed."""
+        """Write one cell without leading and trailing blanks."""
         cdef unsigned char byte
         while at < end and is_blank(at[0]):
             at += 1
@@ -336,7 +336,7 @@ cdef class CsvRows:
         return out + 1
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
-        """A byte of a line becomes at most `NULL,`."""
+        """Make room for one line: a byte of it becomes at most `NULL,`."""
         cdef void *made
         if self.out_room < 6 * size + 16:
             made = realloc(self.out, 6 * size + 16)
@@ -354,7 +354,10 @@ cdef class CsvRows:
 
 
 def nested(list texts not None):
-    """An array of texts, for what the server casts to something else one by one; None is NULL."""
+    """Return an array literal with these texts as its elements; None is NULL.
+
+    The server casts the elements to their type.
+    """
     cdef Py_ssize_t room = 2
     cdef const unsigned char *at
     cdef const unsigned char *end
@@ -417,7 +420,7 @@ cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
 
 
 cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
-    """Where the cell ends that begins here."""
+    """Return the end of the cell that begins here."""
     if at < end and at[0] == c'"':
         at += 1
         while at < end and at[0] != c'"':
@@ -429,8 +432,11 @@ cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
 
 
 def columns(list texts not None, tuple places not None):
-    """The cells at these places (from 1, ascending) of arrays of one dimension without blanks, each place as an array.
-    NULL stands for what an array does not have, and for all cells where None stands for an array."""
+    """Transpose array literals: return one array literal for each of these cells.
+
+    texts: array literals of one dimension without blanks; None: all cells are NULL. places: numbers of cells, from 1,
+    ascending. A cell that an array does not have is NULL.
+    """
     cdef Py_ssize_t count = len(places)
     cdef Py_ssize_t found, place, wanted
     cdef const char *at
@@ -465,7 +471,7 @@ def columns(list texts not None, tuple places not None):
                 found += 1
         for found in range(count):
             add(&made[found], b"}" if texts else b",}", 1 if texts else 2)
-            # Instead of the comma before the first cell.
+            # Replaces the comma before the first cell.
             made[found].memory[0] = c"{"
         return [PyBytes_FromStringAndSize(made[found].memory, made[found].size) for found in range(count)]
     finally:

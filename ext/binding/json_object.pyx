@@ -1,8 +1,8 @@
-"""A JSON body cut into slices, digits untouched: the twin of `core.text.json_text`, in one pass and without objects.
+"""Split a JSON body into slices of its text, in one pass and without intermediate objects.
 
-orjson is the judge of what is JSON, there and in the tests. It is not called here because it builds every value only
-to throw it away, and because it refuses numbers beyond a double (`1e400`) that PostgreSQL's numeric takes. Nesting
-costs a bit for each level, never a stack frame.
+`core.text.json_text` is its slow twin. There and in the tests, orjson decides what is valid JSON. It is not called here,
+because it builds every value although only the text is needed, and because it refuses numbers beyond a double (`1e400`)
+that PostgreSQL's numeric accepts. Nesting costs one bit per level, never a stack frame.
 """
 
 from libc.stdint cimport uint8_t
@@ -16,15 +16,15 @@ cdef enum:
 
 
 MOST_MEMBERS = 2048
-"""Of the object in a body: as in `core.text.json_text`."""
+"""Maximum number of members of the object in a body, as in `core.text.json_text`."""
 
 
 class JsonError(ValueError):
-    """The text is not what it should be; the message says why."""
+    """The text is not the expected JSON; the message says why."""
 
 
 def members(bytes body not None):
-    """Members of the one object in `body`: key, and the value as it is written. Raises `JsonError`."""
+    """Return the members of the one object in `body`: key, and the unparsed value. Raises `JsonError`."""
     cdef const char *start = body
     cdef const char *end = start + len(body)
     cdef const char *position = skip_space(start, end)
@@ -76,7 +76,7 @@ cdef object _invalid():
 
 
 def elements(bytes array not None):
-    """Items of an array, as they are written. Raises `JsonError`."""
+    """Return the unparsed items of an array. Raises `JsonError`."""
     cdef const char *start = array
     cdef const char *end = start + len(array)
     cdef const char *position
@@ -95,7 +95,7 @@ def elements(bytes array not None):
 
 
 def unescape(bytes string not None):
-    """Content of a string as UTF-8. Raises `JsonError` when it is no string or holds a NUL."""
+    """Return the content of a JSON string as UTF-8. Raises `JsonError` if it is no string or contains a NUL."""
     cdef const char *start = string
     cdef const char *end = start + len(string)
     cdef bint escaped = False
@@ -152,7 +152,7 @@ cdef const char *string_end(const char *position, const char *end, bint *escaped
 
 
 cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept nogil:
-    """Length of the escape at `position`, a surrogate pair counting as one; 0 when it is none."""
+    """Return the length of the escape at `position`, where a surrogate pair is one escape, or 0 if it is invalid."""
     cdef int unit
     if end - position < 2:
         return 0
@@ -167,7 +167,7 @@ cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept n
 
 
 cdef int _unit(const char *position, const char *end) noexcept nogil:
-    """The 16 bits of `\\uXXXX` at `position`, or -1."""
+    """Return the 16 bits of `\\uXXXX` at `position`, or -1."""
     cdef int unit = 0
     cdef int index
     cdef char digit
@@ -187,7 +187,7 @@ cdef int _unit(const char *position, const char *end) noexcept nogil:
 
 
 cdef char _escaped_byte(char letter) noexcept nogil:
-    """What `\\letter` stands for; 0 for no escape."""
+    """Return the character of the escape `\\letter`, or 0 if there is no such escape."""
     if letter == c'"' or letter == c"\\" or letter == c"/":
         return letter
     if letter == c"n":
@@ -265,7 +265,7 @@ cdef const char *number_end(const char *position, const char *end) noexcept nogi
 
 
 cdef const char *_digits_end(const char *position, const char *end) noexcept nogil:
-    """Behind at least one digit, or NULL."""
+    """Return the position behind one or more digits, or NULL."""
     cdef const char *start = position
     while position < end and c"0" <= position[0] <= c"9":
         position += 1
@@ -292,7 +292,7 @@ cdef inline const char *_scalar_end(const char *position, const char *end) noexc
 
 
 cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil:
-    """A bit for each open bracket says whether it is an object."""
+    """Validate a value of any depth. One bit for each open bracket records whether it is an object."""
     cdef uint8_t objects[DEPTH_BYTES]
     cdef int base = depth
     cdef bint in_object
@@ -317,7 +317,7 @@ cdef const char *value_end(const char *position, const char *end, int depth) noe
             if position == NULL or depth == base:
                 return position
             position = skip_space(position, end)
-        # A value, or an empty container, ends here: close as many brackets as there are.
+        # A value, or an empty container, ends here: close all brackets that end here too.
         while True:
             if position == end:
                 return NULL
@@ -339,7 +339,7 @@ cdef const char *value_end(const char *position, const char *end, int depth) noe
 
 
 cdef const char *_key_end(const char *position, const char *end) noexcept nogil:
-    """Behind `"key" :` and the space after it, or NULL."""
+    """Return the position behind `"key" :` and the following space, or NULL."""
     cdef bint escaped
     position = string_end(position, end, &escaped)
     if position == NULL:

@@ -1,4 +1,4 @@
-"""C surface of the hot binder."""
+"""C surface of the fast binder."""
 
 from libc.stdint cimport uint64_t
 
@@ -7,7 +7,7 @@ from rowcall.ext.binding.plain_values cimport Kind, Text
 
 cdef enum:
     MAX_PARAMETERS = 64
-    # Positions of the name table; a power of two, at least twice the parameters.
+    # Size of the hash table of names: a power of two, at least twice the number of parameters.
     TABLE_SIZE = 256
 
 cdef struct Slot:
@@ -18,15 +18,15 @@ cdef struct Slot:
     char delimiter
     bint bare_elements
     bint empty_is_text
-    # Absent: NULL or a default is bound ("filled"), or the argument is left out ("optional"), or it is an error.
+    # If the parameter is absent: NULL or a default is bound (`filled`), the argument is left out (`optional`), or error.
     bint filled
     bint optional
-    # First characters of the JSON values that are taken, or of elements; NULL: any.
+    # First characters of the accepted JSON values, or of their elements; NULL: any.
     const char *starts
     Py_ssize_t starts_length
-    # Arrays are JSON arrays, and not texts.
+    # Arrays have to be JSON arrays; texts are refused.
     bint strict
-    # null in JSON is refused.
+    # JSON null is refused.
     bint never_null
 
 cdef class FastBinder:
@@ -37,18 +37,18 @@ cdef class FastBinder:
     cdef bint utc
     cdef bint empty_is_null
     cdef bint word_is_null
-    # Keep the bytes alive that the slots point into.
+    # These keep the bytes alive to which the slots point.
     cdef tuple names
     cdef tuple starts
-    # Bytes or None for each filled parameter.
+    # For each `filled` parameter the default as bytes, or None for NULL.
     cdef tuple fillings
     # For each parameter two functions that convert a text, or a JSON value, of any form.
     cdef tuple converters
-    # Of composites whose fields are parameters: name -> member of an object -> parameter.
+    # Composites whose fields are parameters: name -> member of the object -> index of the parameter.
     cdef dict groups
-    # The array literal being written.
+    # The array literal that is being written.
     cdef Buffer literal
-    # A long value without its escapes.
+    # Buffer for decoding a long value.
     cdef Buffer decoded
 
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil

@@ -3,7 +3,7 @@ from collections.abc import Callable
 PlainParameter = tuple[str, str, bool, str, bool, bool, str | None, bool, bytes | None, bool, bool]
 
 class FastBinder:
-    """The hot twin of `core.binding.binding.Binder`; made with `FastBinder(*binder.plain)`."""
+    """Fast binder for common requests, created as `FastBinder(*binder.plain)` of a `core.binding.binding.Binder`."""
 
     def __init__(
         self,
@@ -13,19 +13,24 @@ class FastBinder:
         converters: tuple[tuple[Callable[[str], str | None], Callable[[bytes], str | None]], ...] | None = None,
         groups: dict[bytes, dict[bytes, int]] | None = None,
     ) -> None:
-        """`parameters`: for each one API name, `ValueKind` value, is it an array, delimiter of its elements, may it be
-        left out, is it bound when absent, with what, is it part of the path, the first
-        characters of the JSON values it takes (None: any), are arrays written as JSON only, is null refused in JSON.
-        converters: for each one what converts
-        texts, and JSON, of odd forms. groups: composites whose fields are parameters, by name and member."""
+        """`parameters`: for each parameter its API name, its `ValueKind`, whether it is an array, the delimiter of its
+        elements, whether it is optional, whether a value is bound when it is absent, that value (None: NULL), whether
+        it is part of the path, the first characters of the JSON values that it accepts (None: any), whether arrays must
+        be JSON arrays, and whether null is refused in JSON.
+
+        converters: for each parameter two functions, which convert texts and JSON values of unusual forms. groups:
+        composites whose fields are parameters: name of the composite → member → index of the parameter.
+        """
 
     def bind_query(
         self, query: str, path_values: dict[str, str] | None = None
     ) -> tuple[int, list[bytes | None], bool] | None:
-        """Mask, values and has-NULL as `core.binding.binding.Binding`, or None: `core.binding.binding` has to
-        decide."""
+        """Return mask, values and has-NULL like `core.binding.binding.Binding`.
+
+        Returns None if `core.binding.binding` has to bind or refuse the request.
+        """
 
     def bind_body(
         self, body: bytes, path_values: dict[str, str] | None = None
     ) -> tuple[int, list[bytes | None], bool] | None:
-        """The same for a JSON body."""
+        """Like `bind_query`, for a JSON body."""

@@ -1,4 +1,4 @@
-"""C surface of the value checks: the plain forms of each kind."""
+"""C surface of the value checks: the common forms of each kind of value."""
 
 cdef enum Kind:
     SMALLINT
@@ -19,7 +19,7 @@ cdef enum Kind:
     COMPOSITE
 
 cdef enum:
-    # What `plain_value` may write at most.
+    # Maximum number of bytes that `plain_value` writes.
     PLAIN_ROOM = 64
 
 cdef struct Text:

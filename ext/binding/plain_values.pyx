@@ -1,7 +1,7 @@
-"""The forms of values that nearly every request uses, checked in a few nanoseconds each.
+"""Check the forms of values that nearly every request uses, in a few nanoseconds each.
 
-`core.binding.conversion` knows all forms and all reasons for refusing one; here is only what is right at a glance. A
-form belongs here when its result is the text itself or a fixed rearrangement of it.
+`core.binding.conversion` has all forms and all reasons for a refusal. This module accepts only forms that can be
+checked in one pass: the result is the text itself or a fixed rearrangement of it.
 """
 
 from libc.stdint cimport uint64_t
@@ -9,9 +9,9 @@ from libc.string cimport memcpy
 
 cdef enum:
     SAFE_DIGITS = 19
-    # No real or double of so many characters, without exponent, is out of range.
+    # A real or double of at most this many characters, without exponent, is never out of range.
     SAFE_FLOAT = 30
-    # Nor one of so many with an exponent of at most SAFE_EXPONENT.
+    # Nor is one with a mantissa of at most this many characters and an exponent of at most SAFE_EXPONENT.
     SAFE_MANTISSA = 15
     SAFE_EXPONENT = 20
     SAFE_NUMERIC = 1000
@@ -31,9 +31,9 @@ cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, 
     sent.data = text
     sent.length = length
     if kind >= TEXT:
-        # A composite may be an object, which has to be taken apart.
+        # A composite may be a JSON object, whose members have to be read.
         return kind != COMPOSITE
-    # Whoever writes `+7` in a query string sends a blank.
+    # A client that writes `+7` in a query string sends a space.
     while length > 0 and _is_space(text[0]):
         text += 1
         length -= 1
@@ -76,7 +76,7 @@ cdef inline bint _is_space(char byte) noexcept nogil:
 
 
 cdef bint _is_integer(const char *text, Py_ssize_t length, uint64_t limit) noexcept nogil:
-    """Up to `limit`, or one beyond it below zero. 19 digits always fit into 64 bits."""
+    """Return whether the text is an integer from -`limit` - 1 to `limit`. 19 digits always fit into 64 bits."""
     cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
     cdef uint64_t number = 0
     if length == position or length - position > SAFE_DIGITS:
@@ -90,7 +90,7 @@ cdef bint _is_integer(const char *text, Py_ssize_t length, uint64_t limit) noexc
 
 
 cdef bint _is_decimal(const char *text, Py_ssize_t length) noexcept nogil:
-    """`[+-]digits[.[digits]]` or `[+-].digits`"""
+    """Return whether the text has the form `[+-]digits[.[digits]]` or `[+-].digits`."""
     cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
     cdef Py_ssize_t start = position
     while position < length and _is_digit(text[position]):
@@ -105,7 +105,7 @@ cdef bint _is_decimal(const char *text, Py_ssize_t length) noexcept nogil:
 
 
 cdef bint _is_scientific(const char *text, Py_ssize_t length) noexcept nogil:
-    """`1.5e-7`, small enough to be in the range of every type."""
+    """Return whether the text is like `1.5e-7`, and small enough for the range of every type."""
     cdef Py_ssize_t mantissa = 0
     cdef int exponent = 0
     while mantissa < length and text[mantissa] != c"e" and text[mantissa] != c"E":
@@ -141,7 +141,7 @@ cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexce
 
 
 cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """36 characters with dashes, or 32 without, perhaps in brackets; sent in lower case with dashes."""
+    """Write a UUID in lower case with dashes. Accepts 36 characters with dashes, or 32 without, perhaps in brackets."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef char byte
@@ -172,14 +172,14 @@ cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept 
 
 
 cdef int _pair(const char *text) noexcept nogil:
-    """Two digits as a number, or something above any limit."""
+    """Return two digits as a number, or a number above every limit."""
     if _is_digit(text[0]) and _is_digit(text[1]):
         return (text[0] - c"0") * 10 + text[1] - c"0"
     return 1000
 
 
 cdef Py_ssize_t _date(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """`2026-03-01`, a day that exists; gives 10 or 0."""
+    """Write an existing day like `2026-03-01`; return 10 or 0."""
     cdef int century = _pair(text)
     cdef int of_century = _pair(text + 2)
     cdef int month = _pair(text + 5)
@@ -200,7 +200,7 @@ cdef int _days(int year, int month) noexcept nogil:
 
 
 cdef Py_ssize_t _clock(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """`10:00:00` with up to nine digits of fraction at the start of `text`; gives its length or 0."""
+    """Write a time like `10:00:00` with up to nine digits of fraction; return its length or 0."""
     cdef Py_ssize_t end = 8
     if length < 8 or text[2] != c":" or text[5] != c":":
         return 0
@@ -255,7 +255,7 @@ cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
 
 
 cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """`+02` or `+02:00`, sent as `+02`; `+05:30`. A negative zero is left to others."""
+    """Write `+02` or `+02:00` as `+02`, and `+05:30`. A negative zero is not accepted here."""
     cdef int hours
     cdef int minutes = 0
     if length != 3 and length != 6 or text[0] != c"+" and text[0] != c"-":

@@ -1,4 +1,4 @@
-"""C surface of the query string: percent-decoding, and what may be sent to PostgreSQL as text."""
+"""C surface of the query string parser: percent-decoding and UTF-8 validation."""
 
 # Decodes `%xx` and `+`; leaves a broken escape unchanged. `target` needs room for `length` bytes. Returns the length
 # written.

@@ -1,5 +1,8 @@
-"""A query string as keys and texts, one pass over the bytes. The rules are those of `core.text.query_text`, its slow
-twin: `+` is a space, empty pieces are skipped, a key without `=` has an empty text, a broken escape stays as it is."""
+"""Parse a query string into keys and texts, in one pass over the bytes.
+
+The rules are those of `core.text.query_text`, its slow twin: `+` is a space, empty pieces are skipped, a key without
+`=` has an empty text, a broken escape stays unchanged.
+"""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
@@ -12,7 +15,7 @@ cdef Py_ssize_t _SLICE = 16_384
 
 
 class QueryError(ValueError):
-    """A key or its text is not UTF-8, or holds a NUL."""
+    """A key or its text is not UTF-8, or contains a NUL."""
 
     def __init__(self, key, reason):
         super().__init__(f"{key[:100]!r}: {reason}")
@@ -21,8 +24,8 @@ class QueryError(ValueError):
 
 
 def parse(str query not None):
-    """Key and UTF-8 text of each piece, in order. Raises `QueryError`."""
-    # A lone surrogate becomes bytes that are no UTF-8, and is refused with the rest of them.
+    """Return key and UTF-8 text of each piece in order. Raises `QueryError`."""
+    # A lone surrogate is encoded to bytes that are not UTF-8, and refused like others.
     cdef bytes raw = query.encode("utf-8", "surrogatepass")
     cdef Py_ssize_t size = len(raw)
     cdef char *scratch = <char *>malloc(size + 1)
@@ -35,10 +38,10 @@ def parse(str query not None):
 
 
 def parse_form(bytes body not None):
-    """Key and text of each piece of a urlencoded form, in order. Raises `QueryError`, and `UnicodeDecodeError` if the
-    body itself is not UTF-8.
+    """Return key and text of each piece of a urlencoded form in order.
 
-    The GIL is released for long keys and texts, and after many short ones, so that other threads run meanwhile.
+    Raises `QueryError`, and `UnicodeDecodeError` if the body itself is not UTF-8. The GIL is released for long keys and
+    texts, and after many short ones, so that other threads can run.
     """
     cdef Py_ssize_t size = len(body)
     if not _is_utf8_piece(body, size):
@@ -53,7 +56,7 @@ def parse_form(bytes body not None):
 
 
 def unescape(bytes text not None):
-    """The bytes that a urlencoded key or value stands for."""
+    """Decode a urlencoded key or value to its bytes."""
     cdef Py_ssize_t size = len(text)
     cdef char *scratch = <char *>malloc(size + 1)
     if scratch == NULL:
@@ -69,7 +72,7 @@ def unescape(bytes text not None):
 
 
 def holds_beyond_ascii(bytes body not None):
-    """Whether a urlencoded form holds anything but ASCII, escaped or not. Releases the GIL."""
+    """Return whether a urlencoded form contains non-ASCII characters, escaped or not. Releases the GIL."""
     cdef const char *data = body
     cdef Py_ssize_t size = len(body)
     cdef bint found
@@ -90,7 +93,7 @@ cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
 
 
 cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
-    """`position` points to `size` bytes; `scratch` has room for as many."""
+    """Return the pairs in `size` bytes at `position`; `scratch` needs room for as many bytes."""
     cdef const char *end = position + size
     cdef Py_ssize_t with_gil = 0
     cdef const char *stop
@@ -126,7 +129,7 @@ cdef tuple _pair(
 
 
 cdef Py_ssize_t _decode_piece(const char *source, Py_ssize_t length, char *target, Py_ssize_t *with_gil) noexcept:
-    """with_gil: bytes decoded since the GIL was released last."""
+    """Decode, with the GIL released after every _SLICE bytes. with_gil: bytes decoded since the last release."""
     with_gil[0] += length
     if with_gil[0] < _SLICE:
         return percent_decode(source, length, target)
@@ -210,14 +213,14 @@ cdef Py_ssize_t utf8_sequence(const unsigned char *data, Py_ssize_t available) n
         return 2
     if available < 3 or data[2] & 0xC0 != 0x80:
         return 0
-    # Shorter forms exist (E0), or it would be a surrogate (ED).
+    # An overlong form (E0), or a surrogate (ED).
     if first == 0xE0 and data[1] < 0xA0 or first == 0xED and data[1] > 0x9F:
         return 0
     if 0xE0 <= first <= 0xEF:
         return 3
     if available < 4 or data[3] & 0xC0 != 0x80:
         return 0
-    # Shorter forms exist (F0), or it would be above U+10FFFF (F4).
+    # An overlong form (F0), or a character above U+10FFFF (F4).
     if first == 0xF0 and data[1] < 0x90 or first == 0xF4 and data[1] > 0x8F:
         return 0
     return 4 if 0xF0 <= first <= 0xF4 else 0
