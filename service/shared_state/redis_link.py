@@ -170,21 +170,23 @@ class RedisLink:
         """
         if self.gone or command is None:
             raise GoneError
+        client = self.client
         try:
             async with self._slots:
-                if self.gone:
-                    raise GoneError
+                if self.gone or client is not self.client:
+                    raise GoneError  # `command` belongs to the connection to the previous master
                 async with asyncio.timeout(self._timeout):
                     reply = await command(*arguments)
             return _checked(reply, check)
         except MALFORMED as error:
-            self._lost(error)
-            await self._disconnect()
+            if client is self.client:
+                self._lost(error)
+                await self._disconnect()
             raise GoneError from None
         except FAILURES as error:
             if isinstance(error, ResponseError) and not _is_no_master(error):
                 self._refused(error)
-            else:
+            elif client is self.client:
                 self._lost(error)
             raise GoneError from None
 
@@ -261,14 +263,27 @@ class RedisLink:
         while self.gone:
             await asyncio.sleep(TRY_AGAIN)
             try:
-                async with asyncio.timeout(self._timeout):
-                    await self.client.ping()
+                await self._reach_master()
             except (*FAILURES, *MALFORMED):
                 continue
             self.gone = False
             log.warning("Redis at %s is back", self._address)
             for on_back in self.on_back:
                 on_back()
+
+    async def _reach_master(self) -> None:
+        """Check that Redis answers. If only addresses of servers are known, look for the master among them: another
+        server may have been promoted. The clients of Sentinels and of a Cluster follow a new master themselves.
+        """
+        if self.is_cluster or self._address.service is not None:
+            async with asyncio.timeout(self._timeout):
+                await self.client.ping()
+            return
+        previous, self.client = self.client, await open_client(self._address, "rowcall")
+        self.is_cluster = is_cluster(self.client)
+        self._scripts.clear()
+        with contextlib.suppress(*FAILURES, *MALFORMED):
+            await previous.aclose()
 
     def background(self, work: Any) -> None:
         task = self._loop.create_task(work)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rowcall.core.cache.redis_address import parse_redis
 from rowcall.service.shared_state.redis_connection import ReplicaError, open_client
 from tests.harness.database import Database
+from tests.harness.events import EventStream
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -21,6 +23,11 @@ create sequence redis_roles;
 create function next_role() returns bigint language sql volatile as $$ select nextval('redis_roles') $$;
 comment on function next_role() is 'HTTP GET
 cached';
+"""
+EVENTS = """
+create function say(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function say(text) is 'HTTP POST
+sse';
 """
 HEALTH = {"HealthChecks:Enabled": "true", "HealthChecks:CacheDuration": "0 seconds"}
 
@@ -85,6 +92,66 @@ def test_health_is_degraded_while_responses_are_cached_in_memory_instead(
     finally:
         master.start()
     assert {service.get("/health").text for _ in range(10)} == {"Degraded"}
+
+
+def test_promoted_replica_is_used_without_sentinels(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    first, second = RedisServer(tmp_path / "first"), RedisServer(tmp_path / "second")
+    redis = f"{first.place},{second.place},connectRetry=1"
+    settings = cache(redis) | {
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:RedisConfiguration": redis,
+    }
+    try:
+        _replicate(first, second)
+        hosts = [serve_once(own_database, sql, settings) for sql in (SQL + EVENTS, "")]
+        assert len({host.get("/api/next-role").text for host in hosts}) == 1
+        first.kill()
+        answers = [host.get("/api/next-role") for host in hosts]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert hosts[0].get("/health").text == "Degraded"
+        with second.client() as client:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+            client.delete(*client.keys("rowcall:*") or ["none"])
+        wait_until(lambda: len({host.get("/api/next-role").text for host in hosts}) == 1, "responses are shared")
+        with second.client() as client:
+            assert client.keys("rowcall:*")
+        assert [host.get("/health").text for host in hosts] == ["Healthy", "Healthy"]
+        with EventStream(hosts[0], "/api/say/info") as stream:
+            wait_until(lambda: "events go to other hosts again" in hosts[1].log, "the new master transports events")
+            assert hosts[1].post("/api/say", json={"text": "promoted"}).is_success
+            stream.wait(lambda: "promoted" in stream.text, "the event arrives")
+    finally:
+        first.stop()
+        second.stop()
+
+
+def test_demoted_master_is_left_for_the_new_one(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    first, second = RedisServer(tmp_path / "first"), RedisServer(tmp_path / "second")
+    try:
+        _replicate(first, second)
+        service = serve_once(own_database, SQL, cache(f"{first.place},{second.place},connectRetry=1"))
+        service.get("/api/next-role")
+        with second.client() as client:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+            client.delete(*client.keys("rowcall:*") or ["none"])
+        _replicate(second, first)
+
+        def stored_at_new_master() -> bool:
+            assert service.get("/api/next-role").status_code == 200
+            with second.client() as client:
+                return bool(client.keys("rowcall:*"))
+
+        wait_until(stored_at_new_master, "the new master stores responses")
+        assert service.get("/health").text == "Healthy"
+    finally:
+        first.stop()
+        second.stop()
+
+
+def _replicate(master: RedisServer, replica: RedisServer) -> None:
+    with replica.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", master.port)
+        wait_until(lambda: dict(client.info("replication"))["master_link_status"] == "up", "the replica follows")
 
 
 @pytest.mark.parametrize("rights", ["+@all", "+@connection +@read +@write", "-@all +ping +auth +client|setname"])

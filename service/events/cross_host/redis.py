@@ -77,7 +77,8 @@ class RedisTransport:
                     await pipeline.execute()
             except (*FAILURES, *MALFORMED) as error:
                 self._tell(error)
-                client = await _closed(client, error)
+                await _close(client)
+                client = None
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
             else:
@@ -104,7 +105,8 @@ class RedisTransport:
                 attempt = 0
             except (*FAILURES, *MALFORMED) as error:
                 self._tell(error)
-                client = await _closed(client, error)
+                await _close(client)
+                client = None
                 # Redis may return empty, with new ids for its entries; events that are read twice are recognised.
                 last = _START
                 self._sizes.clear()
@@ -140,13 +142,11 @@ class RedisTransport:
             log.warning("Redis at %s is gone: events stay on their hosts until it is back: %s", self._address, reason)
 
 
-async def _closed(client: Client, error: BaseException) -> Client:
-    """Return the client, or None after closing it if the error is a malformed reply: its connection is out of step."""
-    if client is None or isinstance(error, FAILURES):
-        return client
-    with contextlib.suppress(*FAILURES, *MALFORMED):
-        await client.aclose()
-    return None
+async def _close(client: Client) -> None:
+    """Close a client after an error: its connection may be out of step, and another server may be the master now."""
+    if client is not None:
+        with contextlib.suppress(*FAILURES, *MALFORMED):
+            await client.aclose()
 
 
 def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
