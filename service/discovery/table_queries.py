@@ -24,6 +24,34 @@ with recursive silent(relation, event) as (
         where t.tgrelid = w.ev_class and t.tgtype & 64 > 0
           and t.tgtype & (case s.event when 8 then 4 when 16 then 8 else 16 end) > 0
     )
+), gated(relation, event) as (
+    select r.ev_class, 1 << r.ev_type::text::int
+    from pg_catalog.pg_rewrite r
+    join pg_catalog.pg_class v on v.oid = r.ev_class and v.relkind = 'v'
+    where r.ev_type > '1' and r.is_instead and r.ev_qual::text <> '<>' and not exists (
+        select from pg_catalog.pg_rewrite o
+        where o.ev_class = r.ev_class and 1 << o.ev_type::text::int = 1 << r.ev_type::text::int and o.is_instead and o.ev_qual::text = '<>'
+    ) and not exists (
+        select from pg_catalog.pg_trigger t
+        where t.tgrelid = r.ev_class and t.tgtype & 64 > 0
+          and t.tgtype & (case 1 << r.ev_type::text::int when 8 then 4 when 16 then 8 else 16 end) > 0
+    )
+    union
+    select w.ev_class, g.event
+    from gated g
+    join pg_catalog.pg_depend d on d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjid = g.relation
+      and d.classid = 'pg_catalog.pg_rewrite'::regclass
+    join pg_catalog.pg_rewrite w on w.oid = d.objid and w.ev_type = '1' and w.ev_class <> g.relation
+    where (array(select relid[1] from regexp_matches(w.ev_action::text, ':relid ([0-9]+)', 'g') as relid))[
+        substring(w.ev_action::text from ':fromlist [(][{]RANGETBLREF :rtindex ([0-9]+)[}][)]')::int
+    ]::oid = g.relation and not exists (
+        select from pg_catalog.pg_rewrite o
+        where o.ev_class = w.ev_class and 1 << o.ev_type::text::int = g.event and o.is_instead and o.ev_qual::text = '<>'
+    ) and not exists (
+        select from pg_catalog.pg_trigger t
+        where t.tgrelid = w.ev_class and t.tgtype & 64 > 0
+          and t.tgtype & (case g.event when 8 then 4 when 16 then 8 else 16 end) > 0
+    )
 )
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
@@ -45,19 +73,7 @@ cross join lateral (
     ) then 0 else pg_relation_is_updatable(c.oid, true) end
 ) as possible(granted)
 cross join lateral (
-    select case when c.relkind = 'v' and c.relhasrules then possible.granted & ~ (
-        select coalesce(bit_or(1 << r.ev_type::text::int), 0)
-        from pg_catalog.pg_rewrite r
-        where r.ev_class = c.oid and r.ev_type > '1' and r.is_instead and r.ev_qual::text <> '<>'
-          and not exists (
-            select from pg_catalog.pg_rewrite o
-            where o.ev_class = c.oid and o.ev_type = r.ev_type and o.is_instead and o.ev_qual::text = '<>'
-        ) and not exists (
-            select from pg_catalog.pg_trigger t
-            where t.tgrelid = c.oid and t.tgtype & 64 > 0
-              and t.tgtype & (case r.ev_type when '3' then 4 when '4' then 8 else 16 end) > 0
-        )
-    ) else possible.granted end
+    select possible.granted & ~ (select coalesce(bit_or(g.event), 0) from gated g where g.relation = c.oid)
 ) as events(granted)
 cross join lateral (
     select (select coalesce(sum(s.event), 0)::int from silent s where s.relation = c.oid),
@@ -89,7 +105,9 @@ order by n.nspname, c.relname
   rule
   has it. This also holds for views over such a relation, and for rules that use it.
 - A view whose only INSTEAD rules for a command are conditional is not writable by it, although
-  `pg_relation_is_updatable` reports that it is.
+  `pg_relation_is_updatable` reports that it is. This also holds for views that are updatable through such a view. The
+  relation that such a view updates stands alone in its FROM clause, and is found in the node tree of its rule: the
+  dependencies of the rule include the relations of subqueries, too.
 - Rules on INSERT and UPDATE prevent ON CONFLICT.
 """
 
