@@ -30,7 +30,7 @@ with recursive silent(relation, event) as (
     join pg_catalog.pg_class v on v.oid = r.ev_class and v.relkind = 'v'
     where r.ev_type > '1' and r.is_instead and r.ev_qual::text <> '<>' and not exists (
         select from pg_catalog.pg_rewrite o
-        where o.ev_class = r.ev_class and 1 << o.ev_type::text::int = 1 << r.ev_type::text::int and o.is_instead and o.ev_qual::text = '<>'
+        where o.ev_class = r.ev_class and o.ev_type = r.ev_type and o.is_instead and o.ev_qual::text = '<>'
     ) and not exists (
         select from pg_catalog.pg_trigger t
         where t.tgrelid = r.ev_class and t.tgtype & 64 > 0
@@ -46,7 +46,8 @@ with recursive silent(relation, event) as (
         substring(w.ev_action::text from ':fromlist [(][{]RANGETBLREF :rtindex ([0-9]+)[}][)]')::int
     ]::oid = g.relation and not exists (
         select from pg_catalog.pg_rewrite o
-        where o.ev_class = w.ev_class and 1 << o.ev_type::text::int = g.event and o.is_instead and o.ev_qual::text = '<>'
+        where o.ev_class = w.ev_class and 1 << o.ev_type::text::int = g.event
+          and o.is_instead and o.ev_qual::text = '<>'
     ) and not exists (
         select from pg_catalog.pg_trigger t
         where t.tgrelid = w.ev_class and t.tgtype & 64 > 0
