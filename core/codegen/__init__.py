@@ -1,1 +1,1 @@
-"""Clients made from endpoints: names, types, functions, and the files they stand in. Endpoints in, texts out."""
+"""Generates clients in TypeScript, JavaScript, Dart and Python. Endpoints in, texts of files out, no I/O."""

@@ -1,4 +1,4 @@
-"""Parameters that the service fills itself, which descriptions of an endpoint leave out (clients-15)."""
+"""Parameters that the service fills itself, so that descriptions of an endpoint leave them out (clients-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One endpoint → a call as clients in Dart and Python make it: what is given, where it goes, what comes back
+"""One endpoint as a call of a Dart or Python client: its arguments, their places in the request, and its result
 (clients-14 to clients-23)."""
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from rowcall.core.events.stream_path import stream_path
 
 
 class Reading(enum.Enum):
-    """How the body of an answer is read."""
+    """How the body of a response is read."""
 
     NOTHING = "nothing"
     RESPONSE = "response"
-    """Not at all: the caller gets the response."""
+    """It is not read: the caller gets the response object."""
     TEXT = "text"
-    """A single value as PostgreSQL writes it."""
+    """A single value in the text format of PostgreSQL."""
     JSON = "json"
     FILES = "files"
-    """What an upload tells of each file."""
+    """The metadata of each uploaded file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Given:
 class Call:
     endpoint: Endpoint
     name: str
-    """Of the function."""
+    """Name of the function."""
     given: tuple[Given, ...]
     answer: Answer
     sending: Sending
@@ -83,7 +83,7 @@ class Call:
 
     @property
     def path_values(self) -> dict[str, Given]:
-        """By segment."""
+        """Arguments in the path, by path segment."""
         return {item.parameter.segment: item for item in self.given if item.parameter.path and item.parameter.segment}
 
     @property
@@ -100,7 +100,7 @@ class Call:
 
 
 def call_of(endpoint: Endpoint, name: str, asked: ClientCode, reader: ShapeReader, options: ClientOptions) -> Call:
-    """asked: what the comment says about this language."""
+    """Return the call of an endpoint. asked: annotations for this language."""
     value = tuple(Given(item, parameter_shape(item), is_optional(item)) for item in given_parameters(endpoint, options))
     url_only = bool(asked.url_only)
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
@@ -163,7 +163,7 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
-    """Of a file with several statements (clients-23)."""
+    """Return the result of a file with several statements (clients-23)."""
     fields = []
     for part in endpoint.shape.parts:
         if part.key is not None:

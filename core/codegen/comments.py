@@ -14,7 +14,7 @@ from rowcall.core.tables.routines import TableOperation
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What PostgreSQL says about a routine. defaults: text of each input parameter's default, None without one."""
+    """Source of a routine. defaults: expression of each input parameter's default, None if it has none."""
 
     text: str
     defaults: tuple[str | None, ...] = ()
@@ -40,7 +40,8 @@ def comment(
     definitions: Definitions,
     options: ClientCodeOptions,
 ) -> str:
-    """`/** … */`, ended by a line break. arguments: in order, those without a text are passed over."""
+    """Return the comment `/** … */` with a newline. arguments: names in order; those without an entry in `_TEXTS` are
+    skipped."""
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
         lines += _remarks(function.endpoint, separated=bool(lines))
@@ -66,7 +67,7 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
 
 
 def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) -> Iterator[str]:
-    """Its routine in the form None, Simple or Full."""
+    """Yield the lines that describe the endpoint's routine. form: `None`, `Simple` or `Full`."""
     if form == "None":
         return
     routine = endpoint.routine
@@ -99,7 +100,7 @@ def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
 
 
 def _returned(endpoint: Endpoint) -> Iterator[str]:
-    """A composite column is told as its fields, each under the column's name."""
+    """Yield the `returns` clause. An expanded composite column is shown as its fields, each with the column's name."""
     routine = endpoint.routine
     if routine.kind is RoutineKind.PROCEDURE:
         return
@@ -116,7 +117,7 @@ def _returned(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _remarks(endpoint: Endpoint, *, separated: bool) -> Iterator[str]:
-    """The prose of the comment: annotations may hold passwords, addresses and SQL, and are not published."""
+    """Yield the prose of the comment. Annotations are left out, as they may contain passwords, addresses and SQL."""
     if not endpoint.prose:
         return
     if separated:

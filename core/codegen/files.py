@@ -1,4 +1,4 @@
-"""Endpoints → the files of a client, as texts (clients-5 to clients-10, clients-26)."""
+"""The files of a TypeScript or JavaScript client, as texts (clients-5 to clients-10, clients-26)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def client_files(
     options: ClientCodeOptions,
     now: str,
 ) -> Iterator[Output]:
-    """types_of: of the database that an endpoint runs on. now: what `{0}` of header lines stands for.
+    """Yield the files of a client. types_of: endpoint → types of its database. now: replaces `{0}` in header lines.
 
     Raises:
-        NoPlaceError: several files, one path.
+        NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
-    # Types that are not exported are global: what two files call alike would be one (clients-8).
+    # Types that are not exported are global, so their names have to be unique in all files (clients-8).
     taken: set[str] | None = set() if options.types and options.type_file and not options.export_types else None
     for name, members in modules(endpoints, options, said, file_name):
         path = _path(options, name)
@@ -62,7 +62,7 @@ def _path(options: ClientCodeOptions, name: str) -> str:
 
 
 class _Module:
-    """One file of functions, and those beside it."""
+    """One file of functions with its files of types and hooks."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Module:
         end = "\n" if options.types and not separate else ""
         yield Output(path, header + head + inline + code + end, options.overwrite, len(header))
         if separate:
-            # Without an export it would be no module.
+            # A TypeScript file without an export is not a module.
             empty = "export {};\n" if options.export_types else ""
             yield Output(types_path, header + (interfaces or empty), options.overwrite, len(header), path)
         if options.hooks is not None and options.types:
@@ -122,7 +122,7 @@ class _Module:
         return "".join(f"{item.text(export)}\n" for item in (*self._interfaces.composites, *self._interfaces.models))
 
     def _head(self, types_path: str | None) -> str:
-        """What stands in front of the functions, each part on lines of its own."""
+        """Return the lines before the functions: imports, base URL, helpers and URL builders."""
         options = self._options
         lines: list[str] = []
         if types_path is not None:

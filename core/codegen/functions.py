@@ -1,4 +1,4 @@
-"""One endpoint → what generated code has to know of it: request, result, address (clients-14 to clients-22)."""
+"""One endpoint as a TypeScript function: its request, result and URL (clients-14 to clients-22)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOTHING_SAID = ClientCode()
 
 
 class Reading(enum.Enum):
-    """How the body of an answer is read."""
+    """Expression that reads the body of a response."""
 
     NOTHING = ""
     TEXT = "await response.text()"
@@ -49,7 +49,7 @@ class Member:
     """A property of the request."""
 
     name: str
-    """At run time."""
+    """Name in JSON and in query strings."""
     type: str
     optional: bool
     parameter: EndpointParameter
@@ -60,7 +60,7 @@ class Member:
 
     @property
     def brief(self) -> str:
-        """The same without a comment."""
+        """The declaration without its comment."""
         return told(self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional)
 
     @property
@@ -89,20 +89,20 @@ class ClientFunction:
     events: str | None
     """Path of its event stream."""
     url_name: str = ""
-    """Of what gives its URL."""
+    """Name of the function that returns its URL."""
     source_name: str = ""
-    """Of what opens its event stream."""
+    """Name of the function that opens its event stream."""
     query: list[Member] = field(default_factory=list)
-    """What travels in the query string."""
+    """Members in the query string."""
     excluded: list[Member] = field(default_factory=list)
-    """What does not, although the others do."""
+    """Members outside the query string of a request whose other members are in it."""
     body: Member | None = None
-    """What is the body by itself."""
+    """The member whose value is the whole body."""
     json_body: bool = False
 
     @property
     def returned(self) -> str:
-        """What the promise holds."""
+        """Type of the value of the promise."""
         if not self.status or self.reading is Reading.RESPONSE:
             return self.result
         if self.result == "void":
@@ -118,7 +118,7 @@ class ClientFunction:
         return bool(self.query) or self.has_placeholders
 
     def address(self) -> str:
-        """The expression of the whole URL."""
+        """Return the expression of the whole URL."""
         path = self.endpoint.path
         if not self.has_placeholders:
             url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
@@ -140,13 +140,13 @@ class ClientFunction:
 def _placeholder(found: Member | None, match: re.Match[str]) -> str:
     if found is None:
         return ""
-    # Numbers and booleans are written as they are encoded.
+    # Numbers and booleans need no encoding.
     value = found.read if found.type in ("number", "boolean") else f"encodeURIComponent(String({found.read}))"
     return f'${{{found.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
 
 
 def _js(text: str) -> str:
-    """Within double quotes."""
+    """Escape a text for a literal in double quotes."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -213,7 +213,7 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]
 def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
-    """Type, how it is read, whether it has to be cast."""
+    """Return the result type, how it is read, and whether it has to be cast."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
@@ -259,7 +259,7 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
 def _row(
     endpoint: Endpoint, shape: ResultShape, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces
 ) -> str:
-    """What one row is."""
+    """Return the type of one row."""
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
@@ -271,7 +271,7 @@ def _row(
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
-    """Of a file with several statements (clients-23)."""
+    """Return the interface of the result of a file with several statements (clients-23)."""
     members = []
     for part in endpoint.shape.parts:
         if part.key is not None:

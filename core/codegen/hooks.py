@@ -12,7 +12,7 @@ _QUERIES = ("GET", "QUERY")
 
 
 def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOptions) -> str:
-    """client: the module of the functions, as it is imported."""
+    """Return the text of a hooks module. client: import path of the module with the functions."""
     queries = any(item.endpoint.method in _QUERIES for item in functions)
     mutations = any(item.endpoint.method not in _QUERIES for item in functions)
     expected = [("useQuery", queries), ("useMutation", mutations)]

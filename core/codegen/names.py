@@ -16,17 +16,17 @@ return static super switch this throw true try typeof undefined var void while w
 baseUrl parseQuery parseUrl parseRequest ApiError ApiResult request response
 console encodeURIComponent fetch setTimeout window
 """
-"""What no function can be called, and what the functions of a file use themselves."""
+"""Reserved words, and names that the functions of a file use themselves."""
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _TAKEN = frozenset(_RESERVED.split())
 _SEPARATORS = re.compile(r"[_\-/\\]")
 
 
 class Names:
-    """Those of one file: none is given twice."""
+    """Assigns unique names within one file."""
 
     def __init__(self, options: ClientOptions, taken: Set[str] = _TAKEN) -> None:
-        """taken: what no function can be called."""
+        """taken: names that functions cannot have."""
         self._options = options
         self._taken = taken
         self._given: set[str] = set()
@@ -34,7 +34,7 @@ class Names:
     def all_of(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Return the names of the functions, in the same order. No name depends on the order of the endpoints."""
         raw = distinct_names(endpoints, self._options)
-        # The names of one call are unique; a number is left only where sanitising makes two equal.
+        # `distinct_names` returns unique names; numbers are needed only if sanitising makes two of them equal.
         result = {
             index: self.beside(camel(raw[index]))
             for index in sorted(range(len(raw)), key=lambda index: (raw[index], *_stable(endpoints[index])))
@@ -42,12 +42,13 @@ class Names:
         return [result[index] for index in range(len(raw))]
 
     def beside(self, name: str) -> str:
-        """The name, or one like it: of what stands in the file with functions that all have their names already."""
+        """Return the name, or a variant that is still free, for a further object of the file. To be called after all
+        functions have their names."""
         return free(f"{name}_" if name in self._taken or not name else name, self._given)
 
 
 def free(name: str, taken: set[str]) -> str:
-    """The name, or with a number behind it; taken from now on."""
+    """Return the name, with a number appended if it is in `taken`, and add it to `taken`."""
     result, number = name, 0
     while result in taken:
         number += 1
@@ -88,7 +89,7 @@ def distinct_names(endpoints: Sequence[Endpoint], options: ClientOptions) -> lis
 
 
 def _stable(endpoint: Endpoint) -> tuple[str, str, str]:
-    """An order that does not depend on the order of discovery."""
+    """Return a sort key that does not depend on the order of discovery."""
     return endpoint.path, endpoint.method, endpoint.routine.identity
 
 
@@ -105,7 +106,7 @@ def _routine(endpoint: Endpoint, options: ClientOptions) -> str:
 
 
 def _parameters(endpoint: Endpoint, options: ClientOptions) -> str:
-    """`by-id-and-name`: overloads."""
+    """Return `by-id-and-name`, which distinguishes overloads."""
     names = [item.api_name.strip("_") for item in endpoint.parameters]
     return f"by-{'-and-'.join(names)}" if names else "without-parameters"
 
@@ -115,7 +116,7 @@ def _types(endpoint: Endpoint, options: ClientOptions) -> str:
 
 
 _DISTINCTIONS = (_method, _path, _routine, _parameters, _types)
-"""What is added to equal names, one after the other until they differ."""
+"""Suffixes that are added to equal names, one after the other until the names differ."""
 
 
 def _without_prefix(path: str, prefix: str) -> str:

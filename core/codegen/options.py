@@ -16,16 +16,16 @@ ERROR_TYPE = (
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Of a client in any language."""
+    """Options that clients of all languages have."""
 
     path: str
     """`{0}` is the schema or module."""
     overwrite: bool = True
     base_url: str = ""
     comment: str = "Simple"
-    """None, Simple or Full."""
+    """Form of the routine in comments: `None`, `Simple` or `Full`."""
     comments: bool = True
-    """The comments of the routines too."""
+    """Include the prose of the routines' comments."""
     by_schema: bool = True
     status_code: bool = True
     base_url_from: str | None = None
@@ -44,14 +44,14 @@ class ClientOptions:
     export_sources: bool = True
     imports: tuple[str, ...] = ()
     headers: Mapping[str, str | None] = field(default_factory=dict)
-    """Name → expression of the language."""
+    """Name → expression in the language of the client."""
     schema_names: bool = True
     omit_automatic: bool = True
     prefix: str = "/api"
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
     claims: ClaimMapping = field(default_factory=ClaimMapping)
-    """Which parameters are filled from claims and the client's address."""
+    """Names the parameters that are injected from claims and the client's address."""
     event_level: str = "info"
 
 

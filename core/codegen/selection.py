@@ -1,4 +1,4 @@
-"""Which endpoints stand in which file of a client, in which order, under which name (clients-5 to clients-8)."""
+"""Assigns endpoints to the files of a client, sorts them and names their functions (clients-5 to clients-8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowcall.core.text.naming import camel_case
 
 TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
 Said = Callable[[Endpoint], ClientCode]
-"""What the comment of an endpoint says about clients of one language."""
+"""Returns the annotations of an endpoint for clients of one language."""
 
 _RELATIONS = (RoutineKind.TABLE, RoutineKind.VIEW)
 _NOTHING_SAID = ClientCode()
@@ -24,34 +24,34 @@ _BRACES = re.compile(r"\{\{|\}\}|\{0\}")
 
 
 class NoPlaceError(ValueError):
-    """Several files are wanted, and the path has no `{0}`."""
+    """There are several files, but the configured path has no `{0}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """text: None where nothing is left to be written and an existing file goes."""
+    """One file. text: None, an existing file has to be deleted."""
 
     path: str
     text: str | None
     overwrite: bool = True
     header: int = 0
-    """Characters in front that tell the time: what follows says whether anything has changed."""
+    """Length of the header, which contains the time and is ignored when contents are compared."""
     beside: str | None = None
-    """Of the client that it belongs to: where that is left alone, so is this."""
+    """Path of the client file to which it belongs: if that file is not overwritten, this one is not written either."""
 
 
 def said(endpoint: Endpoint) -> ClientCode:
-    """About TypeScript and JavaScript."""
+    """Return the annotations for TypeScript and JavaScript."""
     return endpoint.options.client_code or _NOTHING_SAID
 
 
 def modules(
     endpoints: Iterable[Endpoint], options: ClientOptions, said: Said, schema_file: Callable[[str], str]
 ) -> Iterator[tuple[str, list[Endpoint]]]:
-    """What stands for `{0}`, and the endpoints of that file; none: all were left out by their comments.
+    """Yield the value of `{0}` and the endpoints of each file. The list is empty if annotations exclude all of them.
 
     Raises:
-        NoPlaceError: several files, one path.
+        NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
     groups: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
@@ -65,6 +65,7 @@ def modules(
 
 
 def module_of(endpoint: Endpoint, said: Said) -> str | None:
+    """Return the module that an annotation or the folder of an SQL file assigns; None: neither does."""
     module = said(endpoint).module
     if module:
         return module
@@ -73,7 +74,7 @@ def module_of(endpoint: Endpoint, said: Said) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Like `module_of`, with the name of the folder as it is."""
+    """Like `module_of`, without converting the name of the folder to camelCase."""
     return said(endpoint).module or _folder(endpoint)
 
 
@@ -94,7 +95,7 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
 
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Those that no list leaves out, and the names of their functions."""
+    """Yield the endpoints that no configured list excludes, with the names of their functions."""
     expected = [
         item
         for item in endpoints
@@ -102,14 +103,14 @@ def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -
         and item.routine.schema not in options.skip_schemas
         and item.path not in options.skip_paths
     ]
-    # A function that is left out by its name still counts among those that share it.
+    # Names are assigned before `skip_functions` applies, so that excluding a function renames no other.
     for endpoint, name in zip(expected, names.all_of(expected), strict=True):
         if name not in options.skip_functions:
             yield endpoint, name
 
 
 def header_text(lines: Sequence[str], now: str) -> str:
-    """now: what `{0}` stands for. Doubled braces are braces."""
+    """Return the header of a file. now: replaces `{0}`. Doubled braces stand for single ones."""
     if not lines:
         return ""
     meanings = {"{0}": now, "{{": "{", "}}": "}"}

@@ -1,4 +1,4 @@
-"""What a request consists of, what of it travels where, and what comes back as it is (clients-15, clients-19)."""
+"""The parameters that a client sends, and their places in the request (clients-15, clients-19)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPa
 from rowcall.core.endpoint.result_shape import BYTES
 
 SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
-"""A placeholder of a path, and whether it may be missing."""
+"""A placeholder of a path; `?` marks an optional one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Indexes into what a client gives."""
+    """Places of the parameters of `given_parameters`, as indexes."""
 
     query: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
-    """What is not in the query string, although the others are."""
+    """Parameters outside the query string of a request whose other parameters are in it."""
     body: int | None = None
-    """What is the body by itself."""
+    """The parameter whose value is the whole body."""
     json_body: bool = False
+    """All parameters are members of a JSON body."""
 
 
 def given_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
-    """What a client gives: each name once, and nothing that the service fills where that is left out."""
+    """Yield the parameters that a client sends: each name once, and without automatic parameters if the options omit
+    these."""
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     seen: set[str] = set()
     for index, parameter in enumerate(endpoint.parameters):
@@ -44,18 +46,20 @@ def uploads(endpoint: Endpoint) -> bool:
 
 
 def gives_bytes(endpoint: Endpoint) -> bool:
-    """Rows of `bytea` come one behind the other, as no type of a client has them."""
+    """Whether the response is concatenated rows of `bytea`, for which clients have no type."""
     shape = endpoint.shape
     return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
 
 
 def asks_in_query(endpoint: Endpoint) -> bool:
-    """Query strings are made for it, or would be but for what clients leave out (clients-9, clients-10)."""
+    """Whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
+    clients-10)."""
     travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 
 
 def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
+    """Return the places of the given parameters in the request."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(given) if item is raw), None) if raw is not None else None
     if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:

@@ -1,7 +1,7 @@
-"""Values of requests and answers without a language: what clients in Dart and Python make their types of.
+"""Shapes of values in requests and responses, independent of the language of the client (Dart, Python).
 
-What a value is in JSON decides: composites are objects; domains and enums within arrays and composites are texts, and
-so is `money` (clients-13, clients-17).
+A shape follows the JSON form of a value: composites are objects; domains and enums within arrays and composites are
+texts, and so is `money` (clients-13, clients-17).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Scalar(enum.Enum):
 class Plain:
     scalar: Scalar
     choices: tuple[str | int, ...] = ()
-    """All values that there are; empty: any."""
+    """The possible values; empty: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class RowField:
     """Key in JSON."""
     shape: Shape
     optional: bool = False
-    """Left out of a request where it is null: the database has a default."""
+    """Omitted from a request if it is null, so that the default of the database applies."""
     nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Equal where its fields are."""
+    """An object. Rows with equal fields are equal."""
 
     fields: tuple[RowField, ...]
     name: str = field(default="", compare=False)
-    """What it might be called."""
+    """Suggested name of its type."""
     composite: bool = field(default=False, compare=False)
-    """One type for all that are equal."""
+    """A composite: equal ones share one type."""
 
 
 Shape = Plain | ListOf | Row
@@ -106,7 +106,7 @@ _MODIFIER = re.compile(r"\(.*?\)")
 
 @functools.cache
 def named_shape(type_name: str) -> Shape:
-    """Of a scalar or an array; all dimensions of an array count as one."""
+    """Return the shape of a scalar or array type by its name; arrays of several dimensions count as one-dimensional."""
     name = " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
     if name.endswith("[]"):
         return ListOf(named_shape(name.rstrip("[]")))
@@ -119,7 +119,7 @@ def parameter_shape(parameter: EndpointParameter) -> Shape:
 
 
 def exact(shape: Shape, constraints: ValueConstraints) -> Shape:
-    """With the values that are known."""
+    """Return the shape with the possible values from the constraints of a column or parameter."""
     if not constraints.choices:
         return shape
     if isinstance(shape, ListOf):
@@ -137,7 +137,7 @@ _CHOSEN = {Scalar.TEXT: str, Scalar.INTEGER: int, Scalar.BIGINT: int}
 
 @dataclass(frozen=True, slots=True)
 class ShapeReader:
-    """Shapes of one database. camel: fields of composites are told in camelCase."""
+    """Derives shapes from the types of one database. camel: fields of composites are in camelCase."""
 
     types: Mapping[int, TypeInfo]
     camel: bool = True
@@ -156,14 +156,17 @@ class ShapeReader:
         )
 
     def column(self, column: ResultColumn, shape: ResultShape, name: str = "") -> Shape:
-        """name: what a composite is called after, unless it is the column's."""
+        """Return the shape of a column. name: used for the type of a composite instead of the column's name."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
         return self.value(item.type_oid, item.type_name, name, within=taken_out, spread=shape.blank_is_null)
 
     def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
-        """name: of the column, after which a composite is called. within: an array or the text of a composite, where
-        domains are told as texts. spread: where it is a composite, its fields are not within."""
+        """Return the shape of a value.
+
+        name: of the column, after which the type of a composite is named. within: the value is in an array or in the
+        text of a composite, where domains are texts. spread: if the value is a composite, its fields are not `within`.
+        """
         if type_name == "record":
             return ListOf(TEXT)
         info = base_of(oid, self.types)

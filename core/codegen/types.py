@@ -1,4 +1,4 @@
-"""Types of PostgreSQL as types of TypeScript, and the interfaces of one file (clients-13 to clients-17)."""
+"""TypeScript types for PostgreSQL types, and the interfaces of one file (clients-13 to clients-17)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ UPLOADED = (
     "status: string",
     "[key: string]: unknown",
 )
-"""What an upload tells of each file."""
+"""Members of the metadata of an uploaded file."""
 
 
 @functools.cache
 def plain_type(type_name: str, json_type: str) -> str:
-    """Of a scalar or an array, by its name: `number`, `string[]`."""
+    """Return the TypeScript type of a scalar or array type by its name: `number`, `string[]`."""
     name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()
     if name.endswith("[]"):
         return array_of(plain_type(name.rstrip("[]"), json_type))
@@ -51,13 +51,13 @@ def plain_type(type_name: str, json_type: str) -> str:
 
 
 def is_date(type_name: str) -> bool:
-    """A date, or an array of such."""
+    """Whether the type is a date or timestamp, or an array of them."""
     name = _MODIFIER.sub("", type_name).replace("[]", "")
     return " ".join(name.lower().split()) in _DATES
 
 
 def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
-    """Of a request value."""
+    """Return the TypeScript type of a request value."""
     result = "string"
     if kind in _NUMBER_KINDS:
         result = "number"
@@ -73,7 +73,7 @@ def array_of(element: str) -> str:
 
 
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
-    """The values that are known, as a union; in place of the elements of an array too."""
+    """Return the union of the possible values in place of the type, or of the element type of an array."""
     inner = kind.rstrip("[]")
     response = {"string": str, "number": int}.get(inner)
     if (
@@ -87,7 +87,7 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
 
 
 def told(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
-    """A property of an interface, behind its comment where there is one."""
+    """Return the declaration of an interface property, with its comment if the constraints have a text."""
     null = "" if constraints.never_null else " | null"
     words = " ".join((constraints.text or "").replace("*/", "*\\/").split())
     text = f"/** {words} */\n    " if words else ""
@@ -106,7 +106,7 @@ class Interface:
 
 @dataclass(slots=True)
 class Interfaces:
-    """Those of one file, in order: composites, then requests and responses."""
+    """The interfaces of one file, in order: composites, then requests and responses."""
 
     options: ClientCodeOptions
     composites: list[Interface] = field(default_factory=list)
@@ -116,7 +116,8 @@ class Interfaces:
     taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
-        """The name under which a request or response can be found."""
+        """Add the interface of a request or response and return its name; equal ones are shared with
+        `UniqueModels`."""
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:
             return self._merged[lines]
@@ -127,7 +128,8 @@ class Interfaces:
         return name
 
     def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo], *, spread: bool = False) -> str:
-        """Named after the first column that showed its structure. spread: its fields are told as columns are."""
+        """Return the interface of a composite, which is named after the first column with its structure. spread: its
+        fields are sent as columns are."""
         key = _structure(info, types, spread=spread)
         known = self._structures.get(key)
         if known is not None:
@@ -156,8 +158,8 @@ class Interfaces:
         within: bool = False,
         spread: bool = False,
     ) -> str:
-        """within: an array or the text of a composite, where domains are told as texts. spread: where it is a
-        composite, its fields are not within."""
+        """Return the TypeScript type of a value. within: it is in an array or in the text of a composite, where domains
+        are texts. spread: if it is a composite, its fields are not `within`."""
         if type_name == "record":
             return "(string | null)[]"
         info = base_of(oid, types)
@@ -174,13 +176,14 @@ class Interfaces:
         return "string" if within else plain_type(info.display, self.options.json_type)
 
     def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
-        """name: what a composite is called after, unless it is the column's."""
+        """Return the TypeScript type of a column. name: used for the interface of a composite instead of the column's
+        name."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
         return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
-        """Members of a row."""
+        """Return the members of a row's interface."""
         return [
             told(item.key.decode(), self.column(item, shape, types), item.column.constraints) for item in shape.columns
         ]
@@ -189,7 +192,7 @@ class Interfaces:
 def _structure(
     info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3, *, spread: bool = False
 ) -> tuple[object, ...]:
-    """Equal for composites that are told alike, as deep as people nest them."""
+    """Return a key that is equal for composites with the same interface. Deeper nesting than `depth` is ignored."""
     parts: list[object] = []
     for attribute in info.attributes:
         inner = base_of(attribute.type_oid, types)
@@ -203,7 +206,7 @@ def _structure(
 
 
 def _unique(members: Iterable[str]) -> Iterable[str]:
-    """The first of those with one name."""
+    """Yield the members without repeated names."""
     seen: set[str] = set()
     for member_text in members:
         item = member_text.rpartition("*/\n    ")[2]

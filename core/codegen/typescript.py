@@ -61,7 +61,7 @@ def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argu
 
 
 def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
-    """With its comment, and a blank line in front."""
+    """Return the text of a function with its comment, after a blank line."""
     taken = arguments(function, options)
     returned = function.returned
     shown = returned
@@ -72,7 +72,7 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
     head = comment(function, [item.name for item in taken], shown, definitions, options)
     listed = ",\n".join(f"    {item.text(options.types)}" for item in taken)
     if taken and taken[-1] is PROGRESS:
-        listed += ","  # The field's generator does so, and those who compare its files would see it.
+        listed += ","  # As NpgsqlRest's generator does, so that generated files stay comparable.
     listed = f"\n{listed}\n" if listed else ""
     space = "" if function.upload else " "
     promise = f"{space}: Promise<{returned}>" if options.types else ""
@@ -82,7 +82,7 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
 
 
 def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
-    """`export const xUrl = (request: IXRequest) => …;`"""
+    """Return `export const xUrl = (request: IXRequest) => …;`"""
     if not function.address_needs_request:
         taken = "()"
     else:
@@ -139,7 +139,7 @@ def _body(function: ClientFunction) -> str | None:
 
 
 def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
-    """`const response = await fetch(…);` on its lines."""
+    """Yield the lines of `const response = await fetch(…);`"""
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
     yield f"{awaited}fetch({_url(function)}, {opening}"
     yield f'    method: "{function.endpoint.method}",'
@@ -303,7 +303,7 @@ def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
 
 
 def parse_query(options: ClientCodeOptions) -> str:
-    """Nothing for an empty array, `key=` for NULL."""
+    """Return the helper that encodes a query string: nothing for an empty array, `key=` for null."""
     typed = options.types
     query, strings, unknowns = (": Record<any, any>", ": string[]", ": unknown[]") if typed else ("", "", "")
     return f"""const parseQuery = (query{query}) => {{

@@ -1,1 +1,1 @@
-"""Descriptions of the service for people and programs: OpenAPI, files of example requests. Endpoints in, texts out."""
+"""Descriptions of the service: OpenAPI, example requests, MCP tools, contracts. Endpoints in, texts out, no I/O."""

@@ -1,6 +1,7 @@
-"""What clients rely on, as one canonical value that a repository can keep: endpoints in, JSON out.
+"""The contract: everything of the endpoints that clients depend on, as one canonical JSON value for version control.
 
-No order of discovery, no time, no text for people: what is equal for clients is equal here.
+The contract has no order of discovery, no time and no descriptions, so that two services that are equal for clients
+have equal contracts.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from rowcall.core.events.stream_path import stream_path
 VERSION = 1
 Contract = dict[str, Any]
 Functions = dict[int, dict[str, str]]
-"""By the id of an endpoint: language → name of its function in the generated client."""
+"""`id(endpoint)` → language → name of the endpoint's function in the generated client."""
 
 
 class ContractError(ValueError):
-    """A file is no contract, or one of another version."""
+    """A file is not a contract, or is a contract of another version."""
 
 
 def contract_of(
@@ -39,8 +40,12 @@ def contract_of(
     exact: bool = False,
     functions: Functions,
 ) -> Contract:
-    """By method and path; several routines behind one are told apart by what they take. level: of streams that name
-    none."""
+    """Return the contract: a list of endpoints for each method and path, sorted by their parameters. Internal endpoints
+    are left out.
+
+    camel: fields of composites are in camelCase. level: notice level of event streams that declare none. exact:
+    schemas say which values may be NULL.
+    """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
@@ -54,12 +59,13 @@ def contract_of(
 
 
 def contract_text(contract: Contract) -> str:
+    """Return the contract as indented JSON with sorted keys and a newline at its end."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(contract, option=options).decode()
 
 
 def contract_from(text: str) -> Contract:
-    """Raises `ContractError`."""
+    """Parse the text of a contract. Raises `ContractError`."""
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -121,7 +127,8 @@ def _response(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> di
 
 
 def _without_texts(schema: Any) -> Any:
-    """Comments are for people, and what is always sent is so without being said."""
+    """Return the schema without `description`, which clients do not depend on, and without `required`, as all members
+    of a response are always sent."""
     if not isinstance(schema, dict):
         return schema
     result = {key: value for key, value in schema.items() if key not in ("description", "required")}

@@ -1,4 +1,4 @@
-"""What has changed between two contracts, and how bad it is for clients that exist."""
+"""Differences between two contracts, each with its severity for existing clients."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _NUMBERS: dict[tuple[str | None, str | None], int] = {
     ("integer", "int64"): 2,
     ("number", None): 3,
 }
-"""Each holds all values of those in front of it. Floating-point numbers are another matter."""
+"""(type, format) → rank: each type can hold all values of the types with lower ranks. Floating-point types have no
+rank."""
 
 
 class Severity(enum.IntEnum):
     COMPATIBLE = 0
     DOUBTFUL = 1
-    """Some clients may notice."""
+    """May affect some clients."""
     BREAKING = 2
 
 
@@ -37,7 +38,7 @@ class Change:
 
 
 def changes(old: Contract, new: Contract) -> list[Change]:
-    """The worst first."""
+    """Return the changes from `old` to `new`, the most severe first."""
     before, after = old["endpoints"], new["endpoints"]
     routines = {item["routine"]: name for name, variants in after.items() if name not in before for item in variants}
     result: list[Change] = []
@@ -55,7 +56,8 @@ Told = Iterator[tuple[Severity, str]]
 
 
 def _variants(old: list[Any], new: list[Any]) -> Told:
-    """Overloads are told apart by the names of what they take."""
+    """Compare the endpoints of one method and path. Overloads with equal parameter names are compared with each
+    other."""
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
@@ -94,7 +96,7 @@ def _status(old: Value, new: Value) -> Told:
 
 
 def _functions(old: Value, new: Value) -> Told:
-    """A client that is not generated before or now has no function that could be renamed."""
+    """Report renamed client functions. A language that only one contract has is ignored."""
     for language, name in old.items():
         if new.get(language, name) != name:
             yield Severity.BREAKING, f"the function {name} of the {language} client is renamed to {new[language]}"
@@ -105,7 +107,7 @@ def _access(old: str | list[str], new: str | list[str]) -> Told:
         return
     text = f"authorization: {_who(old)} before, {_who(new)} now"
     if new == "anyone" or old == "anyone":
-        # Closing keeps callers out; opening is for a person to judge.
+        # Requiring a sign-in breaks anonymous callers; dropping the requirement may be intended.
         yield (Severity.DOUBTFUL if new == "anyone" else Severity.BREAKING), text
     elif isinstance(old, list) and (new == "signed in" or set(new) > set(old)):
         yield Severity.DOUBTFUL, text
@@ -159,7 +161,11 @@ def _response(old: Value | None, new: Value | None) -> Told:
 
 
 def _values(what: str, old: Value, new: Value, *, taken: bool) -> Told:
-    """taken: in requests, where the service must not take less; else in responses, where it must not give more."""
+    """Compare two schemas of one value.
+
+    taken: it is a value of a request, where accepting fewer values is worse; otherwise of a response, where returning
+    more values is worse.
+    """
     if old == new:
         return
     before, after = _type(old), _type(new)

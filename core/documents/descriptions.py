@@ -1,4 +1,4 @@
-"""What is told about the endpoints, to people, programs and models: one value of everything that is switched on."""
+"""Options of all generated descriptions and clients that are switched on, as one value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 
 @dataclass(frozen=True, slots=True)
 class Descriptions:
-    """None: not wanted."""
+    """Options of each description and client; None: it is switched off."""
 
     typescript: ClientCodeOptions | None = None
-    """Or JavaScript."""
+    """Also for JavaScript."""
     dart: DartOptions | None = None
     python: PythonOptions | None = None
     openapi: OpenApi | None = None
@@ -24,6 +24,6 @@ class Descriptions:
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
     safe_numbers: bool = False
-    """All of them tell bigint and numeric as texts."""
+    """Describe bigint and numeric as strings in all of them."""
     resolve_nested: bool = True
-    """Composites within composites are objects."""
+    """Describe composites within composites as objects."""

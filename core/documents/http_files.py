@@ -1,4 +1,4 @@
-"""Files of example requests, as editors send them: `.http` (documents-1, documents-2)."""
+"""`.http` files: example requests that editors can send (documents-1, documents-2)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 @dataclass(frozen=True, slots=True)
 class HttpFileOptions:
     name: str
-    """Of the database, or as configured."""
+    """First part of the file names: the configured name, or the name of the database."""
     host: str
-    """Without a slash at its end."""
+    """Base URL without a trailing slash."""
     pattern: str = "{0}_{1}"
     comment: str = "Simple"
     comments: bool = True
@@ -36,7 +36,7 @@ class HttpFileOptions:
 def http_files(
     endpoints: Iterable[Endpoint], definitions: Definitions, options: HttpFileOptions
 ) -> Iterator[tuple[str, str]]:
-    """File names and texts."""
+    """Yield file name and text of each file. Internal endpoints are left out."""
     files: dict[str, list[str]] = {}
     for endpoint in endpoints:
         if endpoint.options.internal:

@@ -11,14 +11,14 @@ import orjson
 from rowcall.core.text import exact_json
 
 PROTOCOL = "2025-11-25"
-"""The one version of the Model Context Protocol that is spoken."""
+"""Supported version of the Model Context Protocol."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
-"""Of the protocol, not of JSON-RPC."""
+"""Defined by the Model Context Protocol, not by JSON-RPC."""
 
 
 class RpcError(Exception):
@@ -36,7 +36,7 @@ class RpcRequest:
 
 
 def rpc_request(body: bytes) -> RpcRequest:
-    """Raises `RpcError`. A blank body is an empty object."""
+    """Parse a request. A blank body counts as an empty object. Raises `RpcError`."""
     try:
         message = exact_json.parse(body) if body.strip() else {}
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the server of the Model Context Protocol says about itself and to whom (mcp-1 to mcp-7, mcp-9)."""
+"""Options of the MCP server, its introduction, and its answers to callers without rights (mcp-1 to mcp-7, mcp-9)."""
 
 from __future__ import annotations
 
@@ -19,27 +19,30 @@ class McpOptions:
     tools: ToolOptions = field(default_factory=ToolOptions)
     rate_limiter: str | None = None
     origins: frozenset[str] = frozenset()
-    """In lower case."""
+    """Allowed values of the `Origin` header, in lower case."""
     closed: bool = False
+    """Callers have to sign in."""
     servers: tuple[str, ...] = ()
-    """That issue tokens."""
+    """Authorization servers that issue the tokens."""
     scopes: tuple[str, ...] = ()
     audience: str | None = None
     metadata_path: str | None = None
-    """None: worked out."""
+    """None: the default of RFC 9728, derived from `path`."""
     by_role: bool = False
-    """Callers see the tools that they may use."""
+    """List only the tools that the caller may use."""
 
     catalogue: OpenApiOptions | None = None
-    """The endpoints are resources, described like this."""
+    """Options of the OpenAPI document that is offered as a resource; None: the endpoints are not offered as
+    resources."""
 
     @property
     def metadata(self) -> str:
+        """Path of the protected resource metadata (RFC 9728)."""
         return self.metadata_path or f"/.well-known/oauth-protected-resource{self.path}"
 
 
 def introduction(options: McpOptions) -> dict[str, Any]:
-    """`result` of `initialize`."""
+    """Return the `result` of `initialize`."""
     result: dict[str, Any] = {
         "protocolVersion": PROTOCOL,
         "capabilities": {"tools": {}, **({"resources": {}} if options.catalogue is not None else {})},
@@ -49,7 +52,7 @@ def introduction(options: McpOptions) -> dict[str, Any]:
 
 
 def challenge(options: McpOptions, status: int, base: str) -> str:
-    """`WWW-Authenticate`. base: `https://host` as the caller has it."""
+    """Return the value of `WWW-Authenticate` for status 401 or 403. base: `https://host` as the caller addressed it."""
     parts = ['error="insufficient_scope"'] if status == 403 else []
     if options.scopes:
         parts.append(f'scope="{" ".join(options.scopes)}"')
@@ -71,7 +74,7 @@ REFUSALS = {
 
 
 def resource_metadata(options: McpOptions, base: str) -> dict[str, Any]:
-    """RFC 9728."""
+    """Return the protected resource metadata (RFC 9728)."""
     result: dict[str, Any] = {
         "resource": options.audience or f"{base}{options.path}",
         "authorization_servers": list(options.servers),

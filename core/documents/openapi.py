@@ -55,12 +55,12 @@ class OpenApiOptions:
     omit_automatic: bool = True
     camel: bool = True
     claims: ClaimMapping = field(default_factory=ClaimMapping)
-    """Which parameters are filled from claims and the client's address."""
+    """Names the parameters that are injected from claims and the client's address."""
     prefix: str = ""
     basic: bool = False
-    """Every endpoint asks for user and password."""
+    """Every endpoint requires HTTP Basic authentication."""
     tables: TableFormats = field(default_factory=TableFormats)
-    """What `table_format` may name."""
+    """Formats that `table_format` may name."""
 
     @property
     def nulls(self) -> Nulls:
@@ -69,7 +69,7 @@ class OpenApiOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenApi:
-    """Where the document goes. file: None, it is not written. path: None, it is not served."""
+    """Destinations of the document. file: None, it is not written. path: None, it is not served."""
 
     options: OpenApiOptions
     file: str | None
@@ -81,6 +81,7 @@ TypesOf = Callable[[Endpoint], Types]
 
 
 def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions) -> dict[str, Any]:
+    """Return the OpenAPI document of the endpoints for which `is_shown` is true; overloads are merged."""
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
     for endpoint in endpoints:
@@ -117,11 +118,13 @@ PROBLEM: Schema = {
 
 
 def similar_to(pattern: str) -> re.Pattern[str]:
-    """SIMILAR TO as far as names need it: `_`, `%`, and the rest as a regular expression, anchored."""
+    """Return the regular expression of a `SIMILAR TO` pattern, for `fullmatch`: `_` and `%` are wildcards, the rest is
+    taken as a regular expression."""
     return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
+    """Whether the document contains the endpoint. OpenAPI has no method QUERY."""
     routine, requested = endpoint.routine, endpoint.options
     if requested.internal or (requested.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
         return False
@@ -139,10 +142,11 @@ FORGOTTEN: Schema = {
     "properties": {"invalidated": {"type": "boolean"}},
     "required": ["invalidated"],
 }
-"""What an endpoint answers that forgets a kept answer (caching-40)."""
+"""Response of an endpoint that invalidates cached responses (caching-40)."""
 
 
 def is_closed(endpoint: Endpoint) -> bool:
+    """Whether anonymous callers are refused."""
     requested = endpoint.options
     return not requested.open_login and (requested.login or requested.requires_authorization or bool(requested.roles))
 
@@ -167,7 +171,10 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
 
 
 def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two overloads, of which a document has room for one: what either takes, required where both want it."""
+    """Merge the operations of two overloads, as OpenAPI has one operation for a method and path.
+
+    The result has the parameters, members and responses of both; a parameter is required if both require it.
+    """
     result = dict(one)
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (one, other)]
     parameters = {
@@ -190,7 +197,8 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
-    """By media type; objects that differ are told as one."""
+    """Merge `content` objects by media type: two object schemas become one with the properties of both, other schemas
+    that differ become `anyOf`."""
     result: dict[str, Any] = {}
     for media_type, described in (pair for each in contents for pair in each.items()):
         known = result.setdefault(media_type, described)
@@ -209,9 +217,11 @@ def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
 
 
 def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]]:
-    """Alternatives, of which one suffices; an empty list for operations that are open to everybody.
+    """Return the alternative security requirements of an endpoint, of which one suffices; empty: anonymous callers are
+    allowed.
 
-    HTTP Basic stands alone: its user is the caller, whatever else the request has (access-11).
+    If HTTP Basic is enabled, it is the only one: its user is the caller, even if the request has another
+    identity (access-11).
     """
     basic = endpoint.options.basic_auth
     if options.basic or (basic is not None and basic.enabled):
@@ -223,7 +233,7 @@ def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, lis
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
-    """The first line of the comment's prose, and the others."""
+    """Return summary and description: the first line of the comment's prose, and the further lines."""
     routine, lines = endpoint.routine, endpoint.prose
     if not lines:
         kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()
@@ -257,13 +267,13 @@ def _path(endpoint: Endpoint) -> str:
 
 
 def _path_names(endpoint: Endpoint) -> dict[str, str]:
-    """Segment → name in requests."""
+    """Return segment of the path → name of its parameter in requests."""
     return {item.segment: item.api_name for item in endpoint.parameters if item.path and item.segment is not None}
 
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     known = {item.segment: item for item in endpoint.parameters if item.path}
-    # One that stands in the path twice is one parameter.
+    # A placeholder that occurs twice in the path is one parameter.
     for segment in dict.fromkeys(_SEGMENT.findall(endpoint.path)):
         response = known.get(segment)
         yield {
@@ -281,7 +291,8 @@ def _example(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]
 
 
 def _member(endpoint: Endpoint, parameter: EndpointParameter, options: OpenApiOptions) -> Schema:
-    """Of a JSON body. JSON Schema, and so 3.1, has a list of examples where 3.0 has one."""
+    """Return the schema of a member of a JSON body. OpenAPI 3.0 has `example`; 3.1, like JSON Schema, has a list
+    `examples`."""
     schema = with_default(given_schema(parameter, options.nulls), parameter)
     shown = _example(endpoint, parameter)
     if shown and not options.spec.startswith("3.0"):
@@ -341,14 +352,14 @@ def _request_body(
     required = [item.api_name for item in members if not is_optional(item)]
     if required:
         schema["required"] = required
-    # Without required members no body is an empty object.
+    # If no member is required, a request without a body counts as an empty object.
     return {"required": bool(required), "content": {"application/json": {"schema": schema}}}
 
 
 def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID
 ) -> tuple[str, Schema | None] | None:
-    """Content type and schema of what an endpoint answers when all goes well; None: it has no body."""
+    """Return content type and schema of an endpoint's successful response; None: it has no body."""
     requested = endpoint.options
     if requested.invalidates:
         return "application/json", FORGOTTEN
@@ -374,7 +385,7 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
     if proxied and not endpoint.options.invalidates:
         return {"200": {"description": "What the other service answers"}, "default": problem}
     if endpoint.options.login or endpoint.options.logout:
-        # What stands in the body hangs on the scheme: a text of the routine, or tokens.
+        # The body depends on the authentication scheme: a text of the routine, or tokens.
         return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
     if answer is None:
         status = endpoint.success_status

@@ -1,6 +1,6 @@
-"""The catalogue as resources of the Model Context Protocol: which endpoints there are, and how they are called.
+"""The endpoints as resources of the Model Context Protocol: a list of them, and an OpenAPI document.
 
-Endpoints in, texts out. Who may read about which endpoint is for the server to say.
+Endpoints in, texts out. The MCP server decides which endpoints a caller may see, and passes only these.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RESOURCES: tuple[dict[str, str], ...] = (
 def resource_contents(
     uri: str, endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions
 ) -> dict[str, Any] | None:
-    """`result` of `resources/read`; None: there is no such resource."""
+    """Return the `result` of `resources/read`; None: no resource has this URI."""
     shown = [item for item in endpoints if is_shown(item, options)]
     if uri == ENDPOINTS:
         value: Any = [_line(item) for item in shown]

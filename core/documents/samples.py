@@ -1,5 +1,4 @@
-"""Values to try in examples of requests: those that a comment shows (`openapi example`), and made ones
-(documents-3)."""
+"""Values for example requests: the ones of the comment (`openapi example`), else generated ones (documents-3)."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUM
 
 
 def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
-    """What the comment shows, by the name in requests or in the database."""
+    """Return the example that the comment gives for a parameter, under its name in requests or in the database."""
     requested = endpoint.options.document
     examples = requested.examples if requested is not None else ()
     names = (parameter.api_name.lower(), parameter.db_name.lower())
@@ -23,7 +22,7 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
 
 
 def value_of(parameter: EndpointParameter, text: str) -> Any:
-    """As JSON has it; a text where it is none of the parameter's kind."""
+    """Return `text` as a JSON value of the parameter's type; `text` itself if it is not valid for that type."""
     try:
         return read_value(parameter, text)
     except ValueError:
@@ -31,20 +30,21 @@ def value_of(parameter: EndpointParameter, text: str) -> Any:
 
 
 def with_default(schema: Schema, parameter: EndpointParameter) -> Schema:
-    """The default that stands in the comment; what the routine itself has is its own affair."""
+    """Return the schema with the default that the comment declares. Defaults of the routine are not shown."""
     if not parameter.defaulted or parameter.default is None:
         return schema
     return {**schema, "default": value_of(parameter, parameter.default)}
 
 
 def texts(parameter: EndpointParameter, index: int) -> list[str]:
-    """One text; three for an array."""
+    """Return generated values as texts: one, or three for an array. index: of the parameter, so that values differ."""
     if parameter.array:
         return [_text(parameter, index + step) for step in range(3)]
     return [_text(parameter, index)]
 
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
+    """Return the generated value as JSON text."""
     quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 

@@ -72,7 +72,7 @@ def _plain_name(type_name: str) -> str:
 
 
 def named_schema(type_name: str) -> Schema:
-    """By the name of a type; whatever is not known is a string."""
+    """Return the schema of a type by its name; unknown types are strings."""
     name = _plain_name(type_name)
     if name.endswith("[]"):
         return {"type": "array", "items": named_schema(name.rstrip("[]"))}
@@ -80,13 +80,16 @@ def named_schema(type_name: str) -> Schema:
 
 
 def parameter_schema(parameter: EndpointParameter) -> Schema:
-    """Of a value in a JSON body."""
+    """Return the schema of a parameter's value in a JSON body."""
     item = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
     return chosen({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def query_schema(parameter: EndpointParameter) -> Schema:
-    """Of a value in a query string or a path, where JSON is a text. `travels_as_json` has its own form there."""
+    """Return the schema of a parameter's value in a query string or a path, where JSON is a text.
+
+    Not for parameters with `travels_as_json`: in a query string their schema is that of a JSON body.
+    """
     if parameter.kind is not ValueKind.JSON:
         return parameter_schema(parameter)
     item: Schema = {"type": "string"}
@@ -94,7 +97,7 @@ def query_schema(parameter: EndpointParameter) -> Schema:
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
-    """In a query string the whole value is one JSON text."""
+    """Whether the whole value is one JSON text in a query string."""
     if parameter.kind is ValueKind.COMPOSITE and parameter.fields:
         return True
     return parameter.kind is ValueKind.JSON and not parameter.array
@@ -109,7 +112,8 @@ def _kind_schema(kind: ValueKind, type_text: str, fields: Sequence[Field]) -> Sc
 
 
 def _field_schema(field: Field) -> Schema:
-    """An attribute that is left out is NULL. What is null itself is not said: clients leave it out."""
+    """Return the schema of an attribute of a composite in a request. It does not mention null, as an attribute that is
+    left out is NULL."""
     item = _kind_schema(field.kind, field.type_text, field.fields)
     return {"type": "array", "items": item} if field.array else item
 
@@ -118,15 +122,15 @@ class Nulls(enum.Enum):
     """How a schema says that a value may be NULL."""
 
     UNSAID = "unsaid"
-    """Not at all."""
+    """It does not say so."""
     KEYWORD = "nullable"
-    """As OpenAPI 3.0 does."""
+    """`nullable: true`, as in OpenAPI 3.0."""
     TYPE = "type"
-    """As JSON Schema does, and OpenAPI 3.1."""
+    """`"type": [..., "null"]`, as in JSON Schema and OpenAPI 3.1."""
 
 
 def chosen(schema: Schema, constraints: ValueConstraints) -> Schema:
-    """With the values that are known, and what is said about them."""
+    """Return the schema with `enum` and `description` from the constraints of its column or parameter."""
     if constraints is NO_CONSTRAINTS:
         return schema
     inner = schema
@@ -143,6 +147,7 @@ def chosen(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
+    """Return the schema with null as a further value, expressed as `nulls` says."""
     if nulls is Nulls.UNSAID or "type" not in schema:
         return schema
     kind = schema["type"]
@@ -154,7 +159,7 @@ def nullable(schema: Schema, nulls: Nulls) -> Schema:
 
 
 def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
-    """Of a member of a JSON body, where null can be sent."""
+    """Return the schema of a member of a JSON body; null is allowed unless the constraints exclude it."""
     schema = parameter_schema(parameter)
     return schema if parameter.constraints.never_null else nullable(schema, nulls)
 
@@ -170,10 +175,10 @@ def column_schema(
     within: bool = False,
     spread: bool = False,
 ) -> Schema:
-    """What a value is in a response: composites are objects, wherever they stand. The value itself is not NULL.
+    """Return the schema of a value in a response that is not NULL itself; composites are objects at every depth.
 
-    within: an array or the text of a composite, where domains are told as texts. spread: where it is a composite, its
-    fields are not within.
+    within: the value is an element of an array or an attribute of a composite, where domains are described as texts.
+    spread: if the value is a composite, its attributes are not `within`. depth: limit for nested composites.
     """
     if type_name == "record":
         return {"type": "array", "items": nullable({"type": "string"}, nulls)}
@@ -221,7 +226,7 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema | None:
-    """Of a JSON body; None for nothing."""
+    """Return the schema of an endpoint's JSON response; None: it has no body."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return None
@@ -240,7 +245,7 @@ def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls
 
 
 def _part(endpoint: Endpoint, part: ResultPart, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    """A single row that is not there is null."""
+    """Return the schema of one result of several; a `single` result without a row is null."""
     schema = _rows(endpoint, part.shape, types, single=part.single, camel=camel, nulls=nulls)
     return nullable(schema, nulls) if part.single else schema
 
@@ -254,7 +259,7 @@ def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool,
 
 
 def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    """Of a scalar that is JSON: an array, or json itself."""
+    """Return the schema of a scalar that is sent as JSON: an array, or a value of type json."""
     schema = _bare(endpoint, endpoint.shape, types, camel, nulls)
     sent = endpoint.options.null_text is NullText.EMPTY_STRING and endpoint.null_is_json
     return schema if sent else _without_null(schema)
@@ -270,7 +275,7 @@ def _without_null(schema: Schema) -> Schema:
 
 
 def cast_schema(shape: ResultShape, nulls: Nulls) -> Schema:
-    """Of the type that the whole result is cast to, such as text[] for arrays of composites."""
+    """Return the schema of the type to which the whole result is cast, such as text[] for arrays of composites."""
     return _with_null_items(named_schema(shape.cast.removeprefix("::")), nulls)
 
 

@@ -1,6 +1,6 @@
-"""Tools as the function-calling interfaces of language models take them, and llms.txt (documents-9, documents-10).
+"""Tool definitions for the function-calling interfaces of language models, and llms.txt (documents-9, documents-10).
 
-Tools in, texts out: the same texts for the same tools, in the order of their names.
+Tools in, texts out. Tools are sorted by name, so that equal tools give equal texts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LONGEST = 64
 
 
 class ToolNameError(ValueError):
-    """Two tools have one name where only some signs are allowed."""
+    """The names of two tools are equal after replacing the characters that function-calling interfaces refuse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Of one document. None: it is not written, or not served."""
+    """Destinations of one document. file: None, it is not written. path: None, it is not served."""
 
     file: str | None
     path: str | None
@@ -38,11 +38,12 @@ class ToolSchemaOptions:
     anthropic: Place
     llms: Place
     title: str
-    """The name of the server, as it introduces itself."""
+    """Heading of llms.txt: the name of the MCP server."""
     instructions: str | None = None
     openapi_path: str | None = None
-    """Here and below: None where there is nothing."""
+    """Path of the OpenAPI document, for llms.txt; None: it is not served."""
     mcp_path: str | None = None
+    """Path of the MCP server, for llms.txt; None: it is not served."""
     overwrite: bool = True
     tools: ToolOptions = field(default_factory=ToolOptions)
 
@@ -55,7 +56,7 @@ class ToolDocument:
 
 
 def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions) -> Iterator[ToolDocument]:
-    """Raises `ToolNameError`."""
+    """Yield the documents for OpenAI and Anthropic, and llms.txt. Raises `ToolNameError`."""
     tools = [entries[name] for name in sorted(entries)]
     names = plain_names([item.name for item in tools])
     yield ToolDocument(options.openai, _JSON, _json([_openai(names[item.name], item) for item in tools]))
@@ -64,7 +65,8 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """With nothing but letters, digits, `_` and `-`, at most 64 of them."""
+    """Return each name → the name with only letters, digits, `_` and `-`, cut to 64 characters. Raises
+    `ToolNameError`."""
     value: dict[str, str] = {}
     for name in names:
         plain = _FORBIDDEN.sub("_", name)[:_LONGEST]
@@ -91,6 +93,7 @@ def _json(value: object) -> str:
 
 
 def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
+    """Return the text of llms.txt: the tools in Markdown, and links to the served descriptions."""
     blocks = [f"# {options.title}", "\n".join(_introduction(tools, options)), "## Endpoints"]
     blocks += ("\n".join(_lines(item)) for item in tools)
     if served := [*_served(options)]:

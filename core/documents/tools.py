@@ -1,4 +1,4 @@
-"""Endpoints as tools of language models (documents-8, mcp-4): endpoints in, tool objects and requests out."""
+"""Endpoints as MCP tools (documents-8, mcp-4): tool objects, the requests of tool calls, and their results. No I/O."""
 
 from __future__ import annotations
 
@@ -49,22 +49,23 @@ _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
     suffix: str | None = None
-    """Behind each description."""
+    """Appended to each description."""
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     camel: bool = True
-    """Fields of composites are in camel case."""
+    """Fields of composites are in camelCase."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """What is listed, and what is called for it."""
+    """A tool, and the endpoint that its calls run."""
 
     endpoint: Endpoint
     described: Mapping[str, Any]
+    """Entry of the tool in `tools/list`."""
     value: Schema | None
-    """Type of a single value, None for everything else."""
+    """Schema of a result that is a single value; None: the result is something else."""
     blank_is_text: bool = False
-    """The single value is of a type that has an empty text, so that no body is that text and not NULL."""
+    """The single value has a text type, so that an empty body is the empty text and not NULL."""
 
     @property
     def name(self) -> str:
@@ -80,7 +81,8 @@ class ToolRequest:
 
 
 def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
-    """Those that are asked for, by name, and the warnings about them. Of one name the first is kept."""
+    """Return the endpoints that are tools by tool name, and warnings about them. If several endpoints have one tool
+    name, the first is used."""
     tools: dict[str, Endpoint] = {}
     warnings: list[str] = []
     for endpoint in endpoints:
@@ -154,7 +156,8 @@ def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
 
 
 def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
-    """JSON may be any value where it travels in a body or alone in the query; elsewhere it is a text."""
+    """Return the schema of an argument. A JSON parameter takes any value in a body, or as one JSON text in the query;
+    elsewhere it is a string."""
     if parameter.path or parameter is endpoint.raw_body:
         return query_schema(parameter)
     in_body = endpoint.transport is Transport.BODY
@@ -162,7 +165,8 @@ def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
 
 
 def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
-    """What a model gives: nothing that the service fills."""
+    """Yield the parameters that the caller of the tool supplies: all but those that the service injects, and virtual
+    ones."""
     automatic = automatic_parameters(endpoint, options.claims)
     for index, item in enumerate(endpoint.parameters):
         if index not in automatic and not item.virtual:
@@ -170,7 +174,8 @@ def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointPar
 
 
 def _envelope(endpoint: Endpoint) -> str | None:
-    """Member that a result stands in: `items`, `value`; an empty text: none, it is an object. None: nothing is told."""
+    """Return the member of the structured content that contains the result: `items` or `value`. Empty: the result is
+    itself an object. None: the tool has no structured content."""
     options, shape = endpoint.options, endpoint.shape
     if options.void or options.raw or options.login or options.logout or shape.path is ResultPath.VOID:
         return None
@@ -179,7 +184,7 @@ def _envelope(endpoint: Endpoint) -> str | None:
     if options.proxy_out is not None or options.invalidates:
         return None
     if shape.path is ResultPath.ROWS and shape.content_type == BYTES:
-        # Rows of bytes stand one behind the other, with nothing between them.
+        # Rows of bytes are concatenated without separators.
         return None
     if shape.path is ResultPath.SCALAR:
         return "value"
@@ -211,14 +216,15 @@ def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
 
 
 def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Schema:
-    """As structured content has it. Every value that PostgreSQL may give validates against it."""
+    """Return the schema of a value in structured content. Every value that PostgreSQL may return validates against
+    it."""
     result = chosen(_every_value(schema), constraints)
     return result if constraints.never_null else nullable(result, Nulls.TYPE)
 
 
 def _every_value(schema: Schema) -> Schema:
-    """Add the values beyond the usual ones: NaN and infinities are texts where numbers are, infinity and years BC are
-    no dates of RFC 3339, and the type of an array does not say how many dimensions it has.
+    """Widen the schema to all values of the type: NaN and infinities are strings among numbers, `infinity` and years BC
+    are not dates of RFC 3339, and the type of an array does not fix its number of dimensions.
     """
     result = dict(schema)
     kind = result.get("type")
@@ -284,9 +290,10 @@ def _has_empty_text(endpoint: Endpoint, types: Types) -> bool:
 
 
 def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
-    """Values of the path go there, the others into a JSON body or into the query string (mcp-7).
+    """Return the HTTP request of a tool call: arguments of the path go into it, the others into a JSON body or into the
+    query string (mcp-7).
 
-    Raises `Problem` for what cannot be written in an address.
+    Raises `Problem` for a value that a URL cannot express.
     """
     left = dict(arguments)
     path = endpoint.path
@@ -312,7 +319,8 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
 
 
 def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
-    """Each is a pair of the query. Null is an array that is left out: one pair without a value would be an element."""
+    """Return the elements of an array, each of which becomes one pair of the query. None: the array is left out, as a
+    pair without a value would be an element."""
     if value is None:
         return ()
     if value == []:
@@ -322,7 +330,7 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
 
 
 def _alone(kind: ValueKind | None, value: object) -> object:
-    """A text for a parameter of type json is a JSON string, as it is in a body."""
+    """Return the value for the query; a string for a json parameter becomes a JSON string, as it is in a body."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
 
 
@@ -333,10 +341,10 @@ def _plain(value: object) -> str:
 
 
 def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -> dict[str, Any]:
-    """`result` of a `tools/call`, from the endpoint's answer.
+    """Return the `result` of a `tools/call` from the endpoint's response.
 
-    A tool with an output schema has structured content that fits it, or its result is an error (MCP 2025-11-25,
-    Structured Content).
+    If the tool has an output schema, structured content has to fit it; otherwise the result is an error
+    (MCP 2025-11-25, Structured Content).
     """
     if not 200 <= status < 300:
         return _told(body.decode(errors="replace"), failed=True)
@@ -353,7 +361,7 @@ def _told(text: str, *, failed: bool) -> dict[str, Any]:
 
 
 def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
-    """None where the body is not what the envelope needs."""
+    """Return the structured content of a response; None: the body does not have the form that `_envelope` requires."""
     member = _envelope(entry.endpoint)
     if member is None or content_type.startswith(CONTENT_TYPE):
         return None
@@ -372,8 +380,8 @@ def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, A
 
 
 def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
-    """Of an answer without a body: an empty text, null for every other value, no items, or an object without members
-    for a row that is not there."""
+    """Return the structured content of a response without a body: an empty text for text types, null for other values,
+    no items for a set, or an object without members for a missing row."""
     if "outputSchema" not in entry.described:
         return None
     match _envelope(entry.endpoint):
@@ -387,7 +395,7 @@ def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
 def _value(entry: ToolEntry, content_type: str, body: bytes) -> Any:
     endpoint, kind = entry.endpoint, (entry.value or {}).get("type")
     if endpoint.shape.content_type == BYTES:
-        # As a column of bytea has it.
+        # The output format of bytea in a column.
         return f"\\x{body.hex()}"
     if kind == "boolean":
         text = body.decode()
@@ -401,5 +409,5 @@ def _value(entry: ToolEntry, content_type: str, body: bytes) -> Any:
     except ValueError:
         if kind != "number":
             raise
-        # NaN and infinities.
+        # NaN and infinities are no JSON numbers.
         return body.decode()

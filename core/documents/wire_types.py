@@ -1,9 +1,9 @@
-"""Endpoints as their answers are sent, where options have a say in it. Everything that describes the service sees the
-same: what is written here is what the service sends.
+"""Rewrites endpoints and types to what the service sends under the configured options, for all descriptions and
+clients.
 
-With `Service:JsonNumbers` set to `Safe`, `bigint` and `numeric` travel as texts: clients that read numbers as IEEE
-doubles lose what is beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites
-are texts as well (rendering-20, rendering-21).
+With `Service:JsonNumbers` set to `Safe`, `bigint` and `numeric` are sent as strings: clients that read numbers as IEEE
+doubles lose digits beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites
+are sent as strings as well (rendering-20, rendering-21).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Types = Mapping[int, TypeInfo]
 TypesOf = Callable[[Endpoint], Types]
 
 OIDS = (20, 1700)
-"""int8 and numeric."""
+"""Oids of int8 and numeric."""
 _WIDE = re.compile(r"(?:bigint|int8|numeric|decimal)(?:\([^()]*\))?(?P<array>(?:\[\])*)")
 _WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
 
@@ -29,7 +29,7 @@ _WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
 def as_wire_types(
     endpoints: Sequence[Endpoint], types_of: TypesOf, *, safe_numbers: bool, resolve_nested: bool
 ) -> tuple[Sequence[Endpoint], TypesOf]:
-    """The endpoints, and the types of the database that one of them runs on."""
+    """Return the endpoints, and the function from an endpoint to the types of its database, as they are sent."""
     if not resolve_nested:
         endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
         types_of = _told(types_of, _without_composites)
@@ -59,7 +59,8 @@ _TEXT_NAMES = {_TEXT: "text", _TEXTS: "text[]"}
 
 
 def _as_text(oid: int, types: Types) -> int:
-    """The type as which it is told within a composite, 0 for its own."""
+    """Return the oid of the type as which a composite, or an array of composites, is sent within a composite; 0: it is
+    sent as its own type."""
     info = base_of(oid, types)
     if info is None:
         return 0
@@ -84,7 +85,7 @@ def _without_composites(info: TypeInfo, types: Types) -> TypeInfo:
 def _unresolved(shape: ResultShape, types: Types) -> ResultShape:
     columns = []
     for item in shape.columns:
-        # What we select is cast, what is taken out of a text is within it.
+        # A selected column is sent as its cast says; a column taken out of the text of a composite is within it.
         text = cast_type(item.expression) if item.position is None else _as_text(item.column.type_oid, types)
         result = replace(item.column, type_oid=text, type_name=_TEXT_NAMES[text]) if text else item.column
         columns.append(replace(item, column=result))

@@ -1,1 +1,1 @@
-"""Table formats as data: what there is, what it is called, what files of it are named."""
+"""Table formats (HTML tables, spreadsheets) as data: options, checks, and names of downloaded files."""

@@ -1,4 +1,4 @@
-"""Table formats as data: what the configuration offers, and whether an endpoint's wish for one can be met."""
+"""Table formats as data: the configured formats, and checks of the `table_format` of endpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ STYLE = (
     "<style>table{font-family:Calibri,Arial,sans-serif;font-size:11pt;border-collapse:collapse}"
     "th,td{border:1px solid #d4d4d4;padding:4px 8px}th{background-color:#f5f5f5;font-weight:600}</style>"
 )
-"""So that a table looks the same pasted into a spreadsheet."""
+"""Style of HTML tables: that of a spreadsheet, so that a pasted table matches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HtmlTables(Record):
-    """How HTML tables look."""
+    """Options of HTML tables: HTML before and after the table."""
 
     header: str = ""
     footer: str = ""
@@ -28,17 +28,18 @@ class HtmlTables(Record):
 
 @dataclass(frozen=True, slots=True)
 class Workbooks(Record):
-    """How spreadsheets look. Formats are in the codes of spreadsheets."""
+    """Options of spreadsheets. Formats are spreadsheet format codes."""
 
     sheet: str | None = None
-    """None: the name of the routine."""
+    """Name of the worksheet; None: the name of the routine."""
     date_format: str = "yyyy-MM-dd HH:mm:ss"
     number_format: str = "General"
 
 
 @dataclass(frozen=True, slots=True)
 class TableFormats(Record):
-    """The registered formats by their keys, which are compared exactly. Both empty: the feature is off."""
+    """The configured formats: their names in `table_format`, which are compared exactly, and options. Both None: the
+    feature is off."""
 
     html: tuple[str, HtmlTables] | None = None
     excel: tuple[str, Workbooks] | None = None
@@ -56,7 +57,8 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
-    """What an endpoint may answer with besides JSON, or instead of it where its format is fixed. Empty: JSON alone."""
+    """Return the media types that an endpoint may send besides JSON, or instead of it if its format is fixed. Empty:
+    JSON only."""
     expected = endpoint.options.table_format
     if expected is None or endpoint.table_shape is None:
         return ()
@@ -66,7 +68,7 @@ def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
 
 
 def has_fixed_format(endpoint: Endpoint) -> bool:
-    """No request can choose."""
+    """Whether `table_format` contains no placeholder, so that a request cannot choose the format."""
     template = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     return template.is_fixed
 
@@ -75,7 +77,7 @@ _OTHER_ANSWERS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON objec
 
 
 def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
-    """What keeps `table_format` and its companions from having an effect (formats-2)."""
+    """Yield diagnostics if `table_format`, `excel_file_name` or `excel_sheet` have no effect (formats-2)."""
     keys = formats.keys
     if not keys:
         return
@@ -92,7 +94,7 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
         )
     elif template.is_fixed and expected not in keys:
         yield Diagnostic(identity, None, f"table_format {expected!r} is none of {', '.join(keys)}; the answer is JSON")
-    # The comment of a table is for those of its operations that give rows.
+    # The comment of a table applies to all its operations; those without rows ignore `table_format`.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         answer = _OTHER_ANSWERS.get(endpoint.shape.path, "a single value")
         yield Diagnostic(identity, None, f"table_format has no effect: the answer is {answer}, not rows")
@@ -103,7 +105,7 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
 
 
 def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
-    """What the comment says of them, by annotation."""
+    """Yield annotation and value of each spreadsheet name that the comment sets."""
     options = endpoint.options
     for name, text in (("excel_file_name", options.excel_file_name), ("excel_sheet", options.excel_sheet)):
         if text:

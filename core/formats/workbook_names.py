@@ -1,4 +1,4 @@
-"""Names of a downloaded spreadsheet: of the file, of its worksheet, and how the file name travels in a header."""
+"""Names of a downloaded spreadsheet: the file name, the worksheet name, and the Content-Disposition header."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote
 
 SHEET_LENGTH = 31
-"""UTF-16 units, which is how spreadsheet programs count."""
+"""Maximum length of a worksheet name in UTF-16 code units, as spreadsheet programs count."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _NOT_IN_SHEET = re.compile(r"[\\/?*\[\]:\x00-\x1f\x7f\ufffe\uffff]")
@@ -14,14 +14,14 @@ _NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
 
 
 def file_name(text: str, routine: str) -> str:
-    """`text`, or the routine's name where that is empty, with `.xlsx` behind it (formats-8)."""
+    """Return `text`, or the routine's name if `text` is empty, with the extension `.xlsx` (formats-8)."""
     name = _CONTROL.sub("", text).strip() or routine.strip('"')
     name = re.sub(r"[/\\]", "_", name)
     return name if name.lower().endswith(".xlsx") else name + ".xlsx"
 
 
 def sheet_name(text: str, routine: str) -> str:
-    """`text`, or the routine's name where that is empty, made acceptable to spreadsheet programs."""
+    """Return `text`, or the routine's name if `text` is empty, as a valid worksheet name."""
     for candidate in (text, routine.strip('"')):
         name = _fit(_NOT_IN_SHEET.sub("_", candidate.strip()))
         if name:
@@ -30,7 +30,7 @@ def sheet_name(text: str, routine: str) -> str:
 
 
 def _fit(name: str) -> str:
-    """At most 31 units; no apostrophe at the ends; not the one name that Excel keeps for itself."""
+    """Cut the name to 31 UTF-16 code units, and replace apostrophes at its ends and the reserved name `History`."""
     while len(name.encode("utf-16-le", "replace")) > 2 * SHEET_LENGTH:
         name = name[:-1]
     name = re.sub(r"^'|'$", "_", name)
@@ -38,7 +38,7 @@ def _fit(name: str) -> str:
 
 
 def content_disposition(name: str) -> str:
-    """The header that makes a browser save the body under this name (RFC 6266, 4 and appendix D)."""
+    """Return the Content-Disposition value for saving the body under this name (RFC 6266, 4 and appendix D)."""
     plain = _NOT_IN_QUOTES.sub("_", name)
     disposition = f'attachment; filename="{plain}"'
     return disposition if plain == name else f"{disposition}; filename*=UTF-8''{quote(name, safe='')}"

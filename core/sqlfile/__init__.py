@@ -1,5 +1,7 @@
-"""A `.sql` file as data: its statements, its parameters and what its comments say. Pure text work, no database.
+"""A `.sql` file as data: its statements, its parameters and the annotations of its comments. Pure text work, no
+database.
 
-`lexer` finds the pieces, `splitting` the statements and comments, `placeholders` the parameters, `notes` what comments
-say about single statements and parameters, `commands` what a statement does to method and transaction.
+`splitting` finds statements and comments, `placeholders` the parameters, `statement_comments` the annotations of single
+statements and parameters, `commands` the effects of statements on method and transaction, `session_effects` what a run
+may leave in its session.
 """

@@ -1,9 +1,8 @@
-"""What statements do to the automatic method of a file, and to transactions: judged by their words alone.
+"""Effects of statements on the automatic HTTP method of a file and on transactions, derived from their keywords alone.
 
-Statements of a file run as if each were sent alone, so that what one has done stays when a later one fails
-(sql-files-27). They still travel together wherever nobody could tell: those that only read join the next one that
-writes, and
-what stands between BEGIN and COMMIT is one transaction anyway.
+Statements of a file run as if each were sent alone, so that the changes of one remain when a later one fails
+(sql-files-27). They are sent together where this makes no difference: statements that only read are sent with the next
+one that writes, and the statements between BEGIN and COMMIT are one transaction anyway.
 """
 
 from __future__ import annotations
@@ -35,28 +34,29 @@ _SESSION = frozenset(
 
 class Effect(enum.Enum):
     READ = "read"
-    """Changes nothing: nobody can tell whether it was committed."""
+    """Changes nothing, so that it makes no difference whether it is committed."""
     WRITE = "write"
     BEGIN = "begin"
     END = "end"
     """COMMIT or ROLLBACK of a whole transaction."""
     CHAIN = "chain"
-    """The same, and another transaction begins with it."""
+    """Like END, and begins another transaction: `COMMIT AND CHAIN`."""
     ALONE = "alone"
-    """May have to be the only statement of its transaction: VACUUM, a CALL that commits …"""
+    """May have to be the only statement of its transaction, such as VACUUM or a CALL that commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """What may change something although it is only read, in lower case."""
+    """Names, in lower case, of functions and views whose use in a SELECT may change data."""
 
     functions: frozenset[str] = frozenset()
-    """VOLATILE ones."""
+    """VOLATILE functions."""
     views: frozenset[str] = frozenset()
-    """Those that call such a function."""
+    """Views that call a VOLATILE function."""
 
 
 def effect(statement: RawStatement, suspects: Suspects) -> Effect:
+    """Return the effect of a statement on its transaction; ALONE if it is unknown."""
     words = statement.words
     first = words[0] if words else ""
     if first == "begin" or words[:2] == ("start", "transaction"):
@@ -67,7 +67,7 @@ def effect(statement: RawStatement, suspects: Suspects) -> Effect:
         return Effect.READ if _only_reads(statement, suspects) else Effect.WRITE
     if first in _CHANGES or first in _SESSION:
         return Effect.WRITE
-    # A bracket in front, as in `(select 1) union …`, is no word.
+    # A leading parenthesis, as in `(select 1) union …`, is not a word.
     return Effect.ALONE
 
 
@@ -90,7 +90,7 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
 
 
 def leaves_open(effects: Sequence[Effect]) -> bool:
-    """A transaction that writes is begun and not ended: nothing that it has done stays."""
+    """Whether the file begins a transaction that writes and does not end it, so that its changes are lost."""
     about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
     return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
 
@@ -98,9 +98,10 @@ def leaves_open(effects: Sequence[Effect]) -> bool:
 def execution_plans(
     statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
 ) -> tuple[ExecutionPlan, ...]:
-    """Statements up to one that is `last` are sent together.
+    """Return the execution plan of each statement. Statements up to one that is `last` are sent together.
 
-    wrapped: all are one transaction, unless the file begins or ends one itself, or something in it has to stand alone.
+    wrapped: run all statements in one transaction, unless the file begins or ends one itself, or a statement has to be
+    the only one of its transaction.
     """
     if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
         return tuple(_one_transaction(statements, effects))
@@ -108,7 +109,7 @@ def execution_plans(
     fresh = [False] * len(effects)
     behind = [False] * len(effects)
     in_block = pending = False
-    """pending: something has run in a transaction that nobody has begun."""
+    # pending: a statement has run in an implicit transaction that has not ended.
     unsaid = True
     ended = False
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True)):
@@ -143,22 +144,23 @@ def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effec
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
-    """Nothing may run in its transaction before it."""
+    """Whether the statement has to be the first of its transaction."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
 
 
 def copies_to_client(statement: RawStatement) -> bool:
-    """`COPY … FROM STDIN` or `COPY … TO STDOUT`; files of the server are its own business."""
+    """Whether the statement is `COPY … FROM STDIN` or `COPY … TO STDOUT`. COPY with a file of the server is allowed."""
     words = statement.words
     return words[:1] == ("copy",) and not {("from", "stdin"), ("to", "stdout")}.isdisjoint(pairwise(words))
 
 
 def is_hidden(statement: RawStatement) -> bool:
+    """Whether the statement is a command without a result of its own (`SkipNonQueryCommands`)."""
     return bool(statement.words) and statement.words[0] in HIDDEN
 
 
 def automatic_method(statements: Sequence[RawStatement]) -> str:
-    """By the strongest change that is mentioned anywhere (sql-files-7)."""
+    """Return the HTTP method for the strongest change that a file mentions anywhere (sql-files-7)."""
     if any(statement.do_block for statement in statements):
         return "POST"
     words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}

@@ -1,4 +1,4 @@
-"""How the statements of a file travel to the server, decided by `sqlfile.commands`: all that a worker has to know."""
+"""Execution plans: how a worker sends the statements of a file to PostgreSQL. `sqlfile.commands` makes them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from rowcall.core.data.record import Record
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan(Record):
-    """How a statement travels."""
+    """How one statement is sent."""
 
     last: bool
-    """The transaction ends behind it unless the file has begun one, and its success is waited for."""
+    """Send a Sync behind it and wait for its result; this ends the transaction unless the file has begun one."""
     fresh: bool
-    """What a request says to its transaction has to be said in front of this one."""
+    """The settings of the request (claims, headers) have to be set in front of it, as a transaction begins with it."""
     behind_commit: bool = False
-    """A transaction of the file has ended before it, so what was done there stays whatever becomes of this one."""
+    """A transaction of the file has ended before it, so that its changes remain if this statement fails."""
 
 
 def one_plan(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
-    """All statements are sent together, as one transaction. What a request says still comes behind what has to be the
-    first of its transaction, such as the choice of an isolation level.
+    """Return plans that send all statements together, as one transaction. `fresh` does not change: the settings of the
+    request still come behind a statement that has to be the first of its transaction, such as the choice of an
+    isolation level.
     """
     return tuple(replace(plan, last=index == len(plans)) for index, plan in enumerate(plans, 1))

@@ -1,6 +1,7 @@
-"""The parameters of a file, and its statements with `$1 … $n` of their own (sql-files-14 to sql-files-16).
+"""The parameters of a file, and its statements with renumbered placeholders (sql-files-14 to sql-files-16).
 
-A statement is prepared alone, so its parameters are numbered alone: one that uses only `$2` of the file gets `$1`.
+Each statement is prepared separately, so its parameters are numbered from 1: a statement that uses only `$2` of the
+file gets `$1`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from dataclasses import dataclass
 from rowcall.core.sqlfile.splitting import RawStatement
 
 MAX_PARAMETERS = 65_535
-"""What one Bind message can hold."""
+"""Maximum number of parameters in one Bind message."""
 
 
 class PlaceholderError(Exception):
-    """The placeholders of a file cannot be understood. `start`: offset in the file."""
+    """The placeholders of a file are invalid. `start`: offset in the file."""
 
     def __init__(self, message: str, start: int) -> None:
         super().__init__(message)
@@ -24,16 +25,16 @@ class PlaceholderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A statement ready to be prepared."""
+    """A statement with the placeholders `$1 … $n`, ready to be prepared."""
 
     text: str
     numbers: tuple[int, ...]
-    """0-based: which parameter of the file is `$1`, `$2` …"""
+    """For `$1`, `$2` …: 0-based index of the parameter of the file."""
     shifts: tuple[tuple[int, int], ...]
-    """Offset in `text` and in the file, for each place from which on both run in parallel."""
+    """Pairs of an offset in `text` and the equivalent offset in the file, one behind each placeholder."""
 
     def in_file(self, position: int) -> int:
-        """Offset in the file of an offset in `text`."""
+        """Return the offset in the file for an offset in `text`."""
         before, there = max(shift for shift in self.shifts if shift[0] <= max(position, 0))
         return there + max(position, 0) - before
 
@@ -41,12 +42,15 @@ class Numbered:
 @dataclass(frozen=True, slots=True)
 class Parameters:
     names: tuple[str, ...]
-    """In the order of their first appearance, in their first spelling; `$1 … $n` where they have no names."""
+    """In the order of their first occurrence, spelled as there; `$1 … $n` if they have no names."""
     statements: tuple[Numbered, ...]
 
 
 def number(statements: Sequence[RawStatement]) -> Parameters:
-    """Raises `PlaceholderError` for a file that has both kinds of placeholders."""
+    """Return the parameters of a file, and its statements with renumbered placeholders.
+
+    Raises `PlaceholderError` if a number is out of range, or if the file has both named and positional placeholders.
+    """
     names = _positional(statements) or _named(statements)
     index = {name.lower(): position for position, name in enumerate(names)}
     return Parameters(names, tuple(_numbered(statement, index) for statement in statements))

@@ -1,4 +1,4 @@
-"""The text of a file → everything that can be known of it without a database."""
+"""Reads the text of a `.sql` file: everything that can be derived without a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAY_BE_ROUTE = re.compile(rf"\b(?:{'|'.join(METHODS)})[ ,]+/", re.IGNORECASE)
 
 
 class SqlFileError(Exception):
-    """A file cannot become an endpoint. `line` and `column` count from 1; None: the file as a whole is meant."""
+    """A file cannot become an endpoint. `line` and `column` count from 1; None: the error concerns the whole file."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -31,16 +31,17 @@ class SqlFile:
     parameters: Parameters
     notes: Notes
     comment: str
-    """The lines that ordinary annotations are looked for in."""
+    """The comment lines in which ordinary annotations are searched."""
     method: str
-    """Automatic one."""
+    """HTTP method derived from the statements."""
 
 
 def read_file(text: str, *, whole: bool = True) -> SqlFile:
-    """`whole`: comments count wherever they stand, and not only before the end of the first statement.
+    """Parse a file. `whole`: read annotations in all comments, and not only in those before the end of the first
+    statement.
 
     Raises:
-        SqlFileError: the placeholders make no sense, or a statement cannot be run for a request.
+        SqlFileError: the placeholders are invalid, or a statement cannot run for a request.
     """
     parts = split(text)
     _refuse_copies(text, parts.statements)
@@ -60,7 +61,8 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
 
 
 def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
-    """The server describes them without a word, and what they would send or wait for is no result."""
+    """Raise `SqlFileError` for COPY from or to the client: PostgreSQL describes it without an error, but its data is
+    not a result, and it would wait for input."""
     for statement in statements:
         if copies_to_client(statement):
             message = "COPY FROM STDIN and COPY TO STDOUT cannot run through an endpoint; select rows or insert them"
@@ -68,9 +70,9 @@ def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
-    """Some comment line begins with `http`, or with one of `keywords` (sql-files-5).
+    """Whether a comment line begins with `http`, or with one of `keywords` (sql-files-5).
 
-    Decided before anything else: a script that is no endpoint may be as broken as it likes.
+    This is checked before anything else, so that errors in a script that is no endpoint are not reported.
     """
     if not any(word in text.lower() for word in ("http", *keywords)):
         return False
@@ -84,7 +86,7 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
 def find_route(text: str, *, whole: bool = True) -> tuple[str, int] | None:
     """Return the first comment line that is a method and a path without `HTTP`, and its number from 1.
 
-    Only of interest where `asks_for_endpoint` is false: beside an `HTTP` line it may be a remark.
+    Only useful if `asks_for_endpoint` is false: beside an `HTTP` line it may be prose.
     """
     if not _MAY_BE_ROUTE.search(text):
         return None
@@ -100,13 +102,13 @@ def _first(line: str) -> str:
 
 
 def place(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, both from 1."""
+    """Return line and column of an offset, both from 1."""
     line_start = text.rfind("\n", 0, offset) + 1
     return text.count("\n", 0, offset) + 1, offset - line_start + 1
 
 
 def excerpt(text: str, line: int, column: int, width: int = 120) -> str:
-    """The line with a caret under the column, cut to what fits."""
+    """Return the line with a caret below the column, cut to `width` characters around it."""
     source = text.split("\n")[line - 1].rstrip("\r").replace("\t", " ")
     first = max(0, column - width // 2)
     return f"{source[first : first + width]}\n{' ' * (column - 1 - first)}^"

@@ -1,7 +1,8 @@
-"""SQL or PL/pgSQL text → what it may leave in its session, and what it names: judged by its words alone.
+"""Scans SQL or PL/pgSQL text for session effects and for the names that it uses, by its tokens alone.
 
-Every doubt counts as leaving something. Names are taken without their schema and whatever they stand for: a column
-that is called like a function counts as a call of it. So a verdict of "nothing" can be trusted.
+The result errs on the safe side: whatever is ambiguous counts as an effect. Names count without their schema and
+regardless of their meaning: a column that has the name of a function counts as a call of it. So a result without
+effects can be trusted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LOCKS = frozenset(
 )
 _SEQUENCE_READERS = frozenset({"currval", "lastval"})
 _TEMPORARY = frozenset({"temp", "temporary"})
-# Of PostgreSQL's own: those that run SQL given as text, and those that change the session in other ways.
+# Built-in functions and commands that run SQL from a text, or change the session in other ways.
 _OPAQUE = frozenset(
     {
         "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml", "cursor_to_xmlschema",
@@ -44,10 +45,11 @@ _COMMANDS = frozenset(
         "security", "vacuum", "create",
     }
 )  # fmt: skip
-"""First words of commands that change the catalogue, where event triggers may run, or that run what they find there."""
+"""First words of commands that change the catalogue, so that event triggers may run, or that run code of the
+catalogue."""
 _WRITES = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
 _OPENERS = frozenset({"begin", "then", "else", "loop", "do", "atomic"})
-"""Words behind which a statement may begin."""
+"""Words after which a statement may begin."""
 _LOCAL = frozenset({"true", "'true'", "'t'", "'on'", "'yes'", "'1'"})
 _QUOTES = re.compile(r'""')
 
@@ -57,13 +59,13 @@ class Scan:
     traces: frozenset[SessionEffect] = frozenset()
     reads_sequences: bool = False
     writes: bool = False
-    """It may change a table."""
+    """The text may change a table."""
     names: frozenset[str] = field(default_factory=frozenset)
-    """Identifiers, unquoted ones in lower case."""
+    """All identifiers, unquoted ones in lower case."""
 
 
 def scan(text: str) -> Scan:
-    """One pass over the text."""
+    """Scan one text."""
     result = _significant(text)
     traces: set[SessionEffect] = set()
     names: set[str] = set()
@@ -98,7 +100,7 @@ def scan(text: str) -> Scan:
 
 
 def _significant(text: str) -> list[tuple[Kind, str]]:
-    """Tokens that mean something. What this cannot read for sure is told as `"\\0"`."""
+    """Return the tokens without blanks and comments. A token that is ambiguous becomes `"\\0"`."""
     result: list[tuple[Kind, str]] = []
     for kind, start, end in tokens(text):
         if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):
@@ -112,7 +114,7 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
             else:
                 word = _QUOTES.sub('"', word[1:-1])
         elif kind is Kind.NAMED:
-            # In a slice, `a[1:n]`, this is a name behind a colon.
+            # In a slice, `a[1:n]`, the lexer's named placeholder is an identifier behind a colon.
             kind, word = Kind.WORD, word[1:].lower()
         elif kind is Kind.OTHER:
             word = word.strip()
@@ -125,7 +127,7 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
 
 
 def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:
-    """The third argument of this `set_config` says that it ends with the transaction."""
+    """Whether the third argument of the `set_config` at `index` limits the setting to the transaction."""
     depth = 0
     arguments: list[list[str]] = [[]]
     for _, word in found[index + 1 :]:
@@ -156,7 +158,7 @@ def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:
 
 
 def _of_statement(found: Sequence[tuple[Kind, str]], index: int) -> set[SessionEffect]:
-    """What a statement that begins with this word may leave."""
+    """Return the session effects of a statement that begins with the word at `index`."""
     word = found[index][1]
     following = [text for _, text in found[index + 1 : index + 4]]
     second = following[0].lower() if following else ""

@@ -1,8 +1,9 @@
-"""Everything that SQL can reach → what running it may leave in its session: the verdict for each routine.
+"""Session effect analysis: what a run of a routine may leave in its session.
 
-The world is closed: a function is judged by its source and by that of all functions, triggers, rules, policies,
-defaults and checks that the names in it can lead to, whichever schema they are in. Dynamic SQL, C outside extensions
-that are known to be harmless, and languages that cannot be read leave anything.
+The analysis follows a dependency graph: the session effects of a function are those of its source and of all
+functions, triggers, rules, policies, defaults and checks that the names in it can refer to, in any schema. Dynamic
+SQL, C functions outside extensions that are known to be harmless, and languages that cannot be parsed count as having
+any effect.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ HARMLESS_EXTENSIONS = frozenset(
         "ltree", "pg_trgm", "pgcrypto", "plpgsql", "seg", "unaccent", "uuid-ossp",
     }
 )  # fmt: skip
-"""Their C functions only compute."""
+"""Extensions whose C functions have no side effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueObject:
-    """A function or a relation, as far as this analysis goes.
+    """A function or a relation, with the facts that the analysis needs.
 
-    texts: the SQL in it. functions, relations: oids of what it leads to without naming it in `texts`; triggers,
-    referenced: the same when it is written. mark: changes with its definition. mention: SQL that names it, as a query.
-    readable: the texts are all there is to it.
+    texts: SQL of its definition. functions, relations: oids of objects that it uses without naming them in `texts`;
+    triggers, referenced: the same for writes to it. mark: fingerprint of its definition. mention: a query that names
+    it. readable: `texts` are its whole definition.
     """
 
     oid: int
@@ -52,14 +53,14 @@ class CatalogueObject:
 
 
 Key = tuple[bool, int]
-"""Whether it is a function, and its oid."""
+"""Whether the object is a function, and its oid."""
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyGraphChange:
-    """A world after a change.
+    """A dependency graph after a change.
 
-    affected: what may be judged differently than before; None: anything.
+    affected: objects whose session effects may have changed; None: any object.
     """
 
     dependency_graph: DependencyGraph
@@ -70,9 +71,10 @@ NOT_THERE = SessionEffects(reason="it could not be found where it runs")
 
 
 class DependencyGraph:
-    """All functions and relations that users have made, and what any statement can reach without naming it.
+    """All user-defined functions and relations, and the objects that any statement can use without naming them.
 
-    everywhere: oids of functions behind casts, operators and the like; texts: of checks of domains.
+    everywhere: oids of the functions of casts, operators and the like. texts: checks of domains. mark: fingerprint of
+    both.
     """
 
     def __init__(
@@ -90,7 +92,8 @@ class DependencyGraph:
         )
         self._scans: dict[str, Scan] = {}
         self._plain: dict[str, bool] = {}
-        """Texts that leave nothing, read no sequence, write nothing, and name nothing of this world."""
+        """Text → whether it has no session effects, reads no sequence, writes nothing, and names no object of the
+        graph."""
         self._qualified: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
         self._by_name: defaultdict[str, list[tuple[bool, int]]] = defaultdict(list)
         for is_function, things in ((True, self.functions), (False, self.relations)):
@@ -100,7 +103,7 @@ class DependencyGraph:
                     self._by_name[name].append((is_function, thing.oid))
 
     def with_functions(self, changed: Mapping[int, CatalogueObject], removed: Iterable[int]) -> DependencyGraphChange:
-        """After functions have come, gone, or changed in anything but their names."""
+        """Return the graph after functions were created, removed, or changed in anything but their names."""
         new = copy.copy(self)
         new._plain = {}
         new.functions, gone = dict(self.functions), []
@@ -115,8 +118,8 @@ class DependencyGraph:
         return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
 
     def _name(self, thing: CatalogueObject, *, there: bool) -> None:
-        """Lists are shared with the world before, so they are made anew. A function comes behind those that are there:
-        their order decides nothing.
+        """Add a function to the indexes by name, or remove it. The lists are shared with the previous graph, so they
+        are replaced and not changed. Their order has no meaning.
         """
         oids = self._qualified[True, thing.shown]
         self._qualified[True, thing.shown] = (
@@ -129,7 +132,8 @@ class DependencyGraph:
                 del self._by_name[name]
 
     def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
-        """These functions, and all that could lead to one of them. What has never been looked into has led nowhere."""
+        """Return the changed functions and all objects that can reach one of them; None: any statement can. A text that
+        has not been scanned yet has no result that could change."""
         result: set[Key] = set()
         functions: set[int] = set()
         relations: set[int] = set()
@@ -163,23 +167,22 @@ class DependencyGraph:
         )
 
     def called(self, name: str, *, function: bool) -> list[int]:
-        """Oids of what has this name, with its schema."""
+        """Return the oids of the functions or relations with this name, which includes the schema."""
         return self._qualified.get((function, name), [])
 
     def of_function(self, oid: int) -> SessionEffects:
         return self.of_functions([oid])
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
-        """Of all of them together."""
+        """Return the combined session effects of functions."""
         alone = self._of_one_alone(oids[0]) if len(oids) == 1 else None
         if alone is not None:
             return alone
         return self._verdict([(True, oid) for oid in oids], ()) if oids else NOT_THERE
 
     def _of_one_alone(self, oid: int) -> SessionEffects | None:
-        """The verdict on a function that leads nowhere, as most do: what `_verdict` says, in a third of the time.
-
-        None: it may lead somewhere.
+        """Return the session effects of a function that refers to no other object, as most do: the result of
+        `_verdict`, in a third of the time. None: the function may refer to another object.
         """
         thing = self.functions.get(oid)
         if thing is None or not all(map(self._leads_nowhere, (thing, self._everywhere))):
@@ -212,7 +215,10 @@ class DependencyGraph:
     def _verdict(
         self, roots: Sequence[tuple[bool, int]], texts: Sequence[str], *, writes: bool = False
     ) -> SessionEffects:
-        """writes: tables are written, so that their triggers run, and tables that refer to them are looked at."""
+        """Traverse the graph from `roots` and `texts` and combine the effects of all reachable objects.
+
+        writes: tables are written, so that their triggers run, and tables that refer to them are read.
+        """
         traces: set[SessionEffect] = set()
         reads = False
         reason = ""
@@ -263,7 +269,7 @@ class DependencyGraph:
         return Dependencies(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
 
     def remember(self, other: DependencyGraph) -> None:
-        """What has been found in texts then, which says the same now."""
+        """Take over the scans of `other` for texts that this graph has too, as the scan of a text never changes."""
         self._scans = {
             text: result
             for things in (self.functions, self.relations)
@@ -280,9 +286,11 @@ class DependencyGraph:
 
 
 def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by_name: bool = False) -> SessionEffects:
-    """What a run of the endpoint may leave, resolved parameters aside: those have a connection of their own.
+    """Return the session effects of an endpoint, without those of resolved parameters, which run on a connection of
+    their own.
 
-    by_name: the world is that of another database than the one that the routine was found in.
+    by_name: the graph is that of another database than the one in which the routine was discovered, so that the routine
+    is looked up by its name.
     """
     routine = endpoint.routine
     if isinstance(routine.source, FileSource):

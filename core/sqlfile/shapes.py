@@ -1,5 +1,5 @@
-"""What a file answers with (sql-files-21 to sql-files-28): rows of its one statement, or an object with a key for
-each."""
+"""Result shape of a file (sql-files-21 to sql-files-28): the rows of its only statement, or an object with a key for
+each statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNNAMED = "?column?"
 
 
 def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *, nested: bool) -> ResultShape:
-    """nested: composite columns stay whole (`Options.nested`)."""
+    """Return the result shape of a file. nested: composite columns are not expanded (`Options.nested`)."""
     shapes = _Shapes(types, camel, nested, source.unnamed)
     if not source.several:
         return shapes.alone(source.statements[0].result)

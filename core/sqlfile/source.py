@@ -1,4 +1,4 @@
-"""What an endpoint made of a file carries: its statements, ready to be prepared, and what each of them gives."""
+"""The source of an endpoint that a `.sql` file defines: its statements, ready to be prepared, and their results."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileResult(Record):
-    """What one statement gives."""
+    """The result of one statement."""
 
     key: str | None
-    """Its name in the answer of a file with several statements; None: the result is dropped."""
+    """Its key in the response of a file with several statements; None: the result is dropped."""
     columns: tuple[Column, ...]
-    """Empty: it gives no rows."""
+    """Empty: the statement returns no rows."""
     single: bool = False
     dropped: bool = False
     """`returns void`: its rows, if any, are dropped."""
     first_only: bool = False
-    """`returns TYPE`: only the first column of each row counts, whatever it is called."""
+    """`returns TYPE`: only the first column of each row is used, regardless of its name."""
     declared: bool = False
-    """`returns TYPE`: the columns are what the comment says, whatever the statement gives."""
+    """`returns TYPE`: the columns are those of the comment, regardless of what the statement returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatement(Record):
     text: str
     numbers: tuple[int, ...]
-    """0-based: which parameter of the file is `$1`, `$2` …"""
+    """For `$1`, `$2` …: 0-based index of the parameter of the file."""
     types: tuple[int, ...]
-    """Oids for `$1`, `$2` …; 0 leaves it to the server."""
+    """Oids of the types of `$1`, `$2` …; 0: PostgreSQL infers the type."""
     execution: ExecutionPlan
     result: FileResult
 
@@ -47,22 +47,22 @@ class FileSource(Record):
     """See `core.catalogue.source.Source`."""
 
     file: str
-    """As it was found: `sql/orders.sql`."""
+    """Path as discovered: `sql/orders.sql`."""
     method: str
     transport: Transport
     path: str
     statements: tuple[FileStatement, ...]
     compared: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
-    """Comment lines that mean something to the file alone."""
+    """Comment lines that are annotations of files only; ordinary annotations ignore them."""
     module: str | None = None
-    """The folder that its module of generated client code is named after."""
+    """The folder after which the module of generated client code is named."""
     unnamed: bool = True
-    """A set of one column is told as an array of values."""
+    """A set with one column is sent as an array of values."""
     fingerprint: str = ""
-    """Of the text it was made from."""
+    """Fingerprint of the file's text."""
     warnings: tuple[str, ...] = ()
-    """What stands in it and hardly was meant like that."""
+    """Warnings about probable mistakes in the file."""
 
     @property
     def identity(self) -> str:
@@ -82,11 +82,11 @@ class FileSource(Record):
 
     @property
     def several(self) -> bool:
-        """Its answer is one object with a key for each statement."""
+        """Whether the response is one object with a key for each statement."""
         return len(self.statements) > 1
 
     def first_alone(self) -> FileSource:
-        """The file as if it ended behind its first statement."""
+        """Return the file as if it ended after its first statement."""
         first = self.statements[0]
         alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))

@@ -1,8 +1,8 @@
-"""A file → its statements and its comments (sql-files-9 to sql-files-12).
+"""Splits a file into statements and comments (sql-files-9 to sql-files-12).
 
 Statements end where psql ends them: at a semicolon outside of parentheses and of the body of a `BEGIN ATOMIC` function.
-Comments are taken out of a statement by blanks of the same length, so every place in a statement's text is a place in
-the file.
+Comments within a statement are replaced by blanks of the same length, so that offsets in the statement's text are
+offsets in the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORDS_IN_QUOTES = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """`$1` or `:name` in a statement. Offsets are those of the statement's text."""
+    """`$1` or `:name` in a statement. Offsets refer to the statement's text."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class RawStatement:
-    """One statement as it stands in the file, without its semicolon and its comments."""
+    """One statement as written in the file, without its semicolon and its comments."""
 
     text: str
     start: int
@@ -44,21 +44,21 @@ class RawStatement:
     quoted_words: frozenset[str]
     """Words inside double quotes, in lower case."""
     called: frozenset[str]
-    """Names in front of a bracket, in lower case: functions are among them."""
+    """Names before an opening parenthesis, in lower case: all called functions are among them."""
     do_block: bool = False
-    """Has a `DO` with a dollar-quoted body."""
+    """Contains a `DO` with a dollar-quoted body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
     text: str
-    """Without the marks around it."""
+    """Without `--`, `/*` and `*/`."""
     start: int
     """Offset of the text in the file."""
     statement: int
-    """Index of the statement it is about where that matters. One too high behind the last statement."""
+    """Index of the statement to which it belongs; the number of statements if it comes behind the last one."""
     header: bool
-    """Stands before the end of the first statement."""
+    """Is located before the end of the first statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Split:
 
 
 def split(text: str) -> Split:
-    """Never fails; a construct that is not closed reaches to the end."""
+    """Split a file. Raises nothing: a construct that is not closed reaches to the end of the file."""
     splitter = _Splitter(text)
     for token in tokens(text):
         splitter.take(token)
@@ -82,7 +82,7 @@ class _Splitter:
         self.statements: list[RawStatement] = []
         self.comments: list[Comment] = []
         self._tokens: list[Token] = []
-        """Of the statement so far, comments included; empty before its first real token."""
+        """Tokens of the current statement, including comments; empty before its first token that is no comment."""
         self._depth = 0
         self._body = _AtomicBody()
         self._closed_at = -1
@@ -117,7 +117,7 @@ class _Splitter:
         if token.kind is Kind.BLOCK_COMMENT:
             inner = inner.removesuffix("*/")
         closed = self._closed_at
-        # Behind a semicolon on its own line a comment is about the statement that the semicolon ended.
+        # A comment on the line of a semicolon belongs to the statement that the semicolon ended.
         behind = not self._tokens and closed >= 0 and not _breaks(self._text, closed, token.start)
         about = len(self.statements) - (1 if behind and self.statements else 0)
         return Comment(inner, token.start + 2, about, header=closed < 0 or not self.statements)
@@ -133,7 +133,7 @@ class _Splitter:
 
     def _statement(self) -> RawStatement:
         start, end = self._tokens[0].start, self._tokens[-1].end
-        # What is neither word nor quote is one token with the blanks behind it.
+        # A token that is neither word nor quote includes the blanks behind it.
         end -= end - start - len(self._text[start:end].rstrip(" \t\n\r\f\v"))
         pieces: list[str] = []
         placeholders: list[Placeholder] = []
@@ -170,7 +170,7 @@ class _Splitter:
 
 
 class _AtomicBody:
-    """How deep in `BEGIN … END` a statement is that makes a function; psql's own rule."""
+    """Nesting depth in `BEGIN … END` within a CREATE FUNCTION or PROCEDURE statement, counted as psql does."""
 
     _BEGINNINGS = (("create", "function"), ("create", "procedure"))
 
@@ -200,7 +200,7 @@ def _breaks(text: str, start: int, end: int) -> bool:
 
 
 def comment_lines(comments: tuple[Comment, ...]) -> Iterator[tuple[str, Comment]]:
-    """Each line of the comments, trimmed, that is not empty, with the comment it stands in."""
+    """Yield each non-empty line of the comments, trimmed, with its comment."""
     for comment in comments:
         for line in re.split(r"[\r\n]+", comment.text):
             if stripped := line.strip():

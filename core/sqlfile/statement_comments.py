@@ -1,7 +1,7 @@
-"""What the comments of a file say about single statements and about parameter types (sql-files-12 to sql-files-20).
+"""Annotations of single statements and of parameter types in the comments of a file (sql-files-12 to sql-files-20).
 
-Everything else in them is the business of the ordinary annotations (`core.building.comments`). Lines that count here
-are *claimed*: to the ordinary annotations they are neither headers nor prose.
+The other annotations are read by `core.building.comments`. Lines that are used here are *claimed*: the ordinary
+annotations treat them neither as annotations nor as prose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\
 
 @dataclass(slots=True)
 class StatementNotes:
-    """About one statement."""
+    """Annotations of one statement."""
 
     name: str | None = None
     single: bool = False
@@ -34,20 +34,20 @@ class StatementNotes:
     returns_at: int = 0
     """Offset in the file."""
     returns_certain: bool = False
-    """Written with an `@`: if it is no type, that is a mistake and not a sentence."""
+    """Written with an `@`, so that it is a mistake, and not prose, if it names no type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The type that a `param` line gives to a parameter."""
+    """The type that a `param` line declares for a parameter."""
 
     type_name: str
-    """In lower case; not known yet to be one. Behind its first word may be prose."""
+    """In lower case; not yet checked. The words behind the first one may be prose."""
     line: str
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """What the type may be called, the longest first."""
+        """Possible names of the type, the longest first."""
         return (self.type_name, self.type_name.split()[0])
 
 
@@ -67,13 +67,16 @@ class Notes:
     """By index of the parameter."""
     virtual: list[VirtualParameter]
     claimed: set[str] = field(default_factory=set)
-    """Lines that mean something here and nothing elsewhere."""
+    """Lines that ordinary annotations ignore."""
     warnings: list[str] = field(default_factory=list)
-    """About lines that would mean something if they were written otherwise."""
+    """Warnings about lines that are nearly annotations."""
 
 
 def read_notes(comments: Sequence[Comment], count: int, parameters: Sequence[str]) -> Notes:
-    """`count`: number of statements. `parameters`: names of the file's parameters, `$1` where they have none."""
+    """Read the comments of a file.
+
+    count: number of statements. parameters: names of the file's parameters, `$1` if they have none.
+    """
     notes = Notes([StatementNotes() for _ in range(count)], {}, [])
     for line, comment in comment_lines(tuple(comments)):
         if comment.statement < count:
@@ -107,7 +110,7 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
-    """A sentence may begin with this word too; whether the rest is a type only the server knows."""
+    """Record a `returns` line. Prose may begin with this word too; only PostgreSQL knows whether the rest is a type."""
     certain = line.startswith("@")
     type_name = type_name.removesuffix(";").rstrip()
     if not certain and (about.returns_certain or not is_type_text(type_name)):
@@ -117,7 +120,7 @@ def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes)
 
 
 def is_type_text(text: str) -> bool:
-    """Might be the name of a type, as far as its looks go."""
+    """Whether the text has the syntax of a type name."""
     return _TYPE.fullmatch(text) is not None
 
 
@@ -130,7 +133,7 @@ def _about_parameters(line: str, notes: Notes) -> None:
 
 
 def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:
-    """From top to bottom, because a parameter may be renamed on the way."""
+    """Yield the index of a parameter and its hint, from top to bottom, as later lines use the names of earlier ones."""
     index = {name.lower(): number for number, name in enumerate(parameters)}
     for text in lines:
         line = Line(text)

@@ -1,1 +1,1 @@
-"""Clients written to disk: at the start, and when the database has changed."""
+"""Writes clients and descriptions of the endpoints to disk: at startup, and when the endpoints have changed."""

@@ -1,4 +1,4 @@
-"""What PostgreSQL says about routines, for those who read what is generated: defaults of parameters, sources."""
+"""Reads sources and parameter defaults of routines from PostgreSQL, for the comments of generated code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pg_proc p where p.oid = any(%s)"""
 
 
 async def read_definitions(connector: Connector, endpoints: Iterable[Endpoint], forms: Set[str]) -> Definitions:
-    """forms: in which they are shown, None, Simple or Full."""
+    """Return the definitions of routines by oid. forms: the forms of the comments, `None`, `Simple` or `Full`; only
+    `Full` needs the sources. Raises `psycopg.Error` and `OSError`."""
     if forms <= {"None"}:
         return {}
     called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)

@@ -1,4 +1,5 @@
-"""Everything that is written about the endpoints: at the start, when they have changed, and by `rowcall --generate`."""
+"""Generates clients and descriptions of the endpoints: at startup, when they have changed, and for
+`rowcall --generate`."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ class Describer:
         self._connector = connector
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
-        """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well.
+        """Write all clients and documents; return whether all succeeded. Errors are logged and do not stop the service.
 
-        Raises `StartupError` for tools that cannot be told apart.
+        Raises `StartupError` if the names of two tools are equal.
         """
         endpoints, types_of = self._told(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
@@ -44,8 +45,8 @@ class Describer:
         return await asyncio.to_thread(write_documents, endpoints, types_of, self._wanted, definitions) and done
 
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
-        """Names and texts of the files of example requests that workers serve. Without what the database says of
-        routines where it cannot be asked."""
+        """Return names and texts of the `.http` files that workers serve, without definitions of routines if the
+        database cannot be read."""
         expected = self._wanted.http_files
         if expected is None or not expected.serve:
             return ()
@@ -54,13 +55,14 @@ class Describer:
         return tuple(http_files(endpoints, definitions or {}, expected))
 
     async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
-        """Names and texts of everything that is generated. Without definitions where the database cannot be asked."""
+        """Return names and texts of everything that is generated, without definitions of routines if the database
+        cannot be read."""
         endpoints, types_of = self._told(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         return await asyncio.to_thread(lambda: tuple(rendered(endpoints, types_of, self._wanted, definitions or {})))
 
     def _told(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
-        """As others are told about them."""
+        """Return the endpoints and types as they are sent (`as_wire_types`)."""
         safe, resolve = self._wanted.safe_numbers, self._wanted.resolve_nested
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
@@ -72,7 +74,7 @@ class Describer:
             return None
 
     def _forms(self) -> set[str]:
-        """In which routines are shown."""
+        """Return the comment forms of all clients and `.http` files."""
         requests = self._wanted.http_files
         result = {requests.comment} if requests is not None else set()
         return {client.options.comment for client in self._clients} | result

@@ -1,5 +1,4 @@
-"""The OpenAPI document, files of example requests, descriptions of tools: written by the supervisor, served by the
-workers."""
+"""The OpenAPI document, `.http` files and tool definitions: written by the supervisor, served by the workers."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ log = logging.getLogger("rowcall")
 def write_documents(
     endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
 ) -> bool:
-    """Files that have not changed stay as they are. Gives whether all could be written; raises `StartupError` for tools
-    that cannot be told apart."""
+    """Write the documents whose content has changed; return whether all could be written. Raises `StartupError` if the
+    names of two tools are equal."""
     done = True
     if (openapi := wanted.openapi) is not None:
         for endpoint in endpoints:
@@ -85,7 +84,7 @@ def document_routes(
     openapi: OpenApi | None,
     tools: ToolSchemaOptions | None,
 ) -> Iterator[tuple[str, Step]]:
-    """Path and step of each; all are GET. requests: names and texts of files."""
+    """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files."""
     if openapi is not None and openapi.path is not None:
         options = openapi.options
         yield (
@@ -101,7 +100,7 @@ def document_routes(
 
 
 class _Document:
-    """Made when it is asked for first."""
+    """Step that sends a document, which is generated at the first request."""
 
     def __init__(self, content_type: str, make: Callable[[], bytes]) -> None:
         self._headers = [("content-type", content_type)]

@@ -1,4 +1,4 @@
-"""Everything that is generated about the endpoints as texts in memory, for the audit: nothing is written."""
+"""Generates all clients and descriptions in memory, for the audit; writes nothing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rowcall.service.codegen.writing import clients_of
 def rendered(
     endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
 ) -> Iterator[tuple[str, str]]:
-    """Names and texts of the documents and clients that are switched on."""
+    """Yield names and texts of the documents and clients that are switched on."""
     for client in clients_of(wanted.typescript, wanted.dart, wanted.python):
         try:
             outputs = tuple(client.files(endpoints, types_of, definitions, now=""))
         except NoPlaceError:
-            # The start reports it and writes nothing.
+            # The startup reports this error and writes nothing.
             continue
         yield from ((item.path, item.text) for item in outputs if item.text is not None)
     if wanted.openapi is not None:
@@ -45,6 +45,6 @@ def rendered(
         try:
             documents = tuple(tool_documents(entries, wanted.tool_schemas))
         except ToolNameError:
-            # The start reports it and ends.
+            # The startup reports this error and ends.
             return
         yield from ((item.place.path or item.place.file or item.content_type, item.text) for item in documents)

@@ -1,4 +1,4 @@
-"""Writes what `core.codegen` makes: whole files or none, and only those that have changed."""
+"""Writes the clients that `core.codegen` generates: each file atomically, and only if its content has changed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from rowcall.core.endpoint.endpoint import Endpoint
 log = logging.getLogger("rowcall")
 
 Files = Callable[..., Iterator[Output]]
-"""Of endpoints, types_of, definitions and `now`."""
+"""Called with endpoints, types_of, definitions and `now`; yields the files of a client."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """In one language. section: of the configuration."""
+    """The generator of one language. section: its section of the configuration."""
 
     language: str
     section: str
     options: ClientOptions
     files: Files
     names: Callable[[Sequence[Endpoint]], Iterator[tuple[Endpoint, str]]]
-    """Names of functions."""
+    """Yields the endpoints that have a function, with its name."""
 
 
 def clients_of(
@@ -57,7 +57,7 @@ def clients_of(
 async def write_client(
     client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions
 ) -> bool:
-    """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well."""
+    """Write the files of a client; return whether this succeeded. Errors are logged and do not stop the service."""
     log.debug("client code: %s", client.options.path)
     try:
         await asyncio.to_thread(_write, client, endpoints, types_of, definitions)
@@ -72,7 +72,7 @@ async def write_client(
         log.error("client code in %s cannot be written: %s", client.language, error)
         return False
     except Exception:
-        # Ours to mend; what is served does not hang on it.
+        # A bug in the generator must not stop the service.
         log.exception("client code in %s cannot be made", client.language)
         return False
     return True
@@ -102,7 +102,7 @@ def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, def
 
 
 def _is_same(path: Path, output: Output) -> bool:
-    """But for the time in its header."""
+    """Whether the file has the text of `output`, ignoring the header, which contains the time."""
     try:
         known = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -112,7 +112,7 @@ def _is_same(path: Path, output: Output) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Whoever reads it meanwhile has the old one or the new one."""
+    """Write a file atomically: readers see either the old or the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -129,7 +129,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """No endpoint is left for it."""
+    """Delete a file that no endpoint needs any more."""
     try:
         path.unlink(missing_ok=True)
     except OSError:

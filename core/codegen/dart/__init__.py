@@ -1,1 +1,1 @@
-"""Clients in Dart, for Flutter and others (clients-28, clients-29): endpoints in, texts of files out."""
+"""Generates Dart clients, for Flutter and others (clients-28, clients-29). Endpoints in, texts of files out."""

@@ -1,4 +1,4 @@
-"""Endpoints → the files of a Dart client, as texts (clients-28, clients-29)."""
+"""The files of a Dart client, as texts (clients-28, clients-29)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING_SAID = ClientCode()
 
 
 def said(endpoint: Endpoint) -> ClientCode:
-    """About Dart; a module that is only named for TypeScript is one for Dart as well."""
+    """Return the annotations for Dart. A module of TypeScript annotations applies if Dart has none."""
     requested = endpoint.options.dart_client_code or _NOTHING_SAID
     module = requested.module or typescript_said(endpoint).module
     return requested if module == requested.module else replace(requested, module=module)
@@ -32,10 +32,10 @@ def said(endpoint: Endpoint) -> ClientCode:
 def dart_files(
     endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions, now: str
 ) -> Iterator[Output]:
-    """types_of: of the database that an endpoint runs on. now: what `{0}` of header lines stands for.
+    """Yield the files of a client. types_of: endpoint → types of its database. now: replaces `{0}` in header lines.
 
     Raises:
-        NoPlaceError: several files, one path.
+        NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
     for name, members in modules(endpoints, options, said, snake_case):
         path = options.path.replace("{0}", name)
@@ -54,7 +54,7 @@ def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[
 
 
 class _Module:
-    """One file of functions, and that of its models."""
+    """One file of functions, and the file of its models."""
 
     def __init__(
         self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions

@@ -1,4 +1,4 @@
-"""A function of a Dart client as text (clients-28, clients-29)."""
+"""The text of a function of a Dart client (clients-28, clients-29)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _NOTES = {
 class DartFunction:
     call: Call
     request: str | None
-    """Class of its request."""
+    """Name of its request class."""
     value: str
-    """What it gives without the status: `List<FindParcelsResponse>`, `void`."""
+    """Result type without the status: `List<FindParcelsResponse>`, `void`."""
     url: str
-    """Name of what gives its URL."""
+    """Name of the function that returns its URL."""
     source: str
-    """Of what opens its event stream."""
+    """Name of the function that opens its event stream."""
 
     @classmethod
     def of(cls, call: Call, models: Models, names: Names) -> DartFunction:
@@ -60,7 +60,7 @@ class DartFunction:
 
 
 def address(function: DartFunction, models: Models) -> str:
-    """The URL, as an expression."""
+    """Return the expression of the URL."""
     call = function.call
     path, last = "", 0
     for match in SEGMENT.finditer(call.endpoint.path):
@@ -106,7 +106,7 @@ def function_text(function: DartFunction, models: Models, definitions: Definitio
     lines = [*_comment(function, names, definitions, options)]
     start = f"Future<{function.returned(options)}> {function.call.name}("
     if named:
-        # Positional ones stand on lines of their own as well, the last one with the brace.
+        # Each positional parameter has a line of its own, the last one with the opening brace.
         listed = [f"  {item}," for item in positional]
         if listed:
             lines += [start, *listed[:-1], f"{listed[-1]} {{"]
@@ -319,7 +319,7 @@ def _from_text(shape: Shape, models: Models) -> str:
 
 
 def decodes(function: DartFunction) -> bool:
-    """Whether it names something of dart:convert."""
+    """Whether the function uses dart:convert."""
     call = function.call
     if call.url_only:
         return False

@@ -1,5 +1,4 @@
-"""Classes of requests and answers in Dart: their names, their fields, their way from and to JSON (clients-28,
-clients-29)."""
+"""Dart classes of requests and responses: names, fields, conversion from and to JSON (clients-28, clients-29)."""
 
 from __future__ import annotations
 
@@ -32,21 +31,21 @@ UPLOADED = Row(
         RowField("status", TEXT),
     )
 )
-"""What an upload tells of each file (clients-21)."""
+"""Metadata of an uploaded file (clients-21)."""
 
 
 @dataclass(slots=True)
 class Model:
     name: str
     fields: tuple[tuple[str, RowField], ...]
-    """Name in Dart first."""
+    """Pairs of the name in Dart and the field."""
     raw: bool = False
-    """Keeps the JSON object it was made of."""
+    """The class stores the JSON object from which it was created."""
 
 
 @dataclass(slots=True)
 class Models:
-    """Those of one file: composites in front, then requests and answers in their order."""
+    """The models of one file: composites first, then requests and responses in order."""
 
     options: DartOptions
     composites: list[Model] = field(default_factory=list)
@@ -67,7 +66,7 @@ class Models:
         return self._add(Row(fields, name))
 
     def answer(self, row: Row) -> str:
-        """Name of the class of a row: the same for one and the same row, and for composites that are equal."""
+        """Return the class name of a row: the same for one `Row` object, and for equal composites."""
         if row.composite:
             return self._composite(row)
         # Two endpoints may have equal rows and a class each.
@@ -119,7 +118,7 @@ class Models:
     # --- values ------------------------------------------------------------------------------------------------
 
     def type_of(self, shape: Shape) -> str:
-        """Not null."""
+        """Return the type of a value that is not null."""
         if isinstance(shape, Row):
             return self.answer(shape)
         if isinstance(shape, ListOf):
@@ -138,7 +137,7 @@ class Models:
         return self.options.dates and is_plain(shape, *_DATES)
 
     def from_json(self, shape: Shape, value: str, *, null: bool) -> str:
-        """Expression that reads a decoded value. null: it may be."""
+        """Return the expression that converts a decoded JSON value. null: the value may be null."""
         mark = "?" if null else ""
         if isinstance(shape, ListOf):
             inner = self.from_json(shape.element, "item", null=False)
@@ -159,7 +158,7 @@ class Models:
         return value if kind == "dynamic" else f"{value} as {self.nullable(shape) if null else kind}"
 
     def to_json(self, shape: Shape, value: str, *, null: bool) -> str:
-        """Expression that jsonEncode takes."""
+        """Return the expression of a value that `jsonEncode` accepts."""
         mark = "?" if null else ""
         if isinstance(shape, Row):
             return f"{value}{mark}.toJson()"

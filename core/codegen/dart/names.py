@@ -19,14 +19,14 @@ ArgumentError FormatException Random StreamSubscription Timer http
 _MEMBERS = "toJson fromJson hashCode runtimeType toString noSuchMethod raw"
 WORDS = frozenset(_RESERVED.split() + _TYPES.split())
 FIELDS = WORDS | frozenset(_MEMBERS.split())
-"""What no field of a model can be called."""
+"""Names that fields of a model cannot have."""
 _LOCAL = "baseUrl httpClient jsonDecode jsonEncode utf8 request response files uri url"
 _FUNCTIONS = WORDS | frozenset(_LOCAL.split())
 _SIGNS = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\$", "\n": "\\n", "\r": "\\r"})
 
 
 class DartNames(Names):
-    """Those of one Dart file. What begins with `_` could be used nowhere else: it is private there."""
+    """Assigns unique names within one Dart file. Leading underscores are removed, as they make a name private."""
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, _FUNCTIONS)
@@ -41,12 +41,12 @@ def literal(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Within single quotes."""
+    """Escape a text for a literal in single quotes."""
     return text.translate(_SIGNS)
 
 
 def field_name(wire: str) -> str:
-    """`bedId` of `bedId`, `at2` of `at 2`: a name in requests or answers as one of a field."""
+    """Return the field for a name in requests or responses: `bedId` for `bedId`, `at2` for `at 2`."""
     if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", wire) and not wire.startswith("_"):
         name = wire[:1].lower() + wire[1:]
     else:
@@ -56,6 +56,6 @@ def field_name(wire: str) -> str:
 
 
 def snake_case(name: str) -> str:
-    """`{0}` of a path, for a schema: `yardOps` and `yard-ops` are `yard_ops`."""
+    """Return the value of `{0}` in a path for a schema: `yardOps` and `yard-ops` become `yard_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[^A-Za-z0-9]+", "_", name))
     return apart.strip("_").lower()

@@ -1,4 +1,4 @@
-"""What functions of a Dart client share. Each part stands in a file only where something there uses it."""
+"""Shared helpers of a Dart client. A file contains only the helpers that it uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Needs:
     status: bool = False
     events: bool = False
     json: bool = False
-    """Something is encoded or decoded by the functions themselves."""
+    """The functions use dart:convert directly."""
 
 
 def imports(needs: Needs) -> Iterator[str]:
@@ -33,7 +33,7 @@ def imports(needs: Needs) -> Iterator[str]:
 
 
 def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
-    """Blocks, the public ones first."""
+    """Yield the helpers, the public ones first."""
     yield CLIENT
     if needs.requests:
         yield SEND
@@ -227,7 +227,7 @@ String _executionId() {
 
 
 def status_classes(options: DartOptions) -> Iterator[str]:
-    """Beside the models."""
+    """Yield the classes of results with status, which are written to the models file."""
     yield f"""class {options.error_name} {{
   final int status;
   final String title;

@@ -1,1 +1,1 @@
-"""Clients in Python: typed, over httpx, with and without asyncio. Endpoints in, texts of files out."""
+"""Generates typed Python clients over httpx, with and without asyncio. Endpoints in, texts of files out."""

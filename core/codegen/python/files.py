@@ -1,4 +1,4 @@
-"""Endpoints → the files of a Python client, as texts."""
+"""The files of a Python client, as texts."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _DOCSTRING = '"""Client of the service, made by rowcall from its endpoints."""'
 def python_files(
     endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions, now: str
 ) -> Iterator[Output]:
-    """With `py.typed` beside them, which tells type checkers to look. `tsclient` and `tsclient_module` count here too.
+    """Yield the modules of a client, and the marker `py.typed` (PEP 561) in each folder. The annotations `tsclient` and
+    `tsclient_module` apply here too.
 
     Raises:
-        NoPlaceError: several files, one path.
+        NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
     folders: dict[str, None] = {}
     for name, members in modules(endpoints, options, said, snake_case):

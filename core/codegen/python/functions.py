@@ -1,4 +1,4 @@
-"""A call as a method of a Python client, with `await` or without."""
+"""The text of a method of a Python client, synchronous or asynchronous."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Method:
     arguments: tuple[tuple[str, Given], ...]
     returned: str
     empty: bool
-    """It may answer with nothing."""
+    """A successful response may have no body."""
     stream: str
-    """Name of what gives its events."""
+    """Name of the method that yields its events."""
 
     @classmethod
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
-        """methods: names of all of them."""
+        """Return the method of a call. methods: names of all methods."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(item.wire), taken), item) for item in call.given)
         for _, item in arguments:
@@ -62,7 +62,7 @@ class Method:
                 return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty, stream)
         kind = models.type_of(answer.shape)
         empty |= call.endpoint.may_lack_row
-        # NULL is an empty body there, and so is an empty text.
+        # A scalar that is NULL has an empty body, and so has an empty text.
         empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
@@ -71,7 +71,7 @@ class Method:
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
-    """wait: `await ` or nothing."""
+    """Return the text of a method. wait: `await ` for the asynchronous client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
@@ -81,7 +81,7 @@ def method_text(method: Method, models: Models, definitions: Definitions, option
 
 def _head(method: Method, models: Models, start: str) -> Iterator[str]:
     listed = ["files: Sequence[File]"] if method.call.upload else []
-    # What has to be given stands in front: all of them go by name anyway.
+    # Parameters are keyword-only, so required ones may follow optional ones.
     if method.arguments:
         listed.append("*")
     for name, item in method.arguments:
@@ -181,7 +181,7 @@ def _path(method: Method) -> str:
 
 
 def _events(method: Method, wait: str) -> Iterator[str]:
-    """The stream of an endpoint."""
+    """Yield the lines of the method for the endpoint's event stream."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
     yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'

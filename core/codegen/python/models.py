@@ -1,4 +1,4 @@
-"""Rows and composites as TypedDicts: JSON as it comes, with types (clients-13, clients-17)."""
+"""Rows and composites as TypedDicts: types of the parsed JSON, which is not converted (clients-13, clients-17)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {
 
 @dataclass(slots=True)
 class Models:
-    """Those of one file, in the order in which they need each other."""
+    """The models of one file, each after the models that it uses."""
 
     _texts: list[str] = field(default_factory=list)
     _taken: set[str] = field(default_factory=lambda: {"Call"})
@@ -32,7 +32,7 @@ class Models:
         return iter(self._texts)
 
     def type_of(self, shape: Shape) -> str:
-        """Not null."""
+        """Return the type of a value that is not null."""
         if isinstance(shape, ListOf):
             return f"list[{self.nullable(shape.element, within=True)}]"
         if isinstance(shape, Row):
@@ -42,12 +42,13 @@ class Models:
         return _TYPES.get(shape.scalar, "str")
 
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
-        """within: an array, whose rows are not null: those of a result."""
+        """Return the type of a value that may be null. within: the value is an element of an array; rows there are
+        never null, as they are those of a result."""
         result = self.type_of(shape)
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 
     def given(self, shape: Shape, *, null: bool) -> str:
-        """What a function takes. Any sequence does for an array."""
+        """Return the type of an argument. Arrays accept any sequence."""
         if isinstance(shape, ListOf):
             return f"Sequence[{self.nullable(shape.element)}]{' | None' if null else ''}"
         return self.nullable(shape) if null else self.type_of(shape)
@@ -56,7 +57,7 @@ class Models:
         known = self._composites.get(row) if row.composite else self._names.get(id(row))
         if known is not None:
             return known
-        # What it is made of stands in front of it.
+        # The types of the members are added before the class itself.
         members = [(item.wire, self._member(item)) for item in _once(row)]
         name = free(class_name(row.name), self._taken)
         self._texts.append(_typed_dict(name, members))
@@ -81,6 +82,6 @@ def _once(row: Row) -> Iterator[RowField]:
 def _typed_dict(name: str, members: list[tuple[str, str]]) -> str:
     if all(is_plain(key) for key, _ in members):
         return "\n".join([f"class {name}(TypedDict):", *(f"    {key}: {kind}" for key, kind in members)])
-    # Keys that are no names: a text is needed for the types too, as nothing puts off their reading here.
+    # Keys that are no identifiers need the functional syntax, which evaluates types at once: they have to be quoted.
     listed = ", ".join(f"{key!r}: {kind!r}" for key, kind in members)
     return f"{name} = TypedDict({name!r}, {{{listed}}})"

@@ -1,4 +1,4 @@
-"""Names of Python."""
+"""Python identifiers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _APART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake_case(name: str) -> str:
-    """`findParcels` and `find-parcels` are `find_parcels`."""
+    """Return the name in snake_case: `findParcels` and `find-parcels` become `find_parcels`."""
     apart = _APART.sub("_", re.sub(r"[^A-Za-z0-9]+", "_", name)).strip("_").lower()
     if not apart or apart[0].isdigit():
         apart = f"_{apart}"
@@ -24,5 +24,6 @@ def class_name(name: str) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Can stand in the body of a class. A private name would be changed there, and one of a type would hide it."""
+    """Whether the name can be a member in a class body. A name with two leading underscores would be mangled, and the
+    name of a type would hide that type."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__") and name not in _TYPES

@@ -1,4 +1,4 @@
-"""What stands in front of the functions of a Python client, and the two classes around them."""
+"""Fixed parts of a Python client: imports, helpers, and the heads of the two client classes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ SYNC = '''class Client:
 
 
 def asynchronous(sync: str) -> str:
-    """The other class: the same text with `await`."""
+    """Return the asynchronous class, derived from the text of the synchronous one."""
     for old, new in (
         ("class Client:", "class AsyncClient:"),
         ("-> Client:", "-> AsyncClient:"),
