@@ -20,8 +20,8 @@ from rowcall.core.binding.json_values import Reader
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
-from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, shown, type_word
+from rowcall.core.errors.refusals import FIELD, Refusals
 from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import Nested
 

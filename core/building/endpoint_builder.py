@@ -14,6 +14,7 @@ from functools import lru_cache
 from rowcall.core.annotations.declaration import Draft, changed_options
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.auth.parameter_injection import identity_diagnostics
+from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
@@ -45,11 +46,11 @@ from rowcall.core.endpoint.endpoint import (
 )
 from rowcall.core.endpoint.parameter_changes import change_parameters, untyped
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
-from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, without_response_columns
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.errors.refusals import FIELD, Refusals
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
 from rowcall.core.sqlfile.shapes import file_shape
@@ -87,6 +88,8 @@ class EndpointDefaults:
     requires_authorization: bool = True
     basic_everywhere: bool = False
     """All callers have to sign in with HTTP Basic, whatever comments contain."""
+    anonymous_database_role: bool = False
+    """Anonymous callers have a role of PostgreSQL at endpoints with `role_from_claim`."""
     query_null: QueryNull = QueryNull.IGNORE
     refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
@@ -232,7 +235,6 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
     defaults = shared.value
     return Options(
         requires_authorization=defaults.requires_authorization,
-        basic_everywhere=defaults.basic_everywhere,
         query_null=defaults.query_null,
         absent_status=defaults.refusals.absent,
         ignores_unknown_parameters=defaults.refusals.ignores_unknown_parameters,
@@ -357,6 +359,11 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,
         options=options if options is annotated_options else _shared(options),
+        access=access_of(
+            options,
+            basic_everywhere=defaults.basic_everywhere,
+            anonymous_database_role=defaults.anonymous_database_role,
+        ),
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,

@@ -15,7 +15,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.codegen.sending import uploads
-from rowcall.core.documents.openapi import answer_of, is_closed
+from rowcall.core.documents.openapi import answer_of
 from rowcall.core.documents.schemas import Nulls, Types, given_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
@@ -108,9 +108,9 @@ def _endpoint(
 
 
 def _access(endpoint: Endpoint) -> str | list[str]:
-    if not is_closed(endpoint):
+    if endpoint.access.anonymous:
         return "anyone"
-    return sorted(endpoint.options.roles) or "signed in"
+    return sorted(endpoint.access.required) or "signed in"
 
 
 def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:

@@ -57,8 +57,6 @@ class OpenApiOptions:
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     """Names the parameters that are injected from claims and the client's address."""
     prefix: str = ""
-    basic: bool = False
-    """Every endpoint requires HTTP Basic authentication."""
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
 
@@ -128,7 +126,7 @@ def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
     routine, requested = endpoint.routine, endpoint.options
     if requested.internal or (requested.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
         return False
-    if options.closed_only and not is_closed(endpoint):
+    if options.closed_only and endpoint.access.anonymous:
         return False
     if (options.include and routine.schema not in options.include) or routine.schema in options.exclude:
         return False
@@ -143,12 +141,6 @@ FORGOTTEN: Schema = {
     "required": ["invalidated"],
 }
 """Response of an endpoint that invalidates cached responses (caching-40)."""
-
-
-def is_closed(endpoint: Endpoint) -> bool:
-    """Whether anonymous callers are refused."""
-    requested = endpoint.options
-    return not requested.open_login and (requested.login or requested.requires_authorization or bool(requested.roles))
 
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
@@ -223,13 +215,12 @@ def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, lis
     If HTTP Basic is enabled, it is the only one: its user is the caller, even if the request has another
     identity (access-11).
     """
-    basic = endpoint.options.basic_auth
-    if options.basic or (basic is not None and basic.enabled):
+    if endpoint.access.basic is not None:
         named = [name for name, members in options.schemes if ("scheme", "basic") in members]
         return [{name: []} for name in named] or [_BASIC_ALONE]
-    if is_closed(endpoint):
-        return [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
-    return []
+    if endpoint.access.anonymous:
+        return []
+    return [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, document, is_closed, is_shown
+from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, document, is_shown
 from rowcall.core.endpoint.endpoint import Endpoint
 
 ENDPOINTS = "rowcall://catalogue/endpoints"
@@ -49,11 +49,11 @@ def resource_contents(
 
 
 def _line(endpoint: Endpoint) -> dict[str, Any]:
-    closed = is_closed(endpoint)
+    access = endpoint.access
     return {
         "method": endpoint.method,
         "path": endpoint.path,
         "routine": endpoint.routine.identity,
         "about": next(iter(endpoint.prose), "").strip(),
-        "access": (sorted(endpoint.options.roles) or "signed in") if closed else "anyone",
+        "access": "anyone" if access.anonymous else (sorted(access.required) or "signed in"),
     }

@@ -105,7 +105,7 @@ def _warnings(endpoint: Endpoint) -> Iterator[str]:
     for what, there in (
         ("login", options.login),
         ("logout", options.logout),
-        ("basic_auth", options.basic_auth is not None),
+        ("basic_auth", options.basic_auth is not None or endpoint.access.basic is not None),
         ("upload", options.upload is not None),
         ("sse", options.events is not None),
     ):

@@ -13,6 +13,7 @@ from rowcall.core.catalogue.session_effects import UNKNOWN, SessionEffects
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.data.record import Record
+from rowcall.core.endpoint.access import Access
 from rowcall.core.endpoint.capabilities import (
     BasicAuth,
     Caching,
@@ -26,7 +27,7 @@ from rowcall.core.endpoint.capabilities import (
     Tool,
     Upload,
 )
-from rowcall.core.endpoint.refusals import Refusals
+from rowcall.core.errors.refusals import Refusals
 from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
 
 
@@ -339,8 +340,6 @@ class Options(Record):
     rate_limiter: str | None = None
     """Name of a policy, as written."""
     basic_auth: BasicAuth | None = None
-    basic_everywhere: bool = False
-    """The configuration requires HTTP Basic of all callers."""
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
     proxy_out: Forwarding | None = None
@@ -360,11 +359,6 @@ class Options(Record):
         impersonation."""
         return self.login and self.impersonation in (None, Impersonation.REFUSED)
 
-    @property
-    def wants_basic(self) -> bool:
-        """Whether callers need a name and a password of HTTP Basic."""
-        return self.basic_everywhere or (self.basic_auth is not None and self.basic_auth.enabled)
-
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Record):
@@ -375,6 +369,8 @@ class Endpoint(Record):
     parameters: tuple[EndpointParameter, ...]
     shape: ResultShape
     options: Options = field(default_factory=Options)
+    access: Access = field(default_factory=Access)
+    """Who may call it. Not `options`: these are what the comment says, without the configuration."""
     annotations: tuple[str, ...] = ()
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from rowcall.core.data.record import Record
-from rowcall.core.endpoint.endpoint import Endpoint, Options
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.text.cache_control import PRIVATE, VARY_BY_CREDENTIALS, is_private, may_store, private
@@ -68,48 +68,46 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
     options = endpoint.options
     return HeaderLines(
         None if options.content_type is None else parse_template(options.content_type, names, staying),
-        tuple((name.lower(), parse_template(value, names, staying)) for name, value in response_header_lines(options)),
+        tuple((name.lower(), parse_template(value, names, staying)) for name, value in response_header_lines(endpoint)),
     )
 
 
-def response_header_lines(options: Options) -> tuple[tuple[str, str], ...]:
+def response_header_lines(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
     """Return the header lines of the comment, and the caching headers that personal responses get.
 
     A personal response (see `is_personal`) is never left to the heuristics of a shared cache (RFC 9111, 4.2.2). Without
     a `Cache-Control` line it gets `PRIVATE`. `Vary` names the credentials wherever a browser may store the response.
     """
-    if not is_personal(options):
-        return options.headers
-    lines = tuple((name, _private(name, value, options)) for name, value in options.headers)
-    return lines + private_headers(options)
+    headers = endpoint.options.headers
+    if not is_personal(endpoint):
+        return headers
+    lines = tuple((name, private(value) if name.lower() == _CACHE_CONTROL else value) for name, value in headers)
+    return lines + private_headers(endpoint)
 
 
-def private_headers(options: Options) -> tuple[tuple[str, str], ...]:
+def private_headers(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
     """Return the caching headers that the comment of a personal endpoint does not set."""
-    if not is_personal(options):
+    if not is_personal(endpoint):
         return ()
-    stated = [value for name, value in options.headers if name.lower() == _CACHE_CONTROL]
+    stated = [value for name, value in endpoint.options.headers if name.lower() == _CACHE_CONTROL]
     default = () if stated else ((_CACHE_CONTROL, PRIVATE),)
     vary = (("vary", VARY_BY_CREDENTIALS),) if all(may_store(value) for value in stated) else ()
     return default + vary
 
 
-def is_personal(options: Options) -> bool:
+def is_personal(endpoint: Endpoint) -> bool:
     """Return whether the response depends on the caller or is restricted to some callers."""
-    closed = options.requires_authorization or options.roles or options.fresh is not None or options.wants_basic
-    return bool(closed or options.user_parameters or options.user_context or options.role_from_claim)
-
-
-def _private(name: str, value: str, options: Options) -> str:
-    return private(value) if name.lower() == _CACHE_CONTROL and is_personal(options) else value
+    options = endpoint.options
+    claims = options.user_parameters or options.user_context or options.role_from_claim
+    return claims or options.login or not endpoint.access.anonymous
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Report a `Cache-Control` that would let shared caches send a personal response to others; it is sent as
     private."""
-    if not is_personal(endpoint.options):
+    if not is_personal(endpoint):
         return
-    remedy = "" if endpoint.options.wants_basic else ", or admit all callers with allow_anonymous"
+    remedy = "" if endpoint.access.basic is not None else ", or admit all callers with allow_anonymous"
     for name, value in endpoint.options.headers:
         if name.lower() == _CACHE_CONTROL and not is_private(value):
             message = (

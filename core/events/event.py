@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import orjson
 
-from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import User
+from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.endpoint.capabilities import Audience
 
 
@@ -83,7 +83,7 @@ class Viewer:
     """The subscriber of a stream: the requested execution, and the user.
 
     channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that must have
-    its value. key: equal for viewers that see the same events. roles_match_users: as in `Access`.
+    its value. key: equal for viewers that see the same events. roles_match_users: as in `RequiredRoles`.
     """
 
     __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "user")
@@ -151,6 +151,6 @@ def _text(value: object) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _access(values: tuple[str, ...], roles_match_users: bool) -> Access:
+def _access(values: tuple[str, ...], roles_match_users: bool) -> RequiredRoles:
     """Return the access check as for endpoints: plain words are roles, ids and names have a prefix."""
-    return Access(values, roles_match_users=roles_match_users)
+    return RequiredRoles(values, roles_match_users=roles_match_users)

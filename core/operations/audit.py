@@ -116,19 +116,17 @@ class Openness:
 READS = frozenset({"GET", "HEAD", "QUERY"})
 
 
-def openness(endpoints: Iterable[Endpoint], *, basic: bool = False) -> Openness:
-    """Return the open endpoints; internal ones are ignored. basic: every endpoint requires HTTP Basic."""
+def openness(endpoints: Iterable[Endpoint]) -> Openness:
+    """Return the open endpoints; internal ones are ignored."""
     offered = [endpoint for endpoint in endpoints if not endpoint.options.internal]
-    open_endpoints = [endpoint for endpoint in offered if not basic and is_open(endpoint)]
+    open_endpoints = [endpoint for endpoint in offered if is_open(endpoint)]
     writing = tuple(endpoint.name for endpoint in open_endpoints if may_write(endpoint))
     return Openness(tuple(endpoint.name for endpoint in open_endpoints), writing, len(offered))
 
 
 def is_open(endpoint: Endpoint) -> bool:
     """Return whether anonymous callers may call the endpoint. Logins do not count, since they are always open."""
-    options = endpoint.options
-    asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
-    return not (asks or options.basic_auth is not None or options.login)
+    return endpoint.access.anonymous and not endpoint.options.login
 
 
 def may_write(endpoint: Endpoint) -> bool:
@@ -140,10 +138,8 @@ def may_write(endpoint: Endpoint) -> bool:
 # --- findings ------------------------------------------------------------------------------------------------------
 
 
-def endpoint_findings(
-    endpoints: Sequence[Endpoint], *, basic: bool = False, login: LoginOptions = DEFAULT_LOGIN
-) -> Iterator[Finding]:
-    for name in openness(endpoints, basic=basic).writing:
+def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DEFAULT_LOGIN) -> Iterator[Finding]:
+    for name in openness(endpoints).writing:
         yield Finding(
             Severity.MEDIUM,
             "anonymous-write",
@@ -157,7 +153,7 @@ def endpoint_findings(
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
     for endpoint in endpoints:
-        if endpoint.options.impersonation is Impersonation.BEGINS and endpoint.options.fresh is None:
+        if endpoint.access.impersonation is Impersonation.BEGINS and endpoint.access.freshness is None:
             yield Finding(
                 Severity.LOW,
                 "impersonation",
@@ -329,7 +325,7 @@ def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
         if is_open(endpoint):
             entry.open_to_all.append(endpoint.name)
             entry.open_writes = entry.open_writes or may_write(endpoint)
-        entry.roles_everywhere = entry.roles_everywhere and bool(endpoint.options.roles)
+        entry.roles_everywhere = entry.roles_everywhere and bool(endpoint.access.required)
     return operations
 
 

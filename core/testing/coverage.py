@@ -103,14 +103,13 @@ def _calls_of(endpoint: Endpoint, called: Mapping[str, Calls]) -> EndpointCalls:
 
 
 def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:
-    options = endpoint.options
-    closed = options.requires_authorization or bool(options.roles)
-    for role in sorted(options.roles or ()):
-        if role not in calls.roles and not role.startswith(("user:", "name:")):
+    access = endpoint.access
+    for role in sorted(access.roles):
+        if role not in calls.roles:
             yield f"{endpoint.name}: never called with the role {role}"
-    if closed and 401 not in calls.statuses:
+    if not access.anonymous and 401 not in calls.statuses:
         yield f"{endpoint.name}: never called without a user (401)"
-    if options.roles and 403 not in calls.statuses:
+    if access.required and 403 not in calls.statuses:
         yield f"{endpoint.name}: never called without its roles (403)"
     if not any(200 <= status < 300 for status in calls.statuses):
         yield f"{endpoint.name}: never succeeded"

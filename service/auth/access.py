@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import SIGNED_IN_AT, User
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets `context.user`, or None if no part of this endpoint uses the identity of the caller."""
-    if endpoint.options.wants_basic:
+    if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
     identity_used = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
@@ -39,15 +39,8 @@ def needs_identity(endpoint: Endpoint) -> bool:
     options = endpoint.options
     is_upload = options.upload is not None
     claims = options.user_parameters or options.user_context or options.role_from_claim
-    return claims or is_upload or options.impersonation is not None or is_closed(endpoint)
-
-
-def is_closed(endpoint: Endpoint) -> bool:
-    """Return whether the endpoint is only for signed-in callers. A login is open whatever its comment says
-    (sign-in-14)."""
-    options = endpoint.options
-    restricted = options.requires_authorization or bool(options.roles) or options.fresh is not None
-    return not options.open_login and (restricted or options.login)
+    access = endpoint.access
+    return claims or is_upload or access.impersonation is not None or not access.anonymous
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
@@ -55,13 +48,14 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
 
     The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit.
     """
-    if not is_closed(endpoint):
+    if endpoint.access.anonymous:
         return _refusing_impersonation(endpoint)
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
     auth = services.options.auth
     matching = services.options.auth.roles_match_users
-    access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
-    refusal = _who_may(endpoint, access)
+    required = endpoint.access.required
+    roles = RequiredRoles(required, roles_match_users=matching) if required else None
+    refusal = _who_may(endpoint, roles)
 
     def let_in(context: RequestContext) -> None:
         if context.user is None:
@@ -70,17 +64,17 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     def let_some_in(context: RequestContext) -> None:
         if context.user is None:
             raise anonymous_refusal(auth, context, detail)
-        if not access.admits(context.user):  # type: ignore[union-attr]
+        if not roles.admits(context.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    step: Callable[[RequestContext], None] = let_in if access is None else let_some_in
-    if endpoint.options.fresh is not None:
+    step: Callable[[RequestContext], None] = let_in if roles is None else let_some_in
+    if endpoint.access.freshness is not None:
         step = recently(step, endpoint, services)
-    return step if endpoint.options.impersonation is None else _with_impersonation(step, endpoint)
+    return step if endpoint.access.impersonation is None else _with_impersonation(step, endpoint)
 
 
 def _refusing_impersonation(endpoint: Endpoint) -> Step | None:
-    return _refuse_impersonation if endpoint.options.impersonation is Impersonation.REFUSED else None
+    return _refuse_impersonation if endpoint.access.impersonation is Impersonation.REFUSED else None
 
 
 def _refuse_impersonation(context: RequestContext) -> None:
@@ -95,11 +89,11 @@ def impersonation_refusal() -> Problem:
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
     """Wrap the authorization step: a user who impersonates cannot begin again, and only such a user can end it."""
-    impersonation = endpoint.options.impersonation
+    impersonation = endpoint.access.impersonation
 
     def begin(context: RequestContext) -> None:
         step(context)
-        if not endpoint.options.roles:
+        if not endpoint.access.required:
             raise Problem(403, f"{endpoint.name} has no roles whose users may act as others; list them in authorize")
         _refuse_impersonation(context)
 
@@ -122,7 +116,7 @@ def recently(
 
     The wrapped step raises `Problem` 401 if the user signed in longer ago than that (RFC 9470).
     """
-    seconds = endpoint.options.fresh or 0.0
+    seconds = endpoint.access.freshness or 0.0
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
@@ -150,15 +144,12 @@ def signed_in_at(user: User) -> float:
 
 
 def share_basic(endpoints: Sequence[Endpoint]) -> bool:
-    """Return whether all endpoints are closed and accept the same names and passwords by HTTP Basic.
+    """Return whether all endpoints accept the same names and passwords by HTTP Basic.
 
     If so, one challenge authenticates for all of them.
     """
-    first = endpoints[0].options.basic_auth
-    return all(
-        is_closed(endpoint) and endpoint.options.wants_basic and endpoint.options.basic_auth == first
-        for endpoint in endpoints
-    )
+    first = endpoints[0].access.basic
+    return first is not None and all(endpoint.access.basic == first for endpoint in endpoints)
 
 
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
@@ -171,12 +162,12 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     anonymous to an endpoint with HTTP Basic, and the reverse.
     """
     first = endpoints[0]
-    challenge = basic_step(first, services) if first.options.wants_basic else None
+    challenge = basic_step(first, services) if first.access.basic is not None else None
     if challenge is not None and share_basic(endpoints):
         return (challenge,)
-    if not all(is_closed(endpoint) for endpoint in endpoints):
+    if any(endpoint.access.anonymous for endpoint in endpoints):
         return ()
-    by_session = [endpoint for endpoint in endpoints if not endpoint.options.wants_basic]
+    by_session = [endpoint for endpoint in endpoints if endpoint.access.basic is None]
     by_basic = len(by_session) < len(endpoints)
     checks = [check for endpoint in by_session if (check := authorize(endpoint, services)) is not None]
 
@@ -201,11 +192,11 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     return (let_in,) if authenticating is None else (authenticating, let_in)
 
 
-def _who_may(endpoint: Endpoint, access: Access | None) -> str:
+def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
     """Return the detail of the 403 for a signed-in user. It does not reveal single users whom the endpoint admits."""
-    if access is None or not access.roles:
+    if required is None or not required.roles:
         return f"{endpoint.name} is for other users"
-    return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
+    return f"{endpoint.name} is for users with one of the roles {', '.join(required.roles)}"
 
 
 def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -> Problem:
@@ -223,8 +214,10 @@ def _with_error(challenge: str, context: RequestContext) -> str:
 
 def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
     """Return the detail of the 401: who may call the endpoint, and which setting opens it to anonymous callers."""
-    if endpoint.options.roles:
-        return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.options.roles)}"
+    if endpoint.access.required:
+        return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.access.required)}"
+    if endpoint.access.database_role:
+        return f"{endpoint.name} is for signed-in users with a database role"
     annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
     key = " or the key Service:RequiresAuthorization=false" if by_default else ""
     return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"

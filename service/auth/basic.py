@@ -51,7 +51,7 @@ class _Basic:
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         options = services.options.auth.basic
-        endpoint_basic = endpoint.options.basic_auth or BasicAuth()
+        endpoint_basic = endpoint.access.basic or BasicAuth()
         self._endpoint = endpoint
         self._identity = services.auth
         self._told = services.auth.sessions.told

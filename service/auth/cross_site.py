@@ -47,7 +47,7 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
     if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
         return None
     check = foreign_refusal(options, services.options.forwarding)
-    if endpoint.options.wants_basic:
+    if endpoint.access.basic is not None:
         return lambda context: check(context.scope)
     if not options.schemes.cookies:
         return None

@@ -25,7 +25,7 @@ def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
 
     A login is open: it runs as the service if anonymous callers have no role.
     """
-    if not endpoint.options.role_from_claim or endpoint.options.login:
+    if not endpoint.access.database_role:
         return None
     options = services.options.auth
     roles = options.database_roles

@@ -63,15 +63,14 @@ def audit(arguments: Arguments) -> int:
 
         asyncio.run(read())
     ((endpoints, facts, documents),) = results
-    basic = options.auth.basic.enabled
     findings = (
         *settings_findings(settings, options),
-        *endpoint_findings(endpoints, basic=basic, login=options.auth.login),
+        *endpoint_findings(endpoints, login=options.auth.login),
         *database_findings(facts, endpoints),
         *published_secrets(documents, _secrets(settings, endpoints)),
     )
     findings = tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
-    exposed = openness(endpoints, basic=basic)
+    exposed = openness(endpoints)
     counts = {severity.value: sum(finding.severity is severity for finding in findings) for severity in Severity}
     failed = bool(counts["high"] or (arguments.has("--strict") and counts["medium"]))
     if arguments.has("--json"):

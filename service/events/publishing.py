@@ -36,14 +36,11 @@ class _Publisher:
     """The part that all requests of an endpoint share."""
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
-        expected = endpoint.options
-        asks = expected.login or expected.requires_authorization or bool(expected.roles) or expected.fresh is not None
-        closed = expected.wants_basic or (asks and not expected.open_login)
-        roles = () if expected.open_login else expected.roles
+        access = endpoint.access
         self.name = endpoint.name
         self.level = level_of(events, options.level).value
         self.publish = publish
-        self._publication = Publication(events.scope, events.names, closed, roles)
+        self._publication = Publication(events.scope, events.names, not access.anonymous, access.required)
         self._header = options.execution_header
 
     def execution_of(self, context: RequestContext) -> str:

@@ -132,7 +132,7 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step after which error responses have the comment's headers too (execution-4)."""
-    return CommentHeaders(endpoint) if response_header_lines(endpoint.options) else None
+    return CommentHeaders(endpoint) if response_header_lines(endpoint) else None
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:

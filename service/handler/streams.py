@@ -50,19 +50,9 @@ def _is_closed(events: Events, services: Services) -> bool:
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
-    requested = endpoint.options
-    expected = requested.events or Events()
-    result = (expected.channel, expected.filters, requested.connection)
-    if not _is_closed(expected, services):
-        return result
-    access = (
-        requested.requires_authorization,
-        requested.roles,
-        requested.fresh,
-        requested.impersonation,
-        requested.basic_auth,
-    )
-    return (*result, requested.open_login, *access)
+    expected = endpoint.options.events or Events()
+    result = (expected.channel, expected.filters, endpoint.options.connection)
+    return (*result, endpoint.access) if _is_closed(expected, services) else result
 
 
 def _steps(
@@ -73,7 +63,7 @@ def _steps(
     if traced is not None:
         yield traced
     closed = _is_closed(expected, services)
-    if endpoint.options.wants_basic:
+    if endpoint.access.basic is not None:
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
     elif services.options.auth.schemes:

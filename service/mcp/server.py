@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import User
+from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.documents.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -27,7 +27,7 @@ from rowcall.core.documents.json_rpc import (
     rpc_result,
 )
 from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
-from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, is_closed
+from rowcall.core.documents.openapi import OpenApiOptions, TypesOf
 from rowcall.core.documents.resources import RESOURCES, resource_contents
 from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -197,12 +197,13 @@ class _Server:
 
     def _refused(self, endpoint: Endpoint, user: User | None) -> int | None:
         """Return the status with which the endpoint would refuse the user by claims, or None."""
-        if not is_closed(endpoint):
+        access = endpoint.access
+        if access.anonymous:
             return None
         if user is None:
             return 401
-        roles = endpoint.options.roles
-        return 403 if roles and not Access(roles, roles_match_users=self._matching).admits(user) else None
+        required = access.required
+        return 403 if required and not RequiredRoles(required, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
@@ -223,7 +224,7 @@ class _Server:
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
         try:
-            if entry.endpoint.options.wants_basic and self._refuse_foreign is not None:
+            if entry.endpoint.access.basic is not None and self._refuse_foreign is not None:
                 self._refuse_foreign(context.scope)
             subrequest = tool_request(entry.endpoint, arguments or {})
         except Problem as problem:

@@ -19,7 +19,7 @@ from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
-from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -74,6 +74,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         camel_case_names=settings.flag("Service:CamelCaseNames"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         basic_everywhere=options.auth.basic.enabled,
+        anonymous_database_role=options.auth.database_roles.anonymous is not None,
         method=settings.choice_or_none("Service:DefaultHttpMethod"),
         transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),

@@ -267,7 +267,7 @@ def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | 
     schemes = set()
     if auth.schemes.bearers or auth.schemes.jwts:
         schemes.add("bearer")
-    if auth.basic.enabled or endpoint.options.wants_basic:
+    if endpoint.access.basic is not None:
         schemes.add("basic")
     if not (headers or cookies or schemes or auth.external is not None):
         return None

@@ -176,8 +176,7 @@ def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Hea
     `Cache-Control`, the one of the upstream is sent, made as private as the endpoint: it may be stricter than the
     default.
     """
-    options = endpoint.options
-    if not is_personal(options) or any(name.lower() == "cache-control" for name, _ in options.headers):
+    if not is_personal(endpoint) or any(name.lower() == "cache-control" for name, _ in endpoint.options.headers):
         return fields
     upstream = ", ".join(value for name, value in answer.headers if name.lower() == "cache-control")
     if not upstream:

@@ -131,7 +131,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
     send_subrequest = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
-    private_fields = list(private_headers(endpoint.options))
+    private_fields = list(private_headers(endpoint))
 
     async def send(context: RequestContext) -> None:
         captured = context.protocol

@@ -58,7 +58,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
 def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
     """Return the last step of an endpoint whose response is set by SQL."""
     lines = header_lines(endpoint)
-    personal = is_personal(endpoint.options)
+    personal = is_personal(endpoint)
     tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
 
     def respond(context: RequestContext) -> None:

@@ -132,15 +132,7 @@ def _heard(endpoint: Endpoint) -> object:
     events = endpoint.options.events
     if events is None or events.channel is None:
         return None
-    options = endpoint.options
-    return (
-        events.channel,
-        events.filters,
-        options.connection,
-        options.requires_authorization,
-        options.roles,
-        options.basic_auth,
-    )
+    return events.channel, events.filters, endpoint.options.connection, endpoint.access
 
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:

@@ -27,7 +27,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     if not snapshot.endpoints:
         log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(snapshot.looked_at), _BEGIN)
     _tell_short_lived_keys(settings, snapshot)
-    exposed = openness(snapshot.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
+    exposed = openness(snapshot.endpoints)
     if exposed.count:
         log.info("%s; rowcall --audit lists details", exposed.sentence)
     _tell_closed_to_all(settings, snapshot)
@@ -46,7 +46,7 @@ def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     closed = [
         item.name
         for item in snapshot.endpoints
-        if not (is_open(item) or item.options.login or item.options.internal or item.options.basic_auth)
+        if not (is_open(item) or item.options.login or item.options.internal or item.access.basic is not None)
     ]
     if closed:
         log.warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, choose
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import HeadersMode, QueryNull
-from rowcall.core.endpoint.refusals import ABSENT_STATUSES
+from rowcall.core.errors.refusals import ABSENT_STATUSES
 
 _TRANSPORTS = {
     "query_string": Transport.QUERY,

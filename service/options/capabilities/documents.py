@@ -52,7 +52,6 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
         camel=settings.flag("Service:CamelCaseNames"),
         claims=auth_options(settings).mapping,
-        basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"),
         tables=table_formats(settings),
     )
 

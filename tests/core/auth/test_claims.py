@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, grouped
+from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.text.array_literal import elements, literal
 
 IDENTITY = IdentityClaims()
@@ -108,12 +108,12 @@ def test_access(values: list[str], admitted: bool) -> None:
     known = user(
         ("user_id", "41"), ("user_name", "kiri"), ("user_roles", "boss"), ("user_roles", "gate"), ("depot", "north")
     )
-    assert Access(values).admits(known) is admitted
+    assert RequiredRoles(values).admits(known) is admitted
 
 
 def test_access_does_not_lower_claims() -> None:
-    assert not Access(["boss"]).admits(user(("user_roles", "Boss")))
+    assert not RequiredRoles(["boss"]).admits(user(("user_roles", "Boss")))
 
 
 def test_access_with_an_empty_identity() -> None:
-    assert not Access(["", "user:", "name:"]).admits(user(("user_id", ""), ("user_roles", "")))
+    assert not RequiredRoles(["", "user:", "name:"]).admits(user(("user_id", ""), ("user_roles", "")))

@@ -7,8 +7,8 @@ import pytest
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import QueryNull
-from rowcall.core.endpoint.refusals import Refusals
 from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError
+from rowcall.core.errors.refusals import Refusals
 from tests.harness.parameters import TYPES, binder, faults, json_value, parameter, query_value, refusal
 
 FIND_PARCELS = binder(parameter("zone"), parameter("since", "date", default=True))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rowcall.core.building.access import access_of
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -59,7 +60,15 @@ def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]
 def test_who_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
     plain = endpoint()
     requested = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
-    result = endpoint_findings([replace(plain, options=requested)])
+    result = endpoint_findings(
+        [
+            replace(
+                plain,
+                options=requested,
+                access=access_of(requested, basic_everywhere=False, anonymous_database_role=False),
+            )
+        ]
+    )
     assert [(item.severity.value, item.code) for item in result] == expected
 
 

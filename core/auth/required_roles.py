@@ -10,7 +10,12 @@ USER, NAME = "user:", "name:"
 """Prefixes of values of `authorize` that are an id or a name."""
 
 
-class Access:
+def is_user(value: str) -> bool:
+    """Return whether a value of `authorize` names a single user by id or name, and not a role."""
+    return value.lower().startswith((USER, NAME))
+
+
+class RequiredRoles:
     """The values of `authorize`, of which a user needs one.
 
     A value is a role. Users can choose their names, and often obtain ids freely, so a value is an id or a name only

@@ -1,0 +1,69 @@
+"""Who may call an endpoint, as one value that every part of the service asks (access-1 to access-11).
+
+`core.building.access` computes it once, when the endpoint is built. Paths without a routine, such as those of health
+checks and statistics, have such a value too, made from the configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.capabilities import BasicAuth, Impersonation
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Record):
+    """Access to an endpoint or a path. By default, all signed-in users have access."""
+
+    anonymous: bool = False
+    """Anonymous callers have access; so have all users, and the other fields but `impersonation` are not used."""
+    roles: tuple[str, ...] = ()
+    """Roles; a user needs one of them, or to be one of `users`. Both empty: all users have access."""
+    users: tuple[str, ...] = ()
+    """Single users, as `user:41` or `name:kiri`."""
+    freshness: float | None = None
+    """Longest time since the sign-in in seconds; None: no limit."""
+    impersonation: Impersonation | None = None
+    basic: BasicAuth | None = None
+    """Callers authenticate by HTTP Basic only, with these users. None: by any other scheme."""
+    database_role: bool = False
+    """A claim of the caller has to name a role of PostgreSQL."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Roles and users, of which a caller needs one; empty: none."""
+        return self.roles + self.users
+
+    @property
+    def scheme(self) -> str:
+        """How callers authenticate, for messages and tables."""
+        if self.anonymous:
+            return "none"
+        return "HTTP Basic" if self.basic is not None else "any scheme"
+
+    @property
+    def audience(self) -> str:
+        """Who has access, for tables: `anyone`, `signed-in users`, or roles and users."""
+        if self.anonymous:
+            return "anyone"
+        return ", ".join(self.required) or "signed-in users"
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What is required beyond a role, for tables."""
+        found = (
+            None if self.freshness is None else f"signed in within {self.freshness:g} s",
+            "a database role" if self.database_role and not self.anonymous else None,
+            None if self.impersonation is None else _IMPERSONATION[self.impersonation],
+        )
+        return tuple(text for text in found if text is not None)
+
+
+_IMPERSONATION = {
+    Impersonation.BEGINS: "begins an impersonation",
+    Impersonation.ENDS: "while impersonating",
+    Impersonation.REFUSED: "not while impersonating",
+}
+
+ANYONE = Access(anonymous=True)
