@@ -1,8 +1,8 @@
 """Split a JSON body into slices of its text, in one pass and without intermediate objects.
 
-`core.text.json_text` is its slow twin. There and in the tests, orjson decides what is valid JSON. It is not called here,
-because it builds every value although only the text is needed, and because it refuses numbers beyond a double (`1e400`)
-that PostgreSQL's numeric accepts. Nesting costs one bit per level, never a stack frame.
+`core.text.json_text` is its slow twin. There and in the tests, orjson decides what is valid JSON. It is not called
+here, because it builds every value although only the text is needed, and because it refuses numbers beyond a double
+(`1e400`) that PostgreSQL's numeric accepts. Nesting costs one bit per level, never a stack frame.
 """
 
 from libc.stdint cimport uint8_t

@@ -18,7 +18,8 @@ cdef struct Slot:
     char delimiter
     bint bare_elements
     bint empty_is_text
-    # If the parameter is absent: NULL or a default is bound (`filled`), the argument is left out (`optional`), or error.
+    # If the parameter is absent: NULL or a default is bound (`filled`), the argument is left out (`optional`),
+    # or the request fails.
     bint filled
     bint optional
     # First characters of the accepted JSON values, or of their elements; NULL: any.
