@@ -8,6 +8,7 @@ from typing import Any
 from rowcall.core.documents.json_rpc import PROTOCOL
 from rowcall.core.documents.openapi import OpenApiOptions
 from rowcall.core.documents.tools import ToolOptions
+from rowcall.core.endpoint.access import ANYONE, Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,7 @@ class McpOptions:
     rate_limiter: str | None = None
     origins: frozenset[str] = frozenset()
     """Allowed values of the `Origin` header, in lower case."""
-    closed: bool = False
-    """Callers have to sign in."""
+    access: Access = ANYONE
     servers: tuple[str, ...] = ()
     """Authorization servers that issue the tokens."""
     scopes: tuple[str, ...] = ()

@@ -29,6 +29,8 @@ class Access(Record):
     """Callers authenticate by HTTP Basic only, with these users. None: by any other scheme."""
     database_role: bool = False
     """A claim of the caller has to name a role of PostgreSQL."""
+    credential_key: str | None = None
+    """Key of the configuration with the bearer token that callers send; they are not users. None: no such token."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -40,13 +42,17 @@ class Access(Record):
         """How callers authenticate, for messages and tables."""
         if self.anonymous:
             return "none"
+        if self.credential_key is not None:
+            return self.credential_key
         return "HTTP Basic" if self.basic is not None else "any scheme"
 
     @property
     def audience(self) -> str:
-        """Who has access, for tables: `anyone`, `signed-in users`, or roles and users."""
+        """Who has access, for tables: `anyone`, `operators`, `signed-in users`, or roles and users."""
         if self.anonymous:
             return "anyone"
+        if self.credential_key is not None:
+            return "operators"
         return ", ".join(self.required) or "signed-in users"
 
     @property
@@ -67,3 +73,4 @@ _IMPERSONATION = {
 }
 
 ANYONE = Access(anonymous=True)
+SIGNED_IN = Access()

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
+from rowcall.core.endpoint.access import Access
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.text.ascii_case import ascii_lower
 
@@ -38,6 +39,8 @@ class Route:
     """Index and name of the segments that are parameters."""
     refused: bool = False
     """Its steps end in a 405, which is said to nobody who may not know."""
+    access: Access | None = None
+    """Who has access to a route without candidates; otherwise each candidate has its own."""
 
     @property
     def path_values(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.auth.claims import User
+from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.cross_site import SAFE, refuse_foreign_sessions
@@ -20,6 +21,7 @@ from rowcall.service.identity.antiforgery import Antiforgery
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.introspected_sessions import API_KEY
 from rowcall.service.identity.sessions import is_bearer
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
 from rowcall.service.request.body_thread import LARGE_BODY, aside
@@ -145,8 +147,8 @@ async def caller(context: RequestContext, identity: Identity) -> User | None:
     return user
 
 
-def token_routes(identity: Identity) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of the endpoint that issues antiforgery tokens to scripts."""
+def token_routes(identity: Identity) -> Iterator[FixedRoute]:
+    """Yield the route that issues antiforgery tokens to scripts."""
     guard = identity.antiforgery
     path = None if guard is None else guard.options.token_path
     if guard is None or path is None:
@@ -159,4 +161,4 @@ def token_routes(identity: Identity) -> Iterator[tuple[str, str, tuple[Step, ...
         headers = [("content-type", "application/json"), *issued.headers]
         context.protocol.response_bytes(200, headers, orjson.dumps(content))
 
-    yield "GET", path, (send_token,)
+    yield FixedRoute("GET", path, ANYONE, (send_token,))

@@ -19,11 +19,13 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
 from rowcall.core.auth.token_families import ENDED, Mark, mark_of
 from rowcall.core.auth.tokens import BadTokenError
+from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.identity.encrypted_sessions import EncryptedSession, EncryptedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.identity.sessions import Sessions
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import read_body
@@ -39,16 +41,18 @@ _NOT_VALID_JWT = "Invalid or expired refresh token"
 
 def refresh_routes(
     options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
-) -> Iterator[tuple[str, Step]]:
-    """Yield path and step of each refresh endpoint. All are POST."""
+) -> Iterator[FixedRoute]:
+    """Yield the route of each refresh endpoint. Anonymous callers reach it: the request carries the credentials."""
     issuer = CredentialIssuer(options, sessions)
     once = single_use if options.single_use else None
     for bearer in options.schemes.bearers:
         if bearer.refresh_path:
-            yield bearer.refresh_path, _opaque(bearer, sessions, issuer, keys, once)
+            step = _opaque(bearer, sessions, issuer, keys, once)
+            yield FixedRoute("POST", bearer.refresh_path, ANYONE, (step,))
     for signed in options.schemes.jwts:
         if signed.refresh_path:
-            yield signed.refresh_path, _signed(signed, sessions, issuer, once)
+            step = _signed(signed, sessions, issuer, once)
+            yield FixedRoute("POST", signed.refresh_path, ANYONE, (step,))
 
 
 def _opaque(

@@ -6,34 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
 
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.endpoint.access import Access
+from rowcall.core.errors.problems import Problem
 from rowcall.core.text.query_text import QueryTextError, pairs
+from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
-def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps, if configured.
+def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRoute]:
+    """Yield the route, if configured.
 
     guards: steps that authenticate the caller and reject cross-site requests.
     """
     options = services.options.cache
     if not options.enabled or options.tags_path is None:
         return
-    yield "POST", options.tags_path, (*guards, _let_in(services), _forget(services))
-
-
-def _let_in(services: Services) -> Step:
-    roles = services.options.cache.tags_roles
-    challenge = services.options.auth.schemes.challenge
-
-    def authorize(context: RequestContext) -> None:
-        if context.user is None:
-            raise unauthorized(challenge, "invalidating tags is for signed-in users")
-        if roles and roles.isdisjoint(context.user.roles):
-            raise Problem(403, f"invalidating tags is for users with one of the roles {', '.join(sorted(roles))}")
-
-    return authorize
+    access = Access(roles=tuple(sorted(options.tags_roles)))
+    admitting = admission("invalidating tags is", access, services.options.auth.schemes.challenge)
+    yield FixedRoute("POST", options.tags_path, access, (*guards, *admitting, _forget(services)))
 
 
 def _forget(services: Services) -> Step:

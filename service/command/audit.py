@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import psycopg
 
@@ -22,6 +23,7 @@ from rowcall.core.operations.audit import (
     openness,
 )
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
+from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
@@ -34,9 +36,14 @@ from rowcall.service.options.audit import settings_findings
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.server.http import listener_plans
+from rowcall.service.options.server.metrics import AdminOptions, admin_options
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
+from rowcall.service.worker.application import Application
 
 
 def audit(arguments: Arguments) -> int:
@@ -48,7 +55,7 @@ def audit(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...]]] = []
+    results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...], tuple[RouteAccess, ...]]] = []
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
@@ -59,10 +66,11 @@ def audit(arguments: Arguments) -> int:
             connector = Connector(options.target)
             requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
             documents = await Describer(requested, connector).texts(snapshot.endpoints, snapshot.types_of)
-            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents))
+            routes = await _accesses(options, snapshot, admin_options(settings))
+            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents, routes))
 
         asyncio.run(read())
-    ((endpoints, facts, documents),) = results
+    ((endpoints, facts, documents, routes),) = results
     findings = (
         *settings_findings(settings, options),
         *endpoint_findings(endpoints, login=options.auth.login),
@@ -80,12 +88,14 @@ def audit(arguments: Arguments) -> int:
                 "role": facts.role.name,
                 "endpoints": exposed.count,
                 "open": list(exposed.endpoints),
+                "routes": [route.members() for route in routes],
                 "counts": counts,
                 "findings": [_as_json(finding) for finding in findings],
             }
         )
     else:
         _print(findings, exposed.endpoints, exposed.count, facts)
+        _print_routes(routes)
     return int(failed)
 
 
@@ -108,6 +118,38 @@ async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> Databas
             return await read_facts(connection, served)
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
+
+
+async def _accesses(
+    options: WorkerOptions, snapshot: SchemaSnapshot, admin: AdminOptions | None
+) -> tuple[RouteAccess, ...]:
+    """Return the access of every route of the service. For those of workers, an application is built, not started."""
+    store = StateFolder()
+    try:
+        application = Application(replace(options, store=str(store.path)))
+        try:
+            application.prepare(snapshot)
+            routes = [*accesses(application.prepared_routes())]
+        finally:
+            await application.close()
+    finally:
+        store.remove()
+    if options.static is not None:
+        routes += static_accesses(options.static.closed, options.static.access)
+    if admin is not None:
+        url = admin.address.url(admin.address.port)
+        routes += (RouteAccess(method, url + path, "admin listener", admin.access) for method, path in admin.pages)
+    return tuple(sorted(routes, key=lambda route: (route.path, route.method, route.part)))
+
+
+def _print_routes(routes: Sequence[RouteAccess]) -> None:
+    """Print the table of routes: method, path, who has access, how callers authenticate, conditions, what answers."""
+    rows = [("method", "path", "access", "authentication", "conditions", "answered by")]
+    rows += [route.columns() for route in routes]  # type: ignore[misc]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    print()
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _as_json(finding: Finding) -> dict[str, str]:

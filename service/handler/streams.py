@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
@@ -26,6 +27,8 @@ class Offered(NamedTuple):
 
     path: str
     terms: object
+    access: Access
+    """Who may connect; each event has its own recipients."""
     steps: tuple[Step, ...]
 
 
@@ -39,7 +42,9 @@ def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcast
     for path, endpoint in result.items():
         terms = _terms(endpoint, services)
         steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
-        yield Offered(path, terms, tuple(steps))
+        expected = endpoint.options.events or Events()
+        access = endpoint.access if _is_closed(expected, services) else ANYONE
+        yield Offered(path, terms, access, tuple(steps))
 
 
 def _is_closed(events: Events, services: Services) -> bool:

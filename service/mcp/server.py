@@ -30,10 +30,12 @@ from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduc
 from rowcall.core.documents.openapi import OpenApiOptions, TypesOf
 from rowcall.core.documents.resources import RESOURCES, resource_contents
 from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
+from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
 from rowcall.service.request_context.client_address import client_reader
@@ -56,8 +58,8 @@ def mcp_routes(
     send_subrequest: SubrequestSender,
     guards: Sequence[Step],
     refuse_foreign: Callable[[Any], None] | None,
-) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of each path.
+) -> Iterator[FixedRoute]:
+    """Yield the route of each path.
 
     guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
     `Problem` for the scope of a request from another site; None: such requests are allowed.
@@ -66,10 +68,12 @@ def mcp_routes(
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
     final_steps = (server.answer,) if limited is None else (limited, server.answer)
     authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
-    yield "GET", options.path, (server.refuse_strange_origins, *authenticate, *final_steps)
-    yield "POST", options.path, (server.refuse_strange_origins, server.refuse_other_types, *guards, *final_steps)
+    reading = (server.refuse_strange_origins, *authenticate, *final_steps)
+    yield FixedRoute("GET", options.path, options.access, reading)
+    calling = (server.refuse_strange_origins, server.refuse_other_types, *guards, *final_steps)
+    yield FixedRoute("POST", options.path, options.access, calling)
     if options.servers:
-        yield "GET", options.metadata, (server.tell_metadata,)
+        yield FixedRoute("GET", options.metadata, ANYONE, (server.tell_metadata,))
 
 
 def announce_tools(endpoints: Sequence[Endpoint]) -> None:
@@ -168,7 +172,7 @@ class _Server:
         """Return whether the caller needs to authenticate, or has a token for another audience."""
         user, audience = context.user, self._options.audience
         if user is None:
-            return self._options.closed
+            return not self._options.access.anonymous
         return audience is not None and ("aud", audience) not in user.claims
 
     async def _result(self, context: RequestContext, request: RpcRequest) -> dict[str, Any]:

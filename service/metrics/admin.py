@@ -190,9 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check(self, options: AdminOptions) -> None:
         """Raises `Problem` 401 without the token, or 403 for a host name if no token is configured."""
-        if options.token is not None:
+        if not options.access.anonymous:
             scheme, _, token = self.headers.get("authorization", "").partition(" ")
-            matches = hmac.compare_digest(token.strip().encode(), options.token.encode())
+            matches = hmac.compare_digest(token.strip().encode(), (options.token or "").encode())
             if not matches or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
                 raise Problem(401, "the admin listener requires Authorization: Bearer …", headers=(header,))

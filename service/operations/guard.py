@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from rowcall.core.cache.entry import Entry
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem
 from rowcall.service.options.capabilities.operations import Guarded
+from rowcall.service.pipeline.fixed_route import admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -47,22 +48,9 @@ def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tu
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
     if limited is not None:
         steps.append(limited)
-    if options.closed:
-        steps.append(_let_in(what, options, services))
+    steps += admission(f"{what} is", options.access, services.options.auth.schemes.challenge)
     steps.append(answer)
     return tuple(steps)
-
-
-def _let_in(what: str, options: Guarded, services: Services) -> Step:
-    challenge = services.options.auth.schemes.challenge
-
-    def let_in(context: RequestContext) -> None:
-        if context.user is None:
-            raise unauthorized(challenge, f"{what} is for signed-in users")
-        if options.roles and options.roles.isdisjoint(context.user.roles):
-            raise Problem(403, f"{what} is for users with one of the roles {', '.join(sorted(options.roles))}")
-
-    return let_in
 
 
 def make_answer(make: Make) -> Step:

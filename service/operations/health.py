@@ -16,6 +16,7 @@ from rowcall.service.operations.guard import Answer, CachedPage, Make, guarded, 
 from rowcall.service.options.capabilities.events import Way
 from rowcall.service.options.capabilities.operations import HealthOptions
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.drain_state import DrainState
 from rowcall.service.request_context.protocols import Headers
@@ -34,8 +35,8 @@ _AS_JSON: Headers = [("content-type", "application/json"), *_NOT_KEPT]
 _STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 
 
-def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of each health path."""
+def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedRoute]:
+    """Yield the routes of each health path."""
     database = tuple(_database(options, services))
     redis = tuple(_redis(options, services))
     # Requests are served without Redis too, so its failure does not make the host unready unless configured.
@@ -43,10 +44,10 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
         answer = _unless_leaving(services.drain_state, _answering(options, checks))
         steps = guarded(path, options.guarded, services, answer)
-        yield from ((method, path, steps) for method in METHODS)
+        yield from (FixedRoute(method, path, options.guarded.access, steps) for method in METHODS)
     # A worker that responds is alive; the servers behind it do not matter here.
     alive = guarded(options.live, options.guarded, services, _answering(options, ()))
-    yield from ((method, options.live, alive) for method in METHODS)
+    yield from (FixedRoute(method, options.live, options.guarded.access, alive) for method in METHODS)
 
 
 def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from rowcall.service.operations.health import health_routes
 from rowcall.service.operations.statistics import statistics_routes
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import Step
 
 
-def operation_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of each enabled path."""
+def operation_routes(services: Services) -> Iterator[FixedRoute]:
+    """Yield the routes of each enabled path."""
     if services.options.health is not None:
         yield from health_routes(services.options.health, services)
     if services.options.statistics is not None:

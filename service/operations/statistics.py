@@ -13,21 +13,22 @@ from rowcall.core.operations.statistics import Report, Row, as_html, as_json
 from rowcall.service.database.connector import Connector
 from rowcall.service.operations.guard import Answer, HostCachedPage, Make, guarded, make_answer
 from rowcall.service.options.capabilities.operations import StatisticsOptions
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
 
 _VERBOSE = "set local intervalstyle = postgres_verbose"
 
 
-def statistics_routes(options: StatisticsOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of each report."""
+def statistics_routes(options: StatisticsOptions, services: Services) -> Iterator[FixedRoute]:
+    """Yield the route of each report."""
     connector = Connector(options.target)
     for path, report in options.paths:
         make, keep = _maker(report, options, connector), options.guarded.keep
         answer = make_answer(make) if keep is None else HostCachedPage(path, keep, make, services.host)
-        yield "GET", path, guarded(path, options.guarded, services, answer)
+        yield FixedRoute("GET", path, options.guarded.access, guarded(path, options.guarded, services, answer))
 
 
 def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> Make:

@@ -43,7 +43,7 @@ def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Fi
         yield from _cookie_findings(settings, options)
     yield from _secret_findings(options)
     yield from _basic_findings(options)
-    if options.statistics is not None and not options.statistics.guarded.closed:
+    if options.statistics is not None and options.statistics.guarded.access.anonymous:
         message = "anonymous callers may read statistics, including the text of running queries"
         yield _key(Severity.HIGH, "statistics", "Stats:Enabled", message, "Stats:RequireAuthorization=true")
     if options.passkeys is not None and not options.passkeys.origins:

@@ -7,9 +7,9 @@ from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import quote
 
+from rowcall.core.endpoint.access import Access
 from rowcall.core.errors.problems import unauthorized
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
-from rowcall.core.text.globs import matches
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.worker import WorkerOptions
@@ -28,7 +28,7 @@ class StaticFiles:
         self._identity = identity
         self._folder = Folder(options.root)
         self._pages = None if options.pages is None else Pages(options, options.pages, identity.antiforgery)
-        self._closed: dict[str, bool] = {}
+        self._accesses: dict[str, Access] = {}
         cache_control = options.cache_control
         self._cached: Headers = [("cache-control", cache_control)] if cache_control else []
         # A shared cache must not store files for signed-in users.
@@ -60,7 +60,7 @@ class StaticFiles:
             context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(found.url)
-        closed = self._is_closed(scope.path) or self._is_closed(found.url)
+        closed = not (self._access(scope.path).anonymous and self._access(found.url).anonymous)
         if (page or closed) and self._worker.auth.schemes:
             waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:
@@ -83,13 +83,13 @@ class StaticFiles:
         else:
             self._send(context.scope, context.protocol, file, private=closed)
 
-    def _is_closed(self, path: str) -> bool:
-        """Return whether a path is only for signed-in users."""
-        cached = self._closed.get(path)
+    def _access(self, path: str) -> Access:
+        """Return who may read the file at a path."""
+        cached = self._accesses.get(path)
         if cached is None:
-            if len(self._closed) >= 4096:
-                self._closed.clear()
-            cached = self._closed[path] = any(matches(path, pattern) for pattern in self._options.closed)
+            if len(self._accesses) >= 4096:
+                self._accesses.clear()
+            cached = self._accesses[path] = self._options.access(path)
         return cached
 
     def _refuse(self, context: RequestContext, file: StaticFile) -> None:

@@ -48,10 +48,8 @@ class Admin:
         self._one_at_a_time = threading.Lock()
         self.restarts = 0
         self._profiler = profiler
-        pages: dict[tuple[str, str], Tell] = {("POST", "/profile"): self._profile}
-        if options.metrics_path:
-            pages["GET", options.metrics_path] = self._metrics
-        self._listener = AdminListener(options, pages)
+        by_method: dict[str, Tell] = {"GET": self._metrics, "POST": self._profile}
+        self._listener = AdminListener(options, {(method, path): by_method[method] for method, path in options.pages})
         self.url = self._listener.url
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import psycopg
 
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
-from rowcall.core.http.router import MalformedPathError
+from rowcall.core.http.router import MalformedPathError, Route
 from rowcall.core.http.routing import Routing
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.base.response_guard import InvalidResponseError
@@ -204,8 +204,6 @@ class Application:
         removed, added = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(removed, added)
         table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
-        if any(item.upload is not None for item in options):
-            self._background.start(tidy(snapshot.endpoints, self._options.uploads))
         if send_subrequest is not None:
             routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
             table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
@@ -214,6 +212,10 @@ class Application:
                 router, CompiledRoutes(router.routes, replace(services, send_subrequest=call_further, limited=False))
             )
         self._prepared = table
+
+    def prepared_routes(self) -> tuple[Route, ...]:
+        """Return all routes of the prepared schema snapshot."""
+        return () if self._prepared is None else self._prepared.routes
 
     def activate_snapshot(self, number: int) -> None:
         """Serve the prepared schema snapshot from the next request on; requests in progress finish with the
@@ -226,6 +228,8 @@ class Application:
                 log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
+            if any(item.upload is not None for item in self.snapshot.options):
+                self._background.start(tidy(self.snapshot.endpoints, self._options.uploads))
             if self._options.events.warn_unbound:
                 self.unpublished_notices.watch(self._table.snapshot.endpoints)
             self._end_streams_of_before()

@@ -8,6 +8,7 @@ from functools import partial
 
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.wire_types import as_wire_types
+from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
@@ -21,37 +22,41 @@ from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.operations.audit_trail import note_signing
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.subrequests import Subrequests
 from rowcall.service.request_context.request_context import Step
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
-Found = Iterable[tuple[str, str, tuple[Step, ...]]]
-"""Methods, paths, steps."""
+FixedRoutes = Iterable[FixedRoute]
+CompiledRoute = tuple[Route, tuple[Step, ...]]
 
 
 def service_routes(
     services: Services, keys: Keys, databases: Databases, single_use: RefreshTokenUse
-) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+) -> Iterator[CompiledRoute]:
     """Iterate over the routes that are the same for every schema snapshot: operations, and routes of sign-in."""
     identity = services.auth
-    for method, path, steps in (
+    for fixed in (
         *operation_routes(services),
         *tag_routes(services, guards(services)),
         *token_routes(identity),
     ):
-        yield Route(method, ascii_lower(path), (), ()), steps
-    refreshing = refresh_routes(services.options.auth, identity.sessions, keys, single_use)
-    for method, path, steps in (
-        *(("POST", path, (step,)) for path, step in refreshing),
+        yield _route(fixed), fixed.steps
+    for fixed in (
+        *refresh_routes(services.options.auth, identity.sessions, keys, single_use),
         *_passkeys(services, databases),
         *_external(services, keys, single_use),
     ):
-        yield Route(method, ascii_lower(path), (), ()), (*note_signing(services, method, path), *steps)
+        yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
-def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Found:
+def _route(fixed: FixedRoute, *, refused: bool = False) -> Route:
+    return Route(fixed.method, ascii_lower(fixed.path), (), (), refused, fixed.access)
+
+
+def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> FixedRoutes:
     if services.options.auth.external is None:
         return ()
     # Imports the HTTP client and pyjwt, which only these routes need.
@@ -60,7 +65,7 @@ def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Fo
     return external_routes(services, keys, single_use)
 
 
-def _passkeys(services: Services, databases: Databases) -> Found:
+def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
     options = services.options.passkeys
     if options is None:
         return ()
@@ -73,7 +78,7 @@ def _passkeys(services: Services, databases: Databases) -> Found:
 
 def snapshot_routes(
     snapshot: SchemaSnapshot, services: Services, send_subrequest: Subrequests | None
-) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+) -> Iterator[CompiledRoute]:
     """Iterate over the routes of documents about the endpoints, and of their tools. send_subrequest: how tools call
     them; None: there are none.
     """
@@ -84,15 +89,17 @@ def snapshot_routes(
         from rowcall.service.codegen.documents import document_routes
 
         for path, step in document_routes(*result, snapshot.example_requests, options.openapi, options.tool_schemas):
-            yield Route("GET", path.lower(), (), ()), (step,)
+            fixed = FixedRoute("GET", path, ANYONE, (step,))
+            yield _route(fixed), fixed.steps
     if send_subrequest is not None and options.mcp is not None:
         from rowcall.service.mcp.server import mcp_routes
 
         services = replace(services, limiting=partial(limit_named, services))
         foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
         server = mcp_routes(*result, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
-        for method, path, steps in server:
-            yield Route(method, path.lower(), (), (), method == "GET" and path == options.mcp.path), steps
+        for fixed in server:
+            refused = fixed.method == "GET" and fixed.path == options.mcp.path
+            yield _route(fixed, refused=refused), fixed.steps
 
 
 def _told(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:

@@ -72,7 +72,7 @@ class RouteTable:
         """Headers of the response to OPTIONS, by id of the route."""
         self.find = self.router.find
         offered = {item.path: item for item in streams}
-        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
+        self.streams = {path: Match(Route("*", path, (), (), False, item.access), {}) for path, item in offered.items()}
         self._terms = {path: item.terms for path, item in offered.items()}
         patterns = with_parameters(offered)
         if offered:
@@ -83,6 +83,11 @@ class RouteTable:
             else:
                 self.find = partial(_any_stream_first, self.streams, self.router, patterns)
             self.steps.update((id(match.route), offered[path].steps) for path, match in self.streams.items())
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All routes: of endpoints, upload chunks, the service itself, and event streams."""
+        return (*self.router.routes, *(match.route for match in self.streams.values()))
 
     def still_offers(self, stream: Stream) -> bool:
         """Whether a stream is offered with the same access rules and filters. If not, its subscriber reconnects and is

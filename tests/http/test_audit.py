@@ -77,7 +77,10 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
     """)
     assert audit(tmp_path, own_database, clerk, "--strict", *on) == (
         0,
-        f"0 of 1 endpoints are open to anonymous callers; the service connects as {clerk}\n\nNothing found\n",
+        f"0 of 1 endpoints are open to anonymous callers; the service connects as {clerk}\n\nNothing found\n\n"
+        "method  path               access           authentication  conditions  answered by\n"
+        "POST    /api/jwt/refresh   anyone           none                        service\n"
+        "GET     /api/read-letters  signed-in users  any scheme                  public.read_letters()\n",
     )
 
 

@@ -17,6 +17,7 @@ from rowcall.core.auth.external.authorization import authorization_url
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.external.page import sign_in_page, sign_in_script
 from rowcall.core.auth.external.profile import with_address
+from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.back_channel import BackChannel
@@ -27,6 +28,7 @@ from rowcall.service.auth.external.refresh_and_logout import RefreshAndLogout
 from rowcall.service.auth.external.sign_in_result import UNCACHED, SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredTokens
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import read_body
@@ -41,11 +43,9 @@ _OF_PAGE: Headers = [
 ]
 """Headers of the page."""
 
-Route = tuple[str, str, tuple[Step, ...]]
 
-
-def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Iterator[Route]:
-    """Yield method, path and steps of all providers. To be called in the running event loop."""
+def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Iterator[FixedRoute]:
+    """Yield the routes of all providers. To be called in the running event loop."""
     options = services.options.auth.external
     if options is None:
         return
@@ -56,7 +56,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     for provider in options.providers:
         signing = _SignIn(options, provider, services, Profiles(provider, talker), login_states, keys, single_use)
         for method, path, step in signing.routes():
-            yield method, path, (_exactly(path), *limiting, step)
+            yield FixedRoute(method, path, ANYONE, (_exactly(path), *limiting, step))
 
 
 def _exactly(path: str) -> Step:

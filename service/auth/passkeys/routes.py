@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from rowcall.core.auth.options import CrossSite
 from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.cross_site import foreign_refusal
@@ -16,14 +18,13 @@ from rowcall.service.auth.passkeys.completion import CompletionEndpoints
 from rowcall.service.auth.passkeys.options import OptionsEndpoints
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.database.database import Database
+from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
-def passkey_routes(
-    options: PasskeyOptions, services: Services, database: Database
-) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Yield method, path and steps of each configured endpoint. database: runs the commands."""
+def passkey_routes(options: PasskeyOptions, services: Services, database: Database) -> Iterator[FixedRoute]:
+    """Yield the route of each configured endpoint. database: runs the commands."""
     issued: ChallengeStore = HostChallengeStore(services.host, options.timeout / 1000)
     if options.redis is not None:
         # The Redis client is imported only if it is used.
@@ -37,16 +38,20 @@ def passkey_routes(
     begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)
     common_steps = _ahead(options, services)
     paths = options.paths
-    for path, steps in (
-        (paths.add_options, (_only_users(services), begin.add)),
-        (paths.add, (_only_users(services), end.add)),
-        (paths.register_options, (begin.register,)),
-        (paths.register, (end.register,)),
-        (paths.login_options, (begin.login,)),
-        (paths.login, (end.login,)),
+    for path, access, step in (
+        (paths.add_options, _ADDING, begin.add),
+        (paths.add, _ADDING, end.add),
+        (paths.register_options, ANYONE, begin.register),
+        (paths.register, ANYONE, end.register),
+        (paths.login_options, ANYONE, begin.login),
+        (paths.login, ANYONE, end.login),
     ):
         if path is not None:
-            yield "POST", path, (*common_steps, *steps)
+            admitting = () if access.anonymous else (_only_users(services),)
+            yield FixedRoute("POST", path, access, (*common_steps, *admitting, step))
+
+
+_ADDING = Access(impersonation=Impersonation.REFUSED)
 
 
 def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:

@@ -12,6 +12,7 @@ from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.tool_schemas import Place, ToolSchemaOptions
 from rowcall.core.documents.tools import ToolOptions
+from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.service.options.capabilities.documents import document_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.startup_error import StartupError
@@ -42,7 +43,7 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequ
         tools=_tools(settings, auth),
         rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy") or None,
         origins=frozenset(_origins(settings)),
-        closed=closed,
+        access=Access() if closed else ANYONE,
         servers=tuple(settings.texts(_A + "AuthorizationServers") or ()),
         scopes=tuple(settings.texts(_A + "ScopesSupported") or ()),
         audience=settings.text_or_none(_A + "Audience") or None,

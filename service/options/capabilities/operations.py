@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
+from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.operations.statistics import ACTIVITY, INDEXES, ROUTINES, TABLES, Report
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.options.connections import Connections
@@ -19,10 +20,7 @@ class Guarded:
     """Access and caching of such a path. keep: seconds for which a response is reused; None: it is not reused."""
 
     keep: float | None
-    closed: bool
-    """Only signed-in users have access."""
-    roles: frozenset[str]
-    """Roles of which a user needs one; empty: no role is required."""
+    access: Access
     rate_limiter: str | None
 
 
@@ -81,7 +79,7 @@ def statistics_options(
         return None
     roles = frozenset(role for role in settings.texts("Stats:AuthorizedRoles") or () if role)
     guarded = _guarded(settings, "Stats", roles)
-    if not guarded.closed:
+    if guarded.access.anonymous:
         log.warning(
             "Stats are open to anonymous callers, including the text of running queries: "
             "set Stats:RequireAuthorization or Stats:AuthorizedRoles to protect them"
@@ -99,10 +97,10 @@ def statistics_options(
 
 def _guarded(settings: Settings, section: str, roles: frozenset[str]) -> Guarded:
     keep = settings.seconds_or_none(f"{section}:CacheDuration")
+    closed = settings.flag(f"{section}:RequireAuthorization") or bool(roles)
     return Guarded(
         keep=keep or None,
-        closed=settings.flag(f"{section}:RequireAuthorization") or bool(roles),
-        roles=roles,
+        access=Access(roles=tuple(sorted(roles))) if closed else ANYONE,
         rate_limiter=settings.text_or_none(f"{section}:RateLimiterPolicy"),
     )
 

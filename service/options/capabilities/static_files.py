@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rowcall.core.config import Settings
-from rowcall.core.text.globs import has_wildcard
+from rowcall.core.endpoint.access import ANYONE, SIGNED_IN, Access
+from rowcall.core.text.globs import has_wildcard, matches
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -43,6 +44,10 @@ class StaticFileOptions:
     pages: PageOptions | None = None
     names: tuple[str, str, str] = field(default=("user_id", "user_name", "user_roles"))
     """Claim types of user id, user name and roles."""
+
+    def access(self, path: str) -> Access:
+        """Return who may read the file at a path."""
+        return SIGNED_IN if any(matches(path, pattern) for pattern in self.closed) else ANYONE
 
 
 def _closed(settings: Settings, root: str) -> tuple[str, ...]:

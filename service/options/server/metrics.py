@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.service.sockets.listeners import Address
 from rowcall.service.startup_error import StartupError
 
@@ -30,6 +31,17 @@ class AdminOptions:
     address: Address
     token: str | None
     metrics_path: str | None
+
+    @property
+    def access(self) -> Access:
+        """Access to all of its pages."""
+        return ANYONE if self.token is None else Access(credential_key="Admin:BearerToken")
+
+    @property
+    def pages(self) -> tuple[tuple[str, str], ...]:
+        """Method and path of each page."""
+        metrics = () if self.metrics_path is None else (("GET", self.metrics_path),)
+        return (("POST", "/profile"), *metrics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,45 @@
+"""The table of routes and who has access to each, as `rowcall --audit` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.http.router import Route
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAccess(Record):
+    """A route and its access. method: `*` stands for any. part: a routine, or a part of the service."""
+
+    method: str
+    path: str
+    part: str
+    access: Access
+
+    def columns(self) -> tuple[str, ...]:
+        """Return method, path, who has access, how callers authenticate, conditions, and part, as texts."""
+        access = self.access
+        return self.method, self.path, access.audience, access.scheme, "; ".join(access.conditions), self.part
+
+    def members(self) -> dict[str, object]:
+        """Return the members of a JSON object."""
+        names = ("method", "path", "audience", "authentication", "conditions", "part")
+        return {**dict(zip(names, self.columns(), strict=True)), "anonymous": self.access.anonymous}
+
+
+def accesses(routes: Iterable[Route]) -> Iterator[RouteAccess]:
+    """Yield the access of each route of a router; of overloads, that of each."""
+    for route in routes:
+        if not route.candidates:
+            yield RouteAccess(route.method, route.path, "service", route.access or ANYONE)
+        for access, identity in dict.fromkeys((item.access, item.routine.identity) for item in route.candidates):
+            yield RouteAccess(route.method, route.path, identity, access)
+
+
+def static_accesses(patterns: Iterable[str], access: Callable[[str], Access]) -> Iterator[RouteAccess]:
+    """Yield the access of static files. patterns: of paths that are not open. access: of a path."""
+    yield from (RouteAccess("GET", pattern, "static files", access(pattern)) for pattern in patterns)
+    yield RouteAccess("GET", "*", "other static files", ANYONE)

@@ -1,0 +1,37 @@
+"""Routes that belong to the service and have no routine, such as those of health checks and statistics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rowcall.core.endpoint.access import Access
+from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+
+class FixedRoute(NamedTuple):
+    """A route without a routine."""
+
+    method: str
+    path: str
+    access: Access
+    """`steps` enforce it; documents and the audit report it."""
+    steps: tuple[Step, ...]
+
+
+def admission(what: str, access: Access, challenge: str) -> tuple[Step, ...]:
+    """Return the step that refuses callers who have no access, or none if all have. It follows the authentication.
+
+    what: name in refusals, such as `/stats/tables is`.
+    """
+    if access.anonymous:
+        return ()
+    roles = frozenset(access.roles)
+
+    def admit(context: RequestContext) -> None:
+        if context.user is None:
+            raise unauthorized(challenge, f"{what} for signed-in users")
+        if roles and roles.isdisjoint(context.user.roles):
+            raise Problem(403, f"{what} for users with one of the roles {', '.join(sorted(roles))}")
+
+    return (admit,)
