@@ -48,9 +48,11 @@ class Access(Record):
 
     @property
     def audience(self) -> str:
-        """Who has access, for tables: `anyone`, `operators`, `signed-in users`, or roles and users."""
+        """Who has access, for tables: `anyone`, `no one`, `operators`, `signed-in users`, or roles and users."""
         if self.anonymous:
             return "anyone"
+        if self.impersonation is Impersonation.BEGINS and not self.required:
+            return "no one"
         if self.credential_key is not None:
             return "operators"
         return ", ".join(self.required) or "signed-in users"

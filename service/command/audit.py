@@ -65,8 +65,11 @@ def audit(arguments: Arguments) -> int:
             snapshot = await reader.first()
             connector = Connector(options.target)
             requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
-            documents = await Describer(requested, connector).texts(snapshot.endpoints, snapshot.types_of)
-            routes = await _accesses(options, snapshot, admin_options(settings))
+            describer = Describer(requested, connector)
+            documents = await describer.texts(snapshot.endpoints, snapshot.types_of)
+            requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
+            served = replace(snapshot, example_requests=requests)
+            routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
             results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents, routes))
 
         asyncio.run(read())

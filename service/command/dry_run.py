@@ -7,7 +7,7 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import psycopg
 
@@ -103,7 +103,7 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
         documents: list[Descriptions] = []
         rehearsal.run(lambda: documents.append(_descriptions(settings, options)))
         for document in documents:
-            options = replace(options, openapi=document.openapi, mcp=document.mcp, tool_schemas=document.tool_schemas)
+            options = options.with_documents(document)
         if reads_database:
             asyncio.run(_read_once(settings, options, opened, rehearsal))
 

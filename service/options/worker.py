@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
@@ -38,6 +39,9 @@ from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.server.metrics import MetricsOptions
 from rowcall.service.options.server.slow_requests import SlowRequestOptions
 from rowcall.service.options.server.tracing import TracingOptions
+
+if TYPE_CHECKING:
+    from rowcall.core.documents.descriptions import Descriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,10 @@ class WorkerOptions:
     """None: `application_name` stays that of the connection."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
+
+    def with_documents(self, requested: Descriptions) -> WorkerOptions:
+        """Return the options of a worker that serves these documents about the endpoints."""
+        return replace(self, openapi=requested.openapi, mcp=requested.mcp, tool_schemas=requested.tool_schemas)
 
     @property
     def asks_who_calls(self) -> bool:

@@ -136,12 +136,7 @@ class Supervisor:
             log.warning("%s", warning)
         database = options.target.parameters.get("dbname", "")
         described = descriptions(settings, database, options.auth, self._listeners.urls)
-        self._options = replace(
-            self._options,
-            openapi=described.openapi,
-            mcp=described.mcp,
-            tool_schemas=described.tool_schemas,
-        )
+        self._options = self._options.with_documents(described)
         self._describer = Describer(described, self._connector)
         self._workers = Workers(
             self._count,

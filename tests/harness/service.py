@@ -37,8 +37,14 @@ class Service:
     """A running rowcall with its workers."""
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], port: int | None = None, open_files: int | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        port: int | None = None,
+        open_files: int | None = None,
+        namespace: Path | None = None,
     ) -> None:
+        """namespace: folder with another package `rowcall` than that of this clone."""
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.https = 0
@@ -50,7 +56,7 @@ class Service:
         folder.mkdir(parents=True, exist_ok=True)
         self._log_path = folder / "service.log"
         with self._log_path.open("wb") as log:
-            self.process = _start(self.arguments(), folder, log, open_files)
+            self.process = _start(self.arguments(), folder, log, open_files, namespace)
 
     def arguments(self) -> list[str]:
         settings = {"Urls": self.url, **self._settings}
@@ -192,10 +198,12 @@ class Service:
 
 
 def _start(
-    arguments: list[str], folder: Path, log: IO[bytes], open_files: int | None
+    arguments: list[str], folder: Path, log: IO[bytes], open_files: int | None, namespace: Path | None
 ) -> subprocess.Popen[bytes] | Launched:
     environment = service_environment()
-    ready = launcher()
+    if namespace is not None:
+        environment["PYTHONPATH"] = str(namespace)
+    ready = launcher() if namespace is None else None
     if ready is not None and open_files is None and "LD_PRELOAD" not in environment:
         return ready.start(arguments, folder, environment, log)
     return subprocess.Popen(

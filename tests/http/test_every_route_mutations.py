@@ -1,0 +1,348 @@
+"""The walk over all routes notices if any single access check is removed: each test starts a service without one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.identity_provider import IdentityProvider
+from tests.harness.launcher import NAMESPACE
+from tests.harness.postgres import free_port
+from tests.harness.service import Service
+from tests.harness.upstream import Upstream
+from tests.http import access_walk
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.slow
+
+
+class Mutation(NamedTuple):
+    """A check that is removed: `before` becomes `after` in a module. noticed: part of a difference that is found."""
+
+    module: str
+    before: str
+    after: str
+    noticed: str
+
+
+_ACCESS = "service/auth/access.py"
+_ADMISSION = "service/pipeline/fixed_route.py"
+_BUILDING = "core/building/access.py"
+_REFUSED_ANONYMOUS = "        if context.user is None:\n            raise anonymous_refusal(auth, context, detail)\n"
+
+MUTATIONS = {
+    # Who has access, computed for each endpoint.
+    "every endpoint open": Mutation(_BUILDING, "        anonymous=anonymous,", "        anonymous=True,", "boss-get"),
+    "signed-in users": Mutation(
+        _BUILDING, "(signed_in or bool(values) or", "(bool(values) or", "signed-get, anonymous: 200"
+    ),
+    "roles": Mutation(
+        _BUILDING, "(value for value in values if not is_user(value))", "()", "GET /api/boss-get, plain: 200"
+    ),
+    "users": Mutation(
+        _BUILDING, "(value for value in values if is_user(value))", "()", "GET /api/single-get, plain: 200"
+    ),
+    "time since the sign-in": Mutation(
+        _BUILDING, "None if open_login else freshness,", "None,", "GET /api/recent-get, stale: 200"
+    ),
+    "impersonation": Mutation(
+        _BUILDING, "impersonation=impersonation,", "impersonation=None,", "careful-get, acting: 200"
+    ),
+    "HTTP Basic": Mutation(_BUILDING, "        basic=basic,", "        basic=None,", "basic-get, boss: 200"),
+    "database role": Mutation(
+        _BUILDING, "database_role=database_role,", "database_role=False,", "granted-get, plain: 200"
+    ),
+    "database role for anonymous callers": Mutation(
+        _BUILDING,
+        "and (anonymous_database_role or not database_role)",
+        "",
+        "GET /api/claimed-get is listed as open",
+    ),
+    # Steps of endpoints.
+    "no step authorizes": Mutation(
+        "service/handler/step_order.py",
+        "    authorize,\n    refuse_without_role,",
+        "    refuse_without_role,",
+        "signed-get",
+    ),
+    "no step authenticates": Mutation(
+        "service/handler/step_order.py",
+        "    authenticate,\n    limit_callers,",
+        "    limit_callers,",
+        "boss-get, boss: 401",
+    ),
+    "no step requires a database role": Mutation(
+        "service/handler/step_order.py", "    refuse_without_role,\n", "", "granted-get, plain: 200"
+    ),
+    "anonymous callers": Mutation(
+        _ACCESS,
+        f"    def let_in(context: RequestContext) -> None:\n{_REFUSED_ANONYMOUS}",
+        "    def let_in(context: RequestContext) -> None:\n        return\n",
+        "GET /api/signed-get, anonymous: 200",
+    ),
+    "anonymous callers where a role is needed": Mutation(
+        _ACCESS,
+        f"{_REFUSED_ANONYMOUS}        if not roles.admits(context.user):",
+        "        if context.user is not None and not roles.admits(context.user):",
+        "GET /api/boss-get, anonymous: 200",
+    ),
+    "wrong roles": Mutation(
+        _ACCESS, "if not roles.admits(context.user):", "if False:", "GET /api/boss-get, plain: 200"
+    ),
+    "old sign-ins": Mutation(
+        _ACCESS, "time.time() - signed_in_at(user) <= seconds", "True", "GET /api/recent-get, stale: 200"
+    ),
+    "others before the time of the sign-in": Mutation(
+        _ACCESS,
+        "        step(context)\n        user: User = context.user\n",
+        "        user: User = context.user\n",
+        "/api/recent-get, anonymous: 500",
+    ),
+    "impersonation without roles": Mutation(
+        _ACCESS, "if not endpoint.access.required:", "if False:", "act-as-anybody, boss: 200"
+    ),
+    "impersonation by those who impersonate": Mutation(
+        _ACCESS,
+        'list them in authorize")\n        _refuse_impersonation(context)\n',
+        'list them in authorize")\n',
+        "/api/act-as, acting: 200",
+    ),
+    "end of an impersonation that is none": Mutation(
+        _ACCESS, "if not context.user.impersonates:", "if False:", "/api/be-oneself, boss:"
+    ),
+    "refused impersonation": Mutation(
+        _ACCESS,
+        "        step(context)\n        _refuse_impersonation(context)\n\n    return",
+        "        step(context)\n\n    return",
+        "careful-get, acting: 200",
+    ),
+    "refused impersonation where all are let in": Mutation(
+        _ACCESS,
+        "return _refuse_impersonation if endpoint.access.impersonation is Impersonation.REFUSED else None",
+        "return None",
+        "wary-get, acting: 200",
+    ),
+    "wrong passwords": Mutation(
+        "service/auth/basic.py",
+        "if not await self._is_valid(credentials):",
+        "if False:",
+        "basic-get, wrong HTTP Basic: 200",
+    ),
+    "sessions where HTTP Basic is required": Mutation(
+        "service/auth/access.py",
+        "    if endpoint.access.basic is not None:\n        return basic_step(endpoint, services)\n    limited_by",
+        "    limited_by",
+        "basic-get, boss: 200",
+    ),
+    "users without a database role": Mutation(
+        "service/auth/database_role.py",
+        "        if role_of(context.user, roles) is not None:\n            return\n",
+        "        if context.user is not None:\n            return\n",
+        "granted-get, plain:",
+    ),
+    "internal endpoints": Mutation(
+        "core/http/routing.py", "if internal or not endpoint.options.internal]", "]", "/api/hidden, anonymous: 200"
+    ),
+    # Routes of the service.
+    "anonymous callers of routes of the service": Mutation(
+        _ADMISSION,
+        '        if context.user is None:\n            raise unauthorized(challenge, f"{what} for signed-in users")\n',
+        "        if context.user is None:\n            return\n",
+        "GET /health, anonymous: 200",
+    ),
+    "wrong roles for routes of the service": Mutation(
+        _ADMISSION, "if roles and roles.isdisjoint(context.user.roles):", "if False:", "GET /stats/tables, plain: 200"
+    ),
+    "health and statistics": Mutation(
+        "service/operations/guard.py",
+        '    steps += admission(f"{what} is", options.access, services.options.auth.schemes.challenge)\n',
+        "",
+        "GET /stats/tables, anonymous: 200",
+    ),
+    "invalidation by tags": Mutation(
+        "service/cache/tag_invalidation.py", "(*guards, *admitting, ", "(*guards, ", "/forget, anonymous:"
+    ),
+    "passkeys of users": Mutation(
+        "service/auth/passkeys/routes.py",
+        "() if access.anonymous else (_only_users(services),)",
+        "()",
+        "POST /api/passkey/add/options, anonymous:",
+    ),
+    "passkeys while impersonating": Mutation(
+        "service/auth/passkeys/routes.py",
+        "if context.user.impersonates:",
+        "if False:",
+        "passkey/add/options, acting: 200",
+    ),
+    "MCP": Mutation(
+        "service/mcp/server.py",
+        "return not self._options.access.anonymous",
+        "return False",
+        "POST /mcp, anonymous: 200",
+    ),
+    "tools that are listed": Mutation(
+        "service/mcp/server.py",
+        "return not self._options.by_role or self._refused(endpoint, user) is None",
+        "return True",
+        "tool boss_tool, plain: 403 with",
+    ),
+    "tools without credentials of the caller": Mutation(
+        "service/mcp/server.py", "if _is_passed_on(key)]", "if False]", "tool boss_tool, boss: 401"
+    ),
+    "streams of channels": Mutation(
+        "service/handler/streams.py",
+        "authorize(endpoint, services) if closed else None",
+        "None",
+        "/api/boss-heard/heard, anonymous: 200",
+    ),
+    "static files": Mutation(
+        "service/static/serving.py", "if closed and context.user is None:", "if False:", "/private/*, anonymous: 200"
+    ),
+    "access to static files": Mutation(
+        "service/options/capabilities/static_files.py",
+        "return SIGNED_IN if any(matches(path, pattern) for pattern in self.closed) else ANYONE",
+        "return ANYONE",
+        "/private/*, anonymous: 200",
+    ),
+    "the admin listener": Mutation(
+        "service/metrics/admin.py", "if not options.access.anonymous:", "if False:", "GET /metrics, anonymous: 200"
+    ),
+    "the token of the admin listener": Mutation(
+        "service/metrics/admin.py", "if not matches or scheme", "if scheme", "GET /metrics, boss: 200"
+    ),
+    # Credentials.
+    "signatures": Mutation(
+        "service/identity/signed_tokens.py",
+        '"require": ["exp"],',
+        '"require": ["exp"], "verify_signature": False,',
+        "GET /api/boss-get, forged JWT: 200",
+    ),
+    "expired JWTs": Mutation(
+        "service/identity/signed_tokens.py", '"verify_exp": lifetime,', '"verify_exp": False,', "expired JWT: 200"
+    ),
+    "refresh tokens as access tokens": Mutation(
+        "service/identity/signed_tokens.py",
+        "        if payload.get(TOKEN_TYPE) == _REFRESH:\n            raise",
+        "        if False:\n            raise",
+        "GET /api/boss-get, refresh JWT: 200",
+    ),
+    "expired sessions": Mutation(
+        "service/identity/encrypted_sessions.py",
+        "if not session.begins <= now < session.expires:",
+        "if not session.begins <= now:",
+        "GET /api/signed-get, expired cookie: 200",
+    ),
+    "revoked sessions": Mutation(
+        "service/identity/introspected_sessions.py",
+        "return self._checked(context, self._check_asked) if waiting is None else self._later(context, waiting)",
+        "return waiting",
+        "GET /api/boss-get, revoked session: 200",
+    ),
+    "sessions that are known to be revoked": Mutation(
+        "service/identity/introspected_sessions.py",
+        "        if cached[0] is None:\n            context.user = None\n",
+        "",
+        "revoked session: 200",
+    ),
+    "revoked API keys": Mutation(
+        "service/identity/introspected_sessions.py",
+        "        context.user = None\n        if not 0 < len(key) <= LONGEST_KEY:",
+        "        return super().authenticate(context)\n        if not 0 < len(key) <= LONGEST_KEY:",
+        "GET /api/boss-get, revoked key: 200",
+    ),
+    "the session of a refresh token": Mutation(
+        "service/auth/token_refresh.py",
+        "if user.scheme != scheme.name or user.subject != sessions.user(session.claims, scheme.name).subject:",
+        "if False:",
+        "POST /api/token/refresh, plain: 200",
+    ),
+    "expired refresh tokens": Mutation(
+        "service/identity/signed_tokens.py",
+        "_decoded(token, own_key, algorithms, self.scheme, lifetime=True)",
+        "_decoded(token, own_key, algorithms, self.scheme, lifetime=False)",
+        "POST /api/jwt/refresh, anonymous: 200",
+    ),
+    # Events.
+    "recipients of events": Mutation(
+        "core/events/event.py",
+        "        if self.roles:\n            return Event(message",
+        "        if False:\n            return Event(message",
+        "plain: ['classified', ",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def settings(
+    database: Database, upstream: Upstream, provider: IdentityProvider, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str | None]:
+    return access_walk.settings(tmp_path_factory.mktemp("files"), upstream, provider)
+
+
+@pytest.fixture(scope="module")
+def routes(database: Database, serve: Serve, settings: dict[str, str | None]) -> list[access_walk.Route]:
+    """The routes of the service with all checks."""
+    return access_walk.routes_of(serve(database, access_walk.SQL, settings))
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_removed_check_is_noticed(
+    name: str, database: Database, settings: dict[str, str | None], routes: list[access_walk.Route], tmp_path: Path
+) -> None:
+    mutation = MUTATIONS[name]
+    chosen = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": "1", **settings}
+    admin = chosen["Admin:Url"] = f"http://127.0.0.1:{free_port()}"
+    namespace = _mutated(tmp_path, mutation)
+    folder = tmp_path / "service"
+    service = Service(folder, {key: text for key, text in chosen.items() if text is not None}, namespace=namespace)
+    others: list[str] = []
+    try:
+        service.wait_until_ready()
+        if mutation.module == _BUILDING:  # what is listed depends on it
+            listed = access_walk.routes_of(service, PYTHONPATH=str(namespace))
+        else:
+            listed = [
+                replace(route, path=admin + httpx.URL(route.path).path) if route.path.startswith("http:") else route
+                for route in routes
+            ]
+        for line in _differences(service, listed, events=mutation.module.startswith("core/events/")):
+            if mutation.noticed in line:
+                return
+            others.append(line)
+    finally:
+        service.stop()
+    pytest.fail("not noticed; found are:\n" + "\n".join(others))
+
+
+def _differences(service: Service, routes: list[access_walk.Route], *, events: bool) -> Iterator[str]:
+    if events:
+        heard = access_walk.heard(service)
+        yield from (f"{caller}: {got}" for caller, got in heard.items() if caller != "boss")
+    yield from access_walk.walk(service, routes, http2=False)
+
+
+def _mutated(folder: Path, mutation: Mutation) -> Path:
+    """Return a folder with a package `rowcall` that has one changed module; the other files are those of this clone."""
+    package = folder / "namespace" / "rowcall"
+    shutil.copytree((NAMESPACE / "rowcall").resolve(), package, copy_function=_link, ignore=_IGNORED)
+    module = package / mutation.module
+    text = module.read_text(encoding="utf-8")
+    assert text.count(mutation.before) == 1, f"{mutation.module} has changed: the mutation has to be changed, too"
+    module.unlink()
+    module.write_text(text.replace(mutation.before, mutation.after), encoding="utf-8")
+    return package.parent
+
+
+_IGNORED = shutil.ignore_patterns("__pycache__", "*.c", "*.pyx")
+
+
+def _link(source: str, target: str) -> str:
+    Path(target).symlink_to(Path(source).resolve())
+    return target
