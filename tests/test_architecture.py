@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
+import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -209,3 +212,22 @@ def test_every_module_says_what_it_is_for() -> None:
 )
 def test_imports_of_cython_are_read(text: str, modules: set[str]) -> None:
     assert set(_cython_imports(text)) == modules
+
+
+def test_imported_packages_are_dependencies() -> None:
+    """A package that only the tests need must not be imported, and a dependency has to be imported somewhere."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    optional = project["optional-dependencies"].values()
+    required = {_distribution(item) for item in project["dependencies"]}
+    declared = required | {_distribution(item) for group in optional for item in group}
+    providers = packages_distributions()
+    modules = {name.partition(".")[0] for top in ALLOWED for path in sources(top) for name in imported_modules(path)}
+    foreign = sorted(modules - sys.stdlib_module_names - {"rowcall", "", "libc", "cpython", "cython"})
+    imported = {module: {_distribution(name) for name in providers.get(module, ())} for module in foreign}
+    assert [module for module, names in imported.items() if names and not names & declared] == []
+    assert required - {name for names in imported.values() for name in names} == set()
+
+
+def _distribution(requirement: str) -> str:
+    """Return the normalized name of a distribution (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~;\s]", requirement, maxsplit=1)[0]).lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.antiforgery import Antiforgery
 from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.passwords import Hasher
@@ -21,11 +22,12 @@ class Identity:
         options: AuthOptions,
         keys: Keys,
         forwarding: Forwarding,
+        client: ClientOptions,
         antiforgery: AntiforgeryOptions | None = None,
     ) -> None:
         self.keys = keys
         introspects = options.api_keys is not None or options.session_check is not None
-        self.sessions = (IntrospectedSessions if introspects else Sessions)(options, keys, forwarding)
+        self.sessions = (IntrospectedSessions if introspects else Sessions)(options, keys, forwarding, client)
         self.antiforgery = None if antiforgery is None else Antiforgery(antiforgery, keys, self.sessions)
         self.hasher = Hasher(options.login.iterations)
         self.address = address_reader(forwarding)

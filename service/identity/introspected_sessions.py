@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from rowcall.core.auth.claims import Claim, User
 from rowcall.core.auth.options import ApiKeys, AuthOptions, SessionCheck
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.introspection_cache import IntrospectionCache
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
@@ -59,8 +60,8 @@ class IntrospectedSessions(Sessions):
     check: Check
     watch: Watch
 
-    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
-        super().__init__(options, keys, forwarding)
+    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding, client: ClientOptions) -> None:
+        super().__init__(options, keys, forwarding, client)
         self._keys_asked = options.api_keys
         self._check_asked = options.session_check
         self._users: IntrospectionCache[User] = IntrospectionCache(

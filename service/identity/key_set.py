@@ -7,11 +7,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import jwt
 import orjson
 
+from rowcall.core.outgoing.address import read_address
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.client import Client
+from rowcall.service.http_client.messages import Headers, OutgoingRequest
 from rowcall.service.identity.signed_tokens import algorithms_for
 
 log = logging.getLogger("rowcall")
@@ -22,6 +27,7 @@ FETCH_WITHIN = 5.0
 """Timeout of a fetch in seconds."""
 LARGEST = 1_048_576
 """Most bytes of a document."""
+_HEADERS: Headers = [("Accept", "application/json"), ("User-Agent", "rowcall")]
 
 
 class KeySet:
@@ -37,11 +43,11 @@ class KeySet:
         url: str,
         fresh: float,
         longest: float,
-        download: Callable[[str], Awaitable[bytes]] | None = None,
+        download: Callable[[str], Awaitable[bytes]],
         between: float = BETWEEN_FETCHES,
     ) -> None:
         """download: returns the document at a URL. between: fewest seconds between two fetches."""
-        self._download = download or _download
+        self._download = download
         self._url = url
         self._fresh = fresh
         self._longest = max(fresh, longest)
@@ -92,22 +98,20 @@ class KeySet:
                 )
 
 
-async def _download(url: str) -> bytes:
-    # Imported here, because a service without foreign tokens does not need it.
-    import httpx
+async def download(options: ClientOptions, url: str) -> bytes:
+    """Return the document at a URL, by the HTTP client of outgoing requests. Redirects are not followed.
 
-    async with (
-        asyncio.timeout(FETCH_WITHIN),
-        httpx.AsyncClient(timeout=FETCH_WITHIN, follow_redirects=False) as client,
-        client.stream("GET", url) as response,
-    ):
-        response.raise_for_status()
-        body = b""
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > LARGEST:
-                raise ValueError("it is too large")
-        return body
+    Raises various errors if there is no document, or one larger than `LARGEST`.
+    """
+    client = Client(replace(options, follow=0))
+    try:
+        async with asyncio.timeout(FETCH_WITHIN):
+            response = await client.send(OutgoingRequest("GET", read_address(url), _HEADERS, None), named=True)
+            if not 200 <= response.status < 300:
+                raise ValueError(f"the response has status {response.status}")
+            return await response.read(LARGEST)
+    finally:
+        client.close()
 
 
 def _read(body: bytes) -> list[tuple[str | None, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rowcall.core.auth.claims import Claim, User, latest_end, lifetime
@@ -17,6 +18,7 @@ from rowcall.core.auth.options import LONGEST_SESSION, AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
 from rowcall.core.auth.tokens import BadTokenError, Verified
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.encrypted_sessions import EncryptedSessions
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.protection.errors import SealError, UnknownKeyError
@@ -61,7 +63,8 @@ class Sessions:
     told = False
     """Whether the caller is set from outside, without credentials."""
 
-    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding, client: ClientOptions) -> None:
+        """client: of the HTTP client that downloads key sets."""
         schemes = options.schemes
         self._options = options
         self._keys = keys
@@ -73,19 +76,22 @@ class Sessions:
         self.signed: dict[str, SignedTokens] = {}
         self._key_sets: dict[str, KeySet] = {}
         for scheme in schemes.jwts:
-            self._add_signed(scheme)
+            self._add_signed(scheme, client)
         self._takes_tokens = bool(schemes.bearers or schemes.jwts)
 
-    def _add_signed(self, scheme: JwtScheme) -> None:
+    def _add_signed(self, scheme: JwtScheme, client: ClientOptions) -> None:
         # pyjwt imports cryptography: 10 MB in each worker, only if JWT schemes are configured.
-        from rowcall.service.identity.key_set import KeySet
         from rowcall.service.identity.signed_tokens import SignedTokens, share_a_key
 
         other_schemes = (other for other in self._options.schemes.jwts if other is not scheme)
         shares_key = any(share_a_key(scheme, other) for other in other_schemes)
         self.signed[scheme.name] = SignedTokens(scheme, shares_key=shares_key)
         if scheme.key_set_url:
-            self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
+            from rowcall.service.identity.key_set import KeySet, download
+
+            self._key_sets[scheme.name] = KeySet(
+                scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest, partial(download, client)
+            )
 
     def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
         """Clear `context.user` if the database reports that the session has ended (`Auth:SessionCheckCommand`)."""

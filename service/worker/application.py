@@ -87,7 +87,9 @@ class Application:
         self._runner = StepRunner(self._await, self._fail)
         self.drain_state = DrainState()
         self.keys = Keys(options.application)
-        self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
+        self._identity = Identity(
+            options.auth, self.keys, options.forwarding, options.outbound.client, options.antiforgery
+        )
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostState(Path(options.store))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import SECRET, bearer, member_sql, tokens
+from tests.http.test_tls import certificate
+
+__all__ = ["certificate"]
 
 pytestmark = pytest.mark.attack
 
@@ -81,7 +85,10 @@ class _Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.asked += 1
         body = json.dumps({"keys": self.server.keys}).encode()
-        self.send_response(200)
+        if self.path == "/large":
+            body += b" " * 1_048_577
+        self.send_response(302 if self.path == "/moved" else 200)
+        self.send_header("Location", "/keys")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -286,3 +293,30 @@ def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serv
     own_issuer.shutdown()
     own_issuer.server_close()
     wait_until(lambda: not is_let_in(service, text), "keys that nobody confirms are given up")
+
+
+def test_the_document_is_read_by_the_client_of_outgoing_requests(
+    own_database: Database, serve_once: Serve, own_issuer: Issuer, certificate: tuple[Path, Path]
+) -> None:
+    """An authority of the configuration is trusted, as it is for other requests."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    own_issuer.socket = context.wrap_socket(own_issuer.socket, server_side=True)
+    settings = foreign(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    settings["Auth:JwtKeySetUrl"] = f"https://127.0.0.1:{own_issuer.server_port}/keys"
+    settings["Service:HttpClientOptions:CaFile"] = str(certificate[0])
+    service = serve_once(own_database, member_sql(), settings)
+    assert is_let_in(service, token(signer("RS256"), "RS256", "first"))
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("moved", "the response has status 302"), ("large", "the answer is larger than 1048576 bytes")]
+)
+def test_other_documents_are_not_read(
+    own_database: Database, serve_once: Serve, own_issuer: Issuer, path: str, reason: str
+) -> None:
+    settings = foreign(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    settings["Auth:JwtKeySetUrl"] = f"http://127.0.0.1:{own_issuer.server_port}/{path}"
+    service = serve_once(own_database, member_sql(), settings)
+    assert not is_let_in(service, token(signer("RS256"), "RS256", "first"))
+    assert service.wait_for_log("cannot be read").partition("at most: ")[2].startswith(reason)

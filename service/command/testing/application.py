@@ -92,7 +92,7 @@ class TestApplication(Application):
         self.database = TestDatabase(options.target, options.database)
         self.sessions = SessionPool(opening)
         self._calls = calls
-        self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
+        self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding, options.outbound.client)
         self._stubbed = None if self._client is None else _stubbed(self._client)
         self._router = Router()
         self._compiled: CompiledRoutes = CompiledRoutes((), self._services({}, {}))
