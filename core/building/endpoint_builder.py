@@ -204,13 +204,6 @@ def _only_a_tool(draft: Draft, defaults: EndpointDefaults) -> tuple[Diagnostic, 
     return (off.diagnostic(draft.name, draft.used.get("mcp"), left_out=1),)
 
 
-def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
-    """Return the endpoints and diagnostics of all routines of a catalogue, in its order."""
-    results = [build_endpoint(routine, catalog, defaults) for routine in catalog.routines]
-    endpoints = [result.endpoint for result in results if result.endpoint is not None]
-    return endpoints, [diagnostic for result in results for diagnostic in result.diagnostics]
-
-
 def default_method(routine: Routine) -> str:
     """Return GET for routines that only read: not volatile, or with `get` in the name (routing-5); else POST."""
     name = routine.name.lower()

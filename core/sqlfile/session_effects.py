@@ -170,9 +170,6 @@ class DependencyGraph:
         """Return the oids of the functions or relations with this name, which includes the schema."""
         return self._qualified.get((function, name), [])
 
-    def of_function(self, oid: int) -> SessionEffects:
-        return self.of_functions([oid])
-
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
         """Return the combined session effects of functions."""
         alone = self._of_one_alone(oids[0]) if len(oids) == 1 else None
@@ -202,9 +199,6 @@ class DependencyGraph:
             nothing = not (result.traces or result.reads_sequences or result.writes)
             known = self._plain[text] = nothing and not any(name in self._by_name for name in result.names)
         return known
-
-    def of_relation(self, oid: int, *, writes: bool = True) -> SessionEffects:
-        return self.of_relations([oid], writes=writes)
 
     def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
         return self._verdict([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE

@@ -5,9 +5,8 @@ Programs use the last line of the output, so nothing may follow it.
 
 from __future__ import annotations
 
-import base64
-
 from rowcall.core.auth.password_hash import hash_password
+from rowcall.service.auth.basic import basic_header
 from rowcall.service.command.about import banner
 from rowcall.service.command.switches import Arguments
 
@@ -22,5 +21,5 @@ def show_hash(arguments: Arguments) -> int:
 def show_basic_auth(arguments: Arguments) -> int:
     user, password = arguments.given["--basic_auth"]
     banner()
-    print(f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")
+    print(basic_header(user, password))
     return 0

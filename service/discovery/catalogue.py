@@ -61,16 +61,6 @@ class Wanted:
         return Trust() if names is None else Trust.of(names)
 
 
-async def discover(
-    connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
-) -> Catalog:
-    """Return everything that the connected role may call, read or write, sorted by schema and name, with its types.
-
-    The search path determines the display of type names. It is reset afterwards.
-    """
-    return (await discover_all(connection, wanted or Wanted(), search_path)).catalog
-
-
 @dataclass(frozen=True, slots=True)
 class Discovered:
     """A catalogue, with the data that is needed to read some of its routines again.

@@ -6,8 +6,6 @@ import zlib
 
 from rowcall.service.http_client.errors import OutboundError, TooLargeError
 
-READABLE = ("gzip", "deflate", "br", "identity")
-
 
 def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
     """Return the body without its content codings, decoding the last one first.

@@ -11,12 +11,9 @@ import contextlib
 import os
 import re
 import select
-import sys
 from collections.abc import Iterable, Iterator
 
 from rowcall.service.sockets.listeners import Listener
-
-POSSIBLE = sys.platform == "linux"
 
 _ENTRY = re.compile(r"^tfd:\s*(\d+)\s.*\bino:([0-9a-f]+)\b", re.MULTILINE)
 """An entry of an epoll instance in /proc/PID/fdinfo: the descriptor, and the inode of its file in hexadecimal."""

@@ -12,7 +12,6 @@ from rowcall.core.building.endpoint_builder import (
     CommentsMode,
     EndpointDefaults,
     build_endpoint,
-    build_endpoints,
 )
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
@@ -31,6 +30,7 @@ from tests.core.routines import (
     parameter,
     routine,
 )
+from tests.harness.catalogue import build_endpoints
 
 
 def build(comment: str | None, defaults: EndpointDefaults | None = None) -> Built:

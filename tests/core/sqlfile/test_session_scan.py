@@ -120,22 +120,22 @@ def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None
         thing(12, "child", triggers=(2,)),
     ]
     dependency_graph = DependencyGraph(functions, relations)
-    assert dependency_graph.of_function(1).traces == {SessionEffect.CHANNELS}
-    assert dependency_graph.of_function(1).reason == "helper: channels listened to"
-    assert dependency_graph.of_relation(10).traces == {SessionEffect.CHANNELS}
-    assert dependency_graph.of_function(4).traces == frozenset()
-    assert dependency_graph.of_function(6).traces == {SessionEffect.ANYTHING}
-    assert dependency_graph.of_function(6).reason == "native: its language is c"
-    assert dependency_graph.of_relation(10, writes=False).traces == frozenset()
+    assert dependency_graph.of_functions([1]).traces == {SessionEffect.CHANNELS}
+    assert dependency_graph.of_functions([1]).reason == "helper: channels listened to"
+    assert dependency_graph.of_relations([10]).traces == {SessionEffect.CHANNELS}
+    assert dependency_graph.of_functions([4]).traces == frozenset()
+    assert dependency_graph.of_functions([6]).traces == {SessionEffect.ANYTHING}
+    assert dependency_graph.of_functions([6]).reason == "native: its language is c"
+    assert dependency_graph.of_relations([10], writes=False).traces == frozenset()
     assert dependency_graph.of_texts(["insert into base values (1)"]).traces == {SessionEffect.CHANNELS}
     assert dependency_graph.of_texts(["select * from base"]).traces == frozenset()
-    assert dependency_graph.of_function(99).traces == {SessionEffect.ANYTHING}
+    assert dependency_graph.of_functions([99]).traces == {SessionEffect.ANYTHING}
 
 
 def test_what_is_everywhere_counts_for_everybody() -> None:
     functions = [thing(1, "root", "select 1"), thing(2, "to_int", "begin set x = 1; end")]
-    assert DependencyGraph(functions, everywhere=(2,)).of_function(1).traces == {SessionEffect.SETTINGS}
-    assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_function(1).reads_sequences
+    assert DependencyGraph(functions, everywhere=(2,)).of_functions([1]).traces == {SessionEffect.SETTINGS}
+    assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_functions([1]).reads_sequences
 
 
 def test_a_function_alone_is_judged_as_one_among_others() -> None:
@@ -153,16 +153,16 @@ def test_a_function_alone_is_judged_as_one_among_others() -> None:
         DependencyGraph(functions, texts=["check (lastval() > 1)"]),
     ):
         for item in functions:
-            assert now.of_function(item.oid) == now.of_functions([item.oid, item.oid]), item.texts
-    assert dependency_graph.of_function(functions[-1].oid).traces == set()
-    assert dependency_graph.with_functions({1: harmful}, ()).dependency_graph.of_function(functions[-1].oid).traces == {
-        SessionEffect.SETTINGS
-    }
+            assert now.of_functions([item.oid]) == now.of_functions([item.oid, item.oid]), item.texts
+    assert dependency_graph.of_functions([functions[-1].oid]).traces == set()
+    assert dependency_graph.with_functions({1: harmful}, ()).dependency_graph.of_functions(
+        [functions[-1].oid]
+    ).traces == {SessionEffect.SETTINGS}
 
 
 def test_a_mark_changes_with_each_definition() -> None:
     root, helper = thing(1, "root", "select helper()"), thing(2, "helper", "select 1")
-    dependencies = DependencyGraph([root, helper], mark="m").of_function(1).dependencies
+    dependencies = DependencyGraph([root, helper], mark="m").of_functions([1]).dependencies
     assert (dependencies.functions, dependencies.relations) == ((1, 2), ())
     assert dependencies_unchanged("everywhere m,f1 mark 1,f2 mark 2", dependencies)
     for changed in (

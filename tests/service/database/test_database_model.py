@@ -117,7 +117,7 @@ class Kind:
             # Not many are slower than this, although those that run beside them are busy.
             pace=PoolAssignment(0.05),
             volatile=self.volatile,
-            session=(session := world.of_function(oid)),
+            session=(session := world.of_functions([oid])),
             harmless=not session.traces and not self.procedure,
             procedure=self.procedure,
             commits=self.procedure,

@@ -63,7 +63,7 @@ class Calls:
         self._oids = oids
 
     def call(self, name: str, **options: Any) -> Call:
-        session = self._world.of_function(self._oids[name])
+        session = self._world.of_functions([self._oids[name]])
         assert not session.traces
         renderer = Renderer(Codecs(), "scalar", False, False, [])
         volatile = name != "read"

@@ -8,11 +8,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults, build_endpoints
+from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Column, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
-from rowcall.service.discovery.catalogue import Wanted, discover, load_types
+from rowcall.service.discovery.catalogue import Wanted, load_types
 from rowcall.service.discovery.filters import RoutineFilter
+from tests.harness.catalogue import build_endpoints, discover
 from tests.harness.database import Database
 
 SCHEMA = """
