@@ -1,9 +1,9 @@
-"""Requests → arguments for the requests that are plain, which is nearly all of them.
+"""Bind common requests to arguments; nearly all requests are common.
 
-The rules are those of `core.binding.binding`, told once more in C for the plain cases. A value of an odd form is
-converted by that module's own functions, one by one. Whatever else is unusual (a repeated text, an error of any kind)
-gives None, and `core.binding.binding` decides; so a mistake here can only be a wrong acceptance, and the tests hold
-every acceptance against it.
+The rules are those of `core.binding.binding`, implemented again in C. Values of unusual forms are converted by
+functions of that module. For every other unusual request (a repeated text, an error of any kind) the result is None,
+and `core.binding.binding` decides. Therefore the only possible mistake of this module is to accept a wrong request; the
+tests compare every accepted request with `core.binding.binding`.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -22,9 +22,9 @@ from rowcall.ext.binding.query_string cimport is_utf8, percent_decode
 
 cdef enum:
     NOWHERE = 255
-    # Longer escaped values are decoded in memory of their own.
+    # Longer escaped values are decoded into allocated memory.
     SCRATCH = 1024
-    # As in `core.binding.conversion`.
+    # The limit of `core.binding.conversion`.
     LONG_NUMBER = 150000
 
 
@@ -48,7 +48,7 @@ cdef class FastBinder:
         self.names = tuple([row[0].encode() for row in parameters])
         self.starts = tuple([row[8] for row in parameters])
         self.fillings = tuple([None if row[6] is None else row[6].encode() for row in parameters])
-        # Two parameters of one name would both get the value: rare enough to be left to the other binder.
+        # Two parameters with one name both get its value. This is rare, so the slow binder handles it.
         self.usable = self.count <= MAX_PARAMETERS and len(set(self.names)) == self.count
         memset(self.table, NOWHERE, TABLE_SIZE)
         if not self.usable:
@@ -73,7 +73,7 @@ cdef class FastBinder:
             _enter(self.table, slot.name, slot.name_length, <unsigned char>index)
 
     def bind_query(self, str query not None, dict path_values=None):
-        """Mask, values and has-NULL as `core.binding.binding.Binding`, or None."""
+        """Return mask, values and has-NULL like `core.binding.binding.Binding`, or None: the slow binder decides."""
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start
@@ -92,7 +92,7 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     def bind_body(self, bytes body not None, dict path_values=None):
-        """Mask, values and has-NULL as `core.binding.binding.Binding`, or None."""
+        """Return mask, values and has-NULL like `core.binding.binding.Binding`, or None: the slow binder decides."""
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start = body
@@ -106,7 +106,7 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil:
-        """Index of the parameter, or -1. `expected`: the one after the last found, as clients keep an order."""
+        """Return the index of the parameter, or -1. `expected`: index tried first, as clients keep an order."""
         cdef Slot *slot
         cdef uint32_t place
         if expected < self.count:
@@ -171,10 +171,10 @@ cdef class FastBinder:
                     return False
                 open_array = -1
             if seen >> index & 1 and index != open_array:
-                # Texts that repeat are for the other binder.
+                # Repeated texts are handled by the slow binder.
                 if not self.slots[index].array or values[index] is None:
                     return False
-                # One more element of an array whose elements do not stand together.
+                # A further element of an array whose elements are not adjacent in the query.
                 self.literal.clear()
                 self.literal.append(<const char *><bytes>values[index], len(values[index]) - 1)
                 if self.literal.length == 1:
@@ -231,8 +231,10 @@ cdef class FastBinder:
 
     cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
                                   uint64_t from_path, uint64_t *seen):
-        """Behind an object whose members are parameters, or `fields` of one that is a composite; NULL when it is for
-        the other binder."""
+        """Bind the members of an object, which are parameters, or of a composite whose members are `fields`.
+
+        Returns the position behind the object, or NULL if the slow binder has to decide.
+        """
         cdef const char *stop
         cdef const char *name
         cdef Py_ssize_t length
@@ -260,7 +262,7 @@ cdef class FastBinder:
                 if index < 0 and self.groups is not None:
                     inner = self.groups.get(name[:length])
             if inner is not None:
-                # Null leaves all fields to be NULL, and so does the other binder.
+                # Null sets all fields to NULL: the slow binder does that.
                 if position == end or position[0] != c"{":
                     return NULL
                 stop = self.place_object(position, end, inner, values, from_path, seen)
@@ -285,7 +287,7 @@ cdef class FastBinder:
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
-        """A value of query or path, with their rules for NULL (binding-17, binding-18)."""
+        """Bind a value of query or path, with their rules for NULL (binding-17, binding-18)."""
         cdef Slot *slot = &self.slots[index]
         if slot.array:
             return False
@@ -296,7 +298,7 @@ cdef class FastBinder:
         return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
-        """A valid JSON value, by what it begins with (binding-10)."""
+        """Bind a valid JSON value, depending on its first character (binding-10)."""
         cdef Slot *slot = &self.slots[index]
         cdef Kind kind = slot.kind
         if text[0] == c"n":
@@ -309,7 +311,7 @@ cdef class FastBinder:
             if escaped:
                 if _place_escaped(self, index, text + 1, end - text - 2, values):
                     return True
-            # A NUL cannot stand in JSON unescaped.
+            # JSON cannot contain an unescaped NUL.
             elif self.place_value(index, text + 1, end - text - 2, values):
                 return True
         elif kind == NUMERIC and _is_number(text[0]) and end - text <= LONG_NUMBER:
@@ -320,7 +322,7 @@ cdef class FastBinder:
         return self.convert_json(index, text, end, values)
 
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values):
-        """A valid JSON array of one dimension; the others know more."""
+        """Bind a valid JSON array of one dimension. Returns False for others: the converters handle them."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef char scratch[SCRATCH]
@@ -366,7 +368,7 @@ cdef class FastBinder:
         return self.close_array(index, values)
 
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
-        """One more value of an array in the query; the rules for NULL hold for each (binding-17, binding-18)."""
+        """Add a value of the query to an array; the rules for NULL apply to each (binding-17, binding-18)."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef Text element
@@ -382,7 +384,7 @@ cdef class FastBinder:
             raise MemoryError
         return True
 
-    # Odd forms of single values: the other binder's own functions, so that the rest of the request stays here.
+    # Unusual forms of single values are converted by functions of the slow binder; the rest of the request stays here.
 
     cdef bint convert_text(self, int index, const char *text, Py_ssize_t length, list values):
         if self.converters is None:
@@ -390,7 +392,7 @@ cdef class FastBinder:
         try:
             converted = self.converters[index][0](text[:length].decode())
         except Exception:
-            return False  # it is for the other binder to say what is wrong
+            return False  # the slow binder reports the error
         values[index] = None if converted is None else converted.encode()
         return True
 
@@ -407,7 +409,7 @@ cdef class FastBinder:
     cdef bint convert_element(self, int index, const char *text, Py_ssize_t length):
         cdef Text element
         cdef bytes kept
-        # The only text of an array of composites may be JSON for all of them.
+        # If an array of composites has one text only, this may be JSON for the whole array.
         if self.converters is None or self.slots[index].kind == COMPOSITE:
             return False
         try:
@@ -422,7 +424,7 @@ cdef class FastBinder:
         return True
 
     cdef int add(self, int index, const Text *element) noexcept:
-        """Writes an element into the literal; no data is NULL. -1 when there is no memory."""
+        """Append an element to the literal; NULL data is the element NULL. Returns -1 if there is no memory."""
         cdef Buffer literal = self.literal
         cdef Slot *slot = &self.slots[index]
         cdef Py_ssize_t position
@@ -431,7 +433,7 @@ cdef class FastBinder:
             return literal.append(b"NULL", 4)
         if slot.bare_elements:
             return literal.append(element.data, element.length)
-        # Two quotes, and a backslash before every character at worst.
+        # Worst case: two quotes, and a backslash before every character.
         if literal.reserve(2 * element.length + 2) < 0:
             return -1
         literal.append_char(c'"')
@@ -460,7 +462,7 @@ cdef class FastBinder:
         return True
 
     cdef tuple finish(self, list values, uint64_t present):
-        """What stands for absent values, and the values in the call; None when a required one is absent."""
+        """Bind the defaults of absent parameters. Returns (mask, values, has-NULL), or None if one is required."""
         cdef uint64_t every = ~<uint64_t>0 if self.count == 64 else (<uint64_t>1 << self.count) - 1
         cdef bint has_null = False
         cdef int index
@@ -491,7 +493,7 @@ cdef inline bint _starts(const Slot *slot, char first) noexcept nogil:
 
 
 cdef inline bint _fits(Kind kind, char first) noexcept nogil:
-    """May a JSON value (no string, not null) that begins with `first` be sent to this kind at all?"""
+    """Return whether a JSON value (no string, not null) that begins with `first` may be bound to this kind."""
     if kind >= TEXT:
         return True
     if first == c"{" or first == c"[":
@@ -536,7 +538,7 @@ cdef inline bint _is_null_word(const char *text) noexcept nogil:
 
 
 cdef inline uint32_t _hash(const char *name, Py_ssize_t length) noexcept nogil:
-    """FNV-1a. Names are the endpoint's own, so nobody can make them collide; a lookup looks at few of them."""
+    """Return the FNV-1a hash. Only names of the endpoint are in the table, so that clients cannot cause collisions."""
     cdef uint32_t value = <uint32_t>2166136261
     cdef Py_ssize_t position
     for position in range(length):

@@ -1,59 +1,59 @@
-"""What writes the body of a response from rows, whatever the format: the interface between the driver and a format.
+"""The interface between the driver and the formats: writing the body of a response from rows.
 
-The driver calls these with the GIL held, on the event-loop thread. A format is a subclass of `BodyWriter` with a plan
-of its own: `rows.pyx` writes JSON, `raw_rows.pyx` text and bytes.
+The driver calls these methods with the GIL held, on the thread of the event loop. A format is a subclass of
+`BodyWriter` with a plan of its own: `rows.pyx` writes JSON, `raw_rows.pyx` text and bytes.
 """
 
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.libpq cimport Oid, PGresult
 
 cdef struct Described:
-    # What the result called the column.
+    # Name of the column in the result.
     const char *name
     Oid type
 
 
 cdef class RowPlan:
-    """How the rows of one result description are written. Immutable; any number of requests may hold it."""
+    """How the rows of one result description are written. Immutable; executions share it."""
 
     cdef int count
     cdef Described *described
-    # Keeps what the structs point to.
+    # Keeps the memory alive to which the structs point.
     cdef list _allocations
 
-    # Space owned by the plan that holds these bytes, ended by a NUL.
+    # Copies `memory` into a NUL-terminated allocation that lives as long as the plan. Returns its address.
     cdef char *keep(self, bytes memory) except NULL
-    # The plan's own copy of what the result says about its columns.
+    # Copies the description of the columns of the result into the plan.
     cdef int describe(self, const PGresult *result) except -1
-    # Whether a result is described like the one this was made for: count, types and names of columns.
+    # Returns whether a result has the same number, types and names of columns as the result of this plan.
     cdef bint fits(self, const PGresult *result) noexcept
 
 
 cdef class BodyWriter:
     """The body writer of one endpoint statement, shared by all its requests."""
 
-    # False: only the first row counts.
+    # False: only the first row is written.
     cdef bint _is_set
     cdef RowPlan _plan
-    # What the columns of results have to be; None: nobody has said so.
+    # Expected types and names of the columns; None: no expectation.
     cdef tuple _types
     cdef tuple _names
-    # More than one row is another shape: bodies of one row have nothing between rows.
+    # At most one row is expected: a body of one row has no separators of rows.
     cdef bint _one_row
 
-    # The plan for results described like this one: the cached one as long as it fits.
-    # ValueError when the columns do not fit the statement.
+    # Returns the plan for results described like this one: the cached one as long as it fits. Raises ValueError if the
+    # columns do not fit the statement.
     cdef RowPlan plan_for(self, const PGresult *result)
-    # ColumnsChangedError when the columns are not those that are expected.
+    # Raises ColumnsChangedError if the columns are not the expected ones.
     cdef int _check(self, const PGresult *result) except -1
-    # A new plan of the format's own class, already described.
+    # Returns a new plan of the class of the format, with the description of the result.
     cdef RowPlan new_plan(self, const PGresult *result)
-    # What precedes the first row. Without rows `plan` is None where the statement gave no result at all.
+    # Writes what precedes the first row. `plan` is None if the statement gave no result at all.
     cdef int begin(self, RowPlan plan, Buffer out) except -1
-    # Appends row number `row` of the result; `index` counts the rows already written to this body.
-    # 1 when the value of a scalar is SQL NULL (nothing is written then), else 0.
+    # Appends row number `row` of the result; `index`: number of rows already written to this body. Returns 1 if the
+    # value of a scalar is SQL NULL (nothing is written then), else 0.
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1
-    # What follows the last row.
+    # Writes what follows the last row.
     cdef int end(self, Buffer out, Py_ssize_t rows) except -1
-    # The same for one statement of several, given its last result, which tells what the statement has done.
+    # Like `end`, for one statement of several. `result`: its last result, which contains the command tag.
     cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1

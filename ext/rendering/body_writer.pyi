@@ -1,5 +1,5 @@
 class ColumnsChangedError(ValueError):
-    """A result has other columns than its statement was described with: the database has changed since."""
+    """A result has other columns than its statement was described with: the schema has changed since."""
 
 class BodyWriter:
     """The body writer of one endpoint statement; Cython code drives it through `body_writer.pxd`."""
@@ -8,4 +8,4 @@ class BodyWriter:
     def render_result(self, pgresult_ptr: int) -> bytes: ...
 
 class RowPlan:
-    """How the rows of one result description are written; made by the writer."""
+    """How the rows of one result description are written; created by the writer."""

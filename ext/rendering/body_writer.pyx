@@ -1,5 +1,5 @@
-"""The part that all formats share: one plan is made for a result description and serves as long as it stays the
-same."""
+"""The part that all formats share: one plan is created for a result description and used as long as it stays the same.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport strcmp
@@ -8,7 +8,7 @@ from rowcall.ext.base.libpq cimport pq
 
 
 class ColumnsChangedError(ValueError):
-    """A result has other columns than its statement was described with: the database has changed since."""
+    """A result has other columns than its statement was described with: the schema has changed since."""
 
 
 cdef class RowPlan:
@@ -46,8 +46,9 @@ cdef class BodyWriter:
         return self._plan
 
     def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
-        """From now on only results are written whose columns have these type oids (0: any) and, where given, these
-        names (bytes), and that have one row at most with `one_row`. What the endpoint promises has been made for them.
+        """Refuse results with other columns from now on, because the endpoint has been built for these.
+
+        types: OIDs, 0 for any. names: column names, or None for any. one_row: at most one row is accepted.
         """
         self._types = types
         self._names = names
@@ -94,9 +95,9 @@ cdef class BodyWriter:
         return self.end(out, rows)
 
     def render_result(self, pgresult_ptr: int) -> bytes:
-        """The whole body for a finished result, given by the address of its PGresult (psycopg's `pgresult_ptr`).
+        """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg).
 
-        Of a statement that returns no set only the first row counts; a scalar NULL gives no bytes.
+        If the statement returns no set, only the first row is written; a scalar NULL gives no bytes.
         """
         cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
         cdef RowPlan plan = self.plan_for(result)

@@ -1,6 +1,6 @@
-"""The types that every PostgreSQL has, by their fixed OIDs (`pg_type.dat`), where JSON treats them in their own way.
+"""The types that every PostgreSQL has, by their fixed OIDs (`pg_type.dat`), if JSON has a special form for them.
 
-A scalar type that is not named here is rendered as text. Tests compare the tables with a real server's `pg_type`.
+A scalar type that is not named here is rendered as text. Tests compare the tables with `pg_type` of a real server.
 """
 
 from typing import Final
@@ -102,10 +102,10 @@ ARRAYS: Final[dict[int, int]] = {
 """Array type → element type. The last one is `record[]`."""
 
 DELIMITERS: Final[dict[int, str]] = {1020: ";"}
-"""Array types whose elements are not parted by a comma: `box[]`."""
+"""Array types whose elements are not separated by a comma: `box[]`."""
 
 BYTEA: Final = 17
 
 QUOTED_RAW: Final = frozenset((18, 19, 25, 114, 142, 1042, 1043, 1082, 1114, 1184, 1790, 3802, 4072))
-"""What raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml, char, varchar,
-date, timestamp, timestamptz, refcursor, jsonb, jsonpath."""
+"""OIDs of the types that raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml,
+char, varchar, date, timestamp, timestamptz, refcursor, jsonb, jsonpath."""

@@ -1,4 +1,4 @@
-"""Rows for the service itself rather than for a client."""
+"""Rows that the service itself reads, as JSON arrays of cells."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.rendering.codecs cimport Codec, Codecs

@@ -1,8 +1,8 @@
 """Rows that the service reads itself, such as those of a login: for each value its column, type, text and JSON.
 
-`[[["user_id",23,false,"41","41"],["user_roles",1009,true,"{a}","[\\"a\\"]"],["depot",25,false,null,"null"]]]`: the text
-is the server's own, the last member is JSON in a string, so that nothing is lost by being parsed. The third says
-whether the type is an array.
+`[[["user_id",23,false,"41","41"],["user_roles",1009,true,"{a}","[\\"a\\"]"],["depot",25,false,null,"null"]]]`: the
+fourth member is the text of the server, the last one is JSON in a string, so that parsing loses nothing. The third
+reports whether the type is an array.
 """
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan

@@ -1,7 +1,7 @@
 from typing import Any
 
 class Codecs:
-    """How every type of one catalogue is rendered; the types built into PostgreSQL are known already.
+    """Registry of how every type of one catalogue is rendered; the types built into PostgreSQL are predefined.
 
     Built once, then only read. A type that is not defined is rendered as an escaped JSON string.
     """

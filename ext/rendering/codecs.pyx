@@ -1,7 +1,7 @@
 """The registry of codecs: definitions by OID in, linked C structs out. See `codecs.pxd`.
 
-Definitions refer to each other by OID and are linked when a codec is first asked for, so they may come in any order
-and a composite may contain an array of itself.
+Definitions refer to each other by OID and are linked when a codec is first resolved. Therefore they may be made in any
+order, and a composite may contain an array of itself.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -24,10 +24,10 @@ _KINDS = {
 
 
 cdef class Codecs:
-    """How every type of one catalogue is rendered.
+    """Registry of how every type of one catalogue is rendered.
 
-    With `resolve_nested` off only one level of composites is parsed; what is composite inside it stays PostgreSQL
-    text in a JSON string (rendering-20, rendering-21).
+    resolve_nested: if False, only one level of composites is parsed; a composite inside it stays PostgreSQL text in a
+    JSON string (rendering-20, rendering-21).
     """
 
     def __init__(self, resolve_nested: bool = True) -> None:
@@ -41,18 +41,18 @@ cdef class Codecs:
             self.define_array(oid, element_oid, DELIMITERS.get(oid, ","))
 
     def define_scalar(self, oid: int, kind_name: str) -> None:
-        """Define a type by the name of its rule; KeyError for a name that is none."""
+        """Define a scalar type by the name of its rule. Raises KeyError for an unknown name."""
         self._define(oid, ("scalar", _KINDS[kind_name]))
 
     def define_array(self, oid: int, element_oid: int, delimiter: str = ",") -> None:
-        """Define an array type; the delimiter is the element type's `typdelim`, one ASCII character."""
+        """Define an array type. delimiter: `typdelim` of the element type, one ASCII character."""
         if len(delimiter) != 1 or not delimiter.isascii():
             raise ValueError(f"type {oid}: the array delimiter must be one ASCII character, not {delimiter!r}")
         self._define(oid, ("array", element_oid, ord(delimiter)))
 
     def define_domain(self, oid: int, base_oid: int) -> None:
-        """Define a domain: its base type as a column, text inside arrays and composites (rendering-28). Timestamps
-        are readable everywhere."""
+        """Define a domain: its base type as a column, text inside arrays and composites (rendering-28). Timestamps are
+        rendered in the form of JSON everywhere."""
         self._define(oid, ("domain", base_oid))
 
     def define_composite(self, oid: int, fields: list[tuple[bytes, int]]) -> None:
@@ -60,13 +60,13 @@ cdef class Codecs:
         self._define(oid, ("composite", tuple([(bytes(key), int(type_oid)) for key, type_oid in fields])))
 
     def definition(self, oid: int) -> tuple:
-        """`("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))`, `("scalar",
-        is_text)`; a type that is not known is text."""
+        """Return `("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))` or `("scalar",
+        is_text)`; an unknown type is text."""
         found = self._definitions.get(oid, ("scalar", TEXT))
         return ("scalar", found[1] == TEXT) if found[0] == "scalar" else found
 
     def _define(self, oid: int, definition: tuple) -> None:
-        # A changed definition may be linked from anywhere; structs in use stay valid, later ones are linked anew.
+        # A changed definition may be linked from any struct. Structs in use stay valid; later ones are linked anew.
         self._resolved.clear()
         self._definitions[oid] = definition
 
@@ -77,7 +77,7 @@ cdef class Codecs:
         try:
             return self._build(oid, self._definitions.get(oid, ("scalar", TEXT)))
         except BaseException:
-            # What was linked so far may lead to a half-built struct.
+            # The structs linked so far may point to a half-built struct.
             self._resolved.clear()
             raise
 
@@ -137,7 +137,7 @@ cdef class Codecs:
         return oid
 
     cdef void *_allocate(self, Py_ssize_t size) except NULL:
-        # Zeroed memory owned by a bytes object in the list: freed with the registry, whatever happens in between.
+        # Zeroed memory, owned by a bytes object in the list: freed with the registry, also after an error.
         cdef bytes memory = PyBytes_FromStringAndSize(NULL, size)
         memset(PyBytes_AS_STRING(memory), 0, size)
         self._allocations.append(memory)
@@ -165,7 +165,7 @@ cdef class Codecs:
 
     cdef const Codec *_build_array(self, unsigned int oid, tuple definition) except NULL:
         cdef Codec *codec = self._new(ARRAY)
-        # Known before its element is: the element may lead back here.
+        # Registered before its element is resolved, because the element may refer back to it.
         self._resolved[oid] = <size_t>codec
         codec.delimiter = <char>definition[2]
         codec.element = self.resolve(definition[1])
@@ -174,7 +174,7 @@ cdef class Codecs:
     cdef const Codec *_build_domain(self, unsigned int oid, tuple definition) except NULL:
         cdef Codec *codec = self._new(TEXT)
         cdef const Codec *base
-        # Stands in for itself meanwhile, so that a circle of domains ends as text.
+        # Registered as text while its base is resolved, so that a circle of domains ends as text.
         self._resolved[oid] = <size_t>codec
         base = self.resolve(definition[1])
         if base.kind == ARRAY or base.kind == COMPOSITE:

@@ -1,4 +1,4 @@
-"""Opens values before another writer writes them."""
+"""A writer that decrypts values before another writer writes them."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter
 from rowcall.ext.base.libpq cimport PGresult
@@ -6,7 +6,7 @@ from rowcall.ext.base.libpq cimport PGresult
 
 cdef class DecryptingWriter(BodyWriter):
     cdef BodyWriter _inner
-    # One for each column: None where the value stays as it is.
+    # For each column a function that decrypts its values, or None.
     cdef tuple _openers
 
     cdef int _open(self, object opener, PGresult *result, int row, int column) except -1

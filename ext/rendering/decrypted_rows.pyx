@@ -1,7 +1,7 @@
-"""Opens values before another writer writes them: what is encrypted in the database is told as if it were not.
+"""Decrypts values before another writer writes them.
 
-The row is changed in the result itself, so every format gets it as the server would have sent it. Endpoints that
-decrypt nothing have their writer bare.
+The row is changed in the result itself, so that every format receives it as if the server had sent plain text.
+Endpoints that decrypt nothing use their writer without this one.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -1,9 +1,9 @@
 from rowcall.ext.rendering.body_writer import BodyWriter
 
 class HtmlTable(BodyWriter):
-    """A table with one header row: `<table><tr><th>…</th></tr><tr><td>…</td></tr></table>`, without line breaks.
+    """Writes a table with one header row: `<table><tr><th>…</th></tr><tr><td>…</td></tr></table>`, without line breaks.
 
-    `titles` stand in the header row, UTF-8 and not yet escaped; `header` and `footer` go out as they are.
+    titles: the header row, UTF-8 and not yet escaped. header, footer: written unchanged before and after the table.
     """
 
     def __init__(self, is_set: bool, titles: list[bytes], header: bytes, footer: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""Rows as an HTML table: the server's text of each value, with four characters escaped (formats-4)."""
+"""Rows as an HTML table: the text of the server for each value, with four characters escaped (formats-4)."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer
@@ -10,7 +10,7 @@ cdef extern from "markup.h" nogil:
 
 cdef enum:
     BOOLEAN_OID = 16
-    # Text is escaped a piece at a time, so that the room reserved for the worst case stays small.
+    # Text is escaped in pieces, so that the memory reserved for the worst case stays small.
     PIECE = 4096
     GROWTH = 6
 

@@ -1,4 +1,4 @@
-"""Rows as PostgreSQL's own text, and as the bytes of a bytea column."""
+"""Rows as the text of PostgreSQL, and as the bytes of a bytea column."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.rendering.codecs cimport Codecs
@@ -6,11 +6,11 @@ from rowcall.ext.base.libpq cimport PGresult
 
 
 cdef class RawPlan(RowPlan):
-    # One for each column: whether its values stand in quotes.
+    # For each column whether its values are quoted.
     cdef char *quoted
-    # Quoted values are no formulas to a spreadsheet.
+    # Quoted values that a spreadsheet would take for formulas get an apostrophe in front.
     cdef bint harmless
-    # The header row with what follows it; empty without one.
+    # The header row and what follows it; empty without a header row.
     cdef const char *header
     cdef Py_ssize_t header_length
 

@@ -2,10 +2,10 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 
 class RawRenderer(BodyWriter):
-    """Values as the server prints them, NULL as nothing, with `separator` between columns and `new_line` between rows.
+    """Writes values as the server prints them, NULL as nothing, `separator` between columns, `new_line` between rows.
 
-    separator: None for none, which also means that nothing is quoted. header: names of the columns as a first row.
-    harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
+    separator: None for none, which also means that nothing is quoted. header: whether names of the columns are the
+    first row. harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
     """
 
     def __init__(
@@ -19,6 +19,6 @@ class RawRenderer(BodyWriter):
     ) -> None: ...
 
 class BytesRenderer(BodyWriter):
-    """The bytes of a single bytea column, row after row; NULL contributes nothing."""
+    """Writes the bytes of a single bytea column, row after row; NULL contributes nothing."""
 
     def __init__(self, is_set: bool) -> None: ...

@@ -1,8 +1,7 @@
-"""Raw results: the text of the server with nothing around it but what the comment asks for (rendering-36 to
-rendering-39).
+"""Raw results: the text of the server, with only the separators that the comment sets (rendering-36 to rendering-39).
 
-Quotes follow from a column's type and never from a value, so each plan knows before the first row which columns have
-them. They make sense only between separators: without one nothing is quoted.
+Quotes depend on the type of a column and never on a value, so each plan determines the quoted columns before the first
+row. Quotes make sense only between separators: without a separator nothing is quoted.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -94,7 +93,7 @@ cdef class BytesRenderer(BodyWriter):
 cdef void write_values(
     RawPlan plan, Buffer out, const PGresult *result, int row, const char *separator, Py_ssize_t separator_length,
 ) noexcept nogil:
-    """NULL prints as empty text does (rendering-36); a failed append is the caller's to notice."""
+    """Write the values of a row; NULL is an empty text (rendering-36). The caller checks for a failed append."""
     cdef int index
     for index in range(plan.count):
         if index > 0:
@@ -106,7 +105,8 @@ cdef void write_values(
 
 
 cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harmless) noexcept nogil:
-    """In quotes, with each quote inside doubled. harmless: what a spreadsheet would take for a formula becomes text."""
+    """Write a text in quotes, each quote inside doubled. harmless: an apostrophe precedes a text that is like a
+    formula."""
     cdef const char *end = text + size
     cdef const char *quote
     out.append_char(c'"')

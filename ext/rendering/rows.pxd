@@ -6,11 +6,11 @@ from rowcall.ext.base.libpq cimport Oid, PGresult
 from rowcall.ext.rendering.values cimport Scratch
 
 cdef enum Shape:
-    # A scalar's text as it is.
+    # The text of a scalar, unchanged.
     SCALAR_TEXT
-    # A scalar array: JSON.
+    # A scalar array, as JSON.
     SCALAR_JSON
-    # A scalar bytea: its bytes.
+    # The bytes of a scalar bytea.
     SCALAR_BYTES
     # A row without column names: the bare JSON value.
     ROW_VALUE
@@ -21,17 +21,17 @@ cdef struct Column:
     # `{"first":` or `,"other":`, padded; NULL in a row without names.
     const char *key
     Py_ssize_t key_length
-    # Of a composite that stands for its fields: `,"width":null,"height":null`; NULL for every other column.
+    # Of a composite that is spread over the row: `,"width":null,"height":null`; NULL for every other column.
     const char *blank
     Py_ssize_t blank_length
 
 
 cdef class JsonPlan(RowPlan):
     cdef Shape shape
-    # How many columns are shown: all, or the first.
+    # How many columns are written: all, or the first.
     cdef int shown
     cdef Column *columns
-    # Keeps the codecs that the columns point to.
+    # Keeps the codecs alive to which the columns point.
     cdef Codecs _codecs
 
 

@@ -5,12 +5,12 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 
 class Renderer(BodyWriter):
-    """The JSON body of one endpoint statement, or the text of its scalar.
+    """Writes the JSON body of one endpoint statement, or the text of its scalar.
 
-    `keys` are the JSON keys of the columns, UTF-8 and not yet escaped; without any the result's column names serve.
-    A tuple among them stands for a composite column that is spread: its fields take its place under these keys. With
-    `first_only` only the first column of a row counts. With `blank_is_null` a composite column whose fields are all
-    NULL is null, and its fields are told as columns are.
+    keys: JSON keys of the columns, UTF-8 and not yet escaped; if empty, the column names of the result. A tuple among
+    them belongs to a composite column that is spread: its fields become members of the row under these keys.
+    first_only: only the first column of a row is written. blank_is_null: a composite column whose fields are all NULL
+    is null, and its fields are rendered like columns.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""From rows to bytes: the inner loop reads libpq's text and writes the body, and no value becomes a Python object.
+"""Rows as JSON: the inner loop reads the text of libpq and writes the body; no value becomes a Python object.
 
-What can be known before the rows is put into a plan: escaped keys with their punctuation, the codec of each column.
+The plan contains what is known before the first row: escaped keys with their punctuation, the codec of each column.
 """
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
@@ -109,7 +109,7 @@ cdef class Renderer(BodyWriter):
 cdef int write_row(
     JsonPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row, Py_ssize_t index,
 ) noexcept nogil:
-    """Writes one row by its plan's shape; -1 without memory, 1 for a scalar NULL, else 0."""
+    """Write one row in the shape of its plan. Returns -1 without memory, 1 for a scalar NULL, else 0."""
     if plan.shape < ROW_VALUE:
         return write_scalar(plan, out, scratch, result, row)
     if index > 0:
@@ -141,7 +141,7 @@ cdef void write_object(
 cdef void write_spread(
     const Column *column, Buffer out, Scratch scratch, const PGresult *result, int row, int index,
 ) noexcept nogil:
-    """The fields of a composite as if they were columns: its object without the brackets."""
+    """Write the fields of a composite like columns: its object without the brackets."""
     cdef Py_ssize_t start = out.length
     if not pq.getisnull(result, row, index):
         write_value(column, out, scratch, result, row, index)

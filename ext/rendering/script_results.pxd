@@ -1,4 +1,4 @@
-"""What the statements of a script add to the object that they answer with together."""
+"""Writers that add the result of one statement of a script to the common object of all statements."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter
 

@@ -1,5 +1,5 @@
-"""One object for several statements: each adds its key and either its rows or what it has affected (sql-files-23,
-sql-files-24)."""
+"""One object for several statements: each adds its key, and either its rows or the number of rows that it has changed
+(sql-files-23, sql-files-24)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport strlen, strncmp
@@ -14,7 +14,7 @@ cdef const char **COUNTED = [b"INSERT", b"UPDATE", b"DELETE", b"MERGE"]
 
 
 def key_prefix(key: bytes, first: bool) -> bytes:
-    """What stands in front of a value: `{"key":` or `,"key":`."""
+    """Return the key and punctuation in front of a value: `{"key":` or `,"key":`."""
     return (b'{"' if first else b',"') + escape(key) + b'":'
 
 
@@ -41,7 +41,8 @@ cdef class NamedRows(BodyWriter):
 
 
 cdef class AffectedRows(BodyWriter):
-    """The number of rows that a command has changed; -1 for one that changes none by its nature. Rows are dropped."""
+    """Writes the number of rows that a command has changed, or -1 for a command that changes no rows. Rows are dropped.
+    """
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

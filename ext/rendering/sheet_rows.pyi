@@ -1,13 +1,13 @@
 from rowcall.ext.rendering.body_writer import BodyWriter
 
 ROW_LIMIT: int
-"""Rows of a worksheet, the one with the titles included."""
+"""Maximum number of rows of a worksheet, including the row of titles."""
 
 class SheetRows(BodyWriter):
-    """The `<row>` elements of a worksheet, the first one with the titles.
+    """Writes the `<row>` elements of a worksheet; the first one contains the titles.
 
-    `titles` are UTF-8 and not yet escaped; the styles are indices of the workbook's cell formats, 0 for none.
-    More rows than a worksheet holds are a ValueError.
+    titles: UTF-8 and not yet escaped. The styles are indices of the cell formats of the workbook, 0 for none. Raises
+    ValueError if there are more rows than a worksheet can hold.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Rows as the rows of a worksheet: typed cells straight from the server's text (formats-6, formats-7).
+"""Rows as the rows of a worksheet: typed cells from the text of the server (formats-6, formats-7).
 
-Strings stand in the cells themselves and not in a table of shared strings, so that nothing of a row has to be kept
-once it is written. The rest of the file, which does not depend on the rows, is put around it elsewhere.
+Strings are part of the cells, not of a table of shared strings, so that no data of a row is needed after it is written.
+`core.formats` writes the rest of the file, which does not depend on the rows.
 """
 
 from cpython.mem cimport PyMem_Free
@@ -28,16 +28,16 @@ cdef extern from "stdio.h" nogil:
 
 cdef enum:
     MAX_ROWS = 1048576
-    # UTF-16 units that a cell can hold.
+    # Maximum number of UTF-16 units in a cell.
     CELL_UNITS = 32767
     PIECE = 4096
     GROWTH = 7
-    # Digits that a double keeps whatever they are; a longer number is rounded here as it would be by any reader.
+    # Every number of so many digits survives in a double; a longer number is rounded here as any reader would round it.
     EXACT_DIGITS = 15
 
 ROW_LIMIT = MAX_ROWS
 
-# Built-in types, by OID, whose cells are not texts. Domains arrive as their base type.
+# Built-in types, by OID, whose cells are not texts. Domains have the OID of their base type in results.
 cdef dict KINDS = {
     20: CELL_NUMBER, 21: CELL_NUMBER, 23: CELL_NUMBER, 700: CELL_NUMBER, 701: CELL_NUMBER, 790: CELL_NUMBER,
     1700: CELL_NUMBER, 16: CELL_BOOLEAN, 1082: CELL_DATE, 1114: CELL_DATE, 1184: CELL_DATE,
@@ -106,7 +106,7 @@ cdef class SheetRows(BodyWriter):
 
 
 def column_letters(index: int) -> bytes:
-    """`A` for 0, `Z` for 25, `AA` for 26."""
+    """Return the letters of a column: `A` for 0, `Z` for 25, `AA` for 26."""
     letters = b""
     number = index + 1
     while number:
@@ -140,7 +140,7 @@ cdef int write_row(SheetPlan plan, Buffer out, const PGresult *result, int row, 
 
 
 cdef bint write_typed(const Cell *cell, Buffer out, const char *text, Py_ssize_t size) except -1:
-    """Writes the cell unless its text is not one of the cell's kind; then nothing."""
+    """Write the cell, and return whether the text has the form of its kind. If it has not, nothing is written."""
     cdef int64_t days = 0
     cdef int64_t micros = 0
     cdef double value = 0
@@ -178,7 +178,7 @@ cdef int append_double(Buffer out, double value) except -1:
 
 
 cdef void append_serial(Buffer out, long long days, long long micros) noexcept nogil:
-    """A day and its fraction with twelve digits, which is a tenth of a microsecond."""
+    """Write a day and its fraction with twelve digits, which is a tenth of a microsecond."""
     cdef char text[48]
     cdef int length
     if micros == 0:

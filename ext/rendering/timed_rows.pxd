@@ -1,4 +1,4 @@
-"""Measures what another writer needs."""
+"""A writer that measures the time that another writer needs."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 

@@ -2,15 +2,15 @@ from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 from rowcall.ext.rendering.rows import Renderer
 
 class TimedPlan(RowPlan):
-    """One result while it is written; `Request.plan` of a request whose writer is timed."""
+    """The plan of one result while it is written; `Execution.plan` of an execution whose writer is timed."""
 
     @property
     def seconds(self) -> float: ...
 
 class TimedWriter(BodyWriter):
-    """Writes what `inner` writes and takes the time."""
+    """Writes the output of `inner` and measures the time."""
 
     def __init__(self, inner: BodyWriter) -> None: ...
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
-    """Renders one column of a finished result as JSON, without keys; gives the bytes of it."""
+    """Render one column of a finished result as JSON, without keys; return the number of bytes."""

@@ -1,4 +1,4 @@
-"""Measures what another writer needs, where somebody has asked for it: every other endpoint has its writer bare."""
+"""Measures the time that another writer needs. Endpoints without timing use their writer without this one."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer
@@ -36,7 +36,7 @@ cdef class TimedWriter(BodyWriter):
         self._one_row = one_row
 
     cdef RowPlan plan_for(self, const PGresult *result):
-        """Each result gets a plan of its own, because that is where its time is counted."""
+        """Each result gets a plan of its own, which adds up the time of this result."""
         cdef TimedPlan plan = TimedPlan()
         plan.inner = self._inner.plan_for(result)
         return plan

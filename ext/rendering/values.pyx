@@ -1,10 +1,11 @@
-"""PostgreSQL's text of one value, re-punctuated as JSON without decoding it (rendering-25 to rendering-29, rendering-31
-to rendering-35).
+"""Renders the PostgreSQL text of one value as JSON without decoding it (rendering-25 to rendering-29, rendering-31 to
+rendering-35).
 
-Decoding is strictly layered: one level of quoting is undone completely, then the inner text is read by the next
-level's rule. Each depth has its own scratch room, and a part without escapes is read where it stands.
+Decoding is strictly layered: one level of quoting is undone completely, then the inner text is parsed by the rule of
+the next level. Each depth has its own scratch memory; a part without escapes is read in place.
 
-A container whose text breaks the grammar of `array_out` or `record_out` is taken back and written as one JSON string.
+If the text of a container breaks the grammar of `array_out` or `record_out`, its output is dropped and it is written as
+one JSON string.
 """
 
 from libc.stdlib cimport free, realloc
@@ -16,7 +17,7 @@ from rowcall.ext.rendering.codecs cimport (
 )
 
 cdef enum:
-    # PostgreSQL's own limit (MAXDIM).
+    # The limit of PostgreSQL (MAXDIM).
     MAX_DIMENSIONS = 6
     FIRST_CAPACITY = 256
     KEPT_CAPACITY = 1 << 20
@@ -80,12 +81,13 @@ cdef int append_boolean(Buffer out, const char *text, const char *end) noexcept 
 
 
 cdef int append_datetime(Buffer out, const char *text, const char *end) noexcept nogil:
-    """As `to_json` has it: `T` behind the date, an offset with its minutes; the blank in front of BC stays."""
+    """Append a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; the blank before BC stays.
+    """
     cdef Py_ssize_t position = out.length
     cdef Py_ssize_t tail
     if out.append_string(text, end - text) < 0:
         return -1
-    # No escape sequence contains a blank or a sign, so this can be done afterwards.
+    # No escape sequence contains a blank or a sign, so the text can be changed after it was escaped.
     while position < out.length and out.data[position] != c' ':
         position += 1
     if position == out.length:
@@ -94,7 +96,7 @@ cdef int append_datetime(Buffer out, const char *text, const char *end) noexcept
     while position < out.length and out.data[position] != c'+' and out.data[position] != c'-':
         position += 1
     position += 3
-    # Two digits, and then the closing quote or a blank: hours without minutes.
+    # An offset of hours only is two digits followed by the closing quote or a blank.
     if position >= out.length or not (is_digit(out.data[position - 2]) and is_digit(out.data[position - 1])):
         return 0
     if position != out.length - 1 and out.data[position] != c' ':
@@ -146,7 +148,7 @@ cdef bint render_array(
 
 
 cdef const char *skip_bounds(const char *text, const char *end) noexcept nogil:
-    """Steps over `[0:2][-1:4]=`, printed only when a lower bound is not 1; NULL when it is malformed."""
+    """Skip `[0:2][-1:4]=`, which is printed only if a lower bound is not 1. Returns NULL if it is malformed."""
     if text == end or text[0] != c'[':
         return text
     while text < end and text[0] == c'[':
@@ -177,7 +179,7 @@ cdef const char *skip_integer(const char *text, const char *end) noexcept nogil:
 cdef const char *render_body(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth, int dimension,
 ) noexcept nogil:
-    """Renders `{…}` and returns what follows it; NULL when it is malformed."""
+    """Render `{…}`; return the position behind it, or NULL if it is malformed."""
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
         return NULL
@@ -275,7 +277,8 @@ cdef bint render_blankable(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
 ) noexcept nogil:
     cdef Py_ssize_t nulls = end - text - 1
-    # One comma less than there are fields: `(,,)`. Anything else, a wrong count too, is for the usual reader.
+    # All fields are NULL: `(,,)` has one comma less than fields. `render_composite` handles everything else, a wrong
+    # count too.
     if nulls > 0 and nulls == codec.field_count and text[0] == c'(' and text[nulls] == c')':
         while nulls > 1 and text[nulls - 1] == c',':
             nulls -= 1
@@ -315,7 +318,7 @@ cdef const char *read_slot(
     text = bare_slot_end(text, end)
     slot.text = start
     slot.end = text
-    # Nothing between two commas is SQL NULL; the empty string would be quoted.
+    # No text between two commas is SQL NULL; the empty string would be quoted.
     if text == start:
         slot.text = NULL
     return text
@@ -324,7 +327,7 @@ cdef const char *read_slot(
 cdef inline const char *read_quoted(
     Buffer out, Scratch scratch, const char *text, const char *end, int depth, bint doubled, Slice *inside,
 ) noexcept nogil:
-    """Undoes one level of quoting; returns what follows the closing quote, or NULL when there is none."""
+    """Undo one level of quoting; return the position behind the closing quote, or NULL if there is none."""
     cdef char *room = scratch.reserve(depth, end - text + VECTOR_SLACK)
     if room == NULL:
         out.failed = True
@@ -338,7 +341,7 @@ cdef inline const char *read_quoted(
 
 
 def render_value(codecs: Codecs, oid: int, text: bytes | None) -> bytes:
-    """The JSON of one value as a column of a row: what the rows path writes for it."""
+    """Return the JSON of one value as a column of a row, as the rows path writes it."""
     cdef Codecs registry = codecs
     cdef Buffer out = Buffer()
     cdef const Codec *codec = registry.resolve(oid)
