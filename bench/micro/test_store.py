@@ -55,7 +55,7 @@ def test_write_one_key(benchmark: Any) -> None:
 
 def test_find_an_answer(benchmark: Any) -> None:
     def make(host: HostState) -> Callable[[], object]:
-        answers = MemoryCache(host.answers("answers", 64 << 20), host.message_bus)
+        answers = MemoryCache(host.cached_responses("answers", 64 << 20), host.message_bus)
         answers.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
         return lambda: answers.begin(b"key", 1.0)
 
@@ -66,7 +66,7 @@ def test_compute_an_answer(benchmark: Any) -> None:
     """The cost of a cache miss without the run itself."""
 
     def make(host: HostState) -> Callable[[], object]:
-        answers = MemoryCache(host.answers("answers", 64 << 20), host.message_bus)
+        answers = MemoryCache(host.cached_responses("answers", 64 << 20), host.message_bus)
         entry = Entry(b"x" * 1024, 1)
         numbers = iter(range(10**9))
 

@@ -25,7 +25,7 @@ class LoginOptions:
     """The first parameter whose name contains this, in any case, is the password."""
     failed_command: str | None = None
     succeeded_command: str | None = None
-    tells_wrong_passwords: bool = False
+    distinguishes_wrong_passwords: bool = False
     """A wrong password leads to 404, and an unknown user to 401."""
     serialize: bool = False
     """The response to a sign-in by cookie without `body` contains the row."""
@@ -114,7 +114,7 @@ class AuthOptions:
     login: LoginOptions = LoginOptions()
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
-    notes_time: bool = False
+    records_sign_in_time: bool = False
     """Whether a session records when its user signed in."""
     impersonation_valid: float | None = 1800.0
     """Lifetime of an impersonation in seconds; None: until the session ends."""

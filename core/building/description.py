@@ -45,7 +45,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
         "securitySensitive": options.sensitive,
         "raw": options.raw,
         "internal": options.internal,
-        "cached": options.caching is not None and options.caching.wanted,
+        "cached": options.caching is not None and options.caching.requested,
         "upload": options.upload is not None,
         "isProxy": options.proxy is not None,
         "userContext": options.user_context,

@@ -95,7 +95,7 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
-    harmless_texts: bool = False
+    neutralize_formulas: bool = False
     """Prevent spreadsheets from reading texts of raw rows as formulas."""
     empty_without_row: bool = False
     """`single` without a row is an empty body, also if the response is JSON."""
@@ -236,7 +236,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
         empty_without_row=defaults.empty_without_row,
-        harmless_texts=defaults.harmless_texts,
+        neutralize_formulas=defaults.neutralize_formulas,
         nested=defaults.nested,
         connection=defaults.connection,
         user_parameters=defaults.user_parameters,

@@ -43,7 +43,7 @@ def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     routine = endpoint.routine
     if endpoint.method == "GET" and routine.volatility is Volatility.VOLATILE and not endpoint.options.internal:
         message = f"{endpoint.name} runs a volatile routine, which may write; declare it stable if it only reads"
-        yield Diagnostic(routine.identity, None, message, told=True)
+        yield Diagnostic(routine.identity, None, message, informational=True)
 
 
 def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:

@@ -25,11 +25,11 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
 
 def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
-    if options.enabled and caching is not None and not caching.wanted:
+    if options.enabled and caching is not None and not caching.requested:
         settings = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
         for word in (word for word, setting in settings.items() if setting is not None):
             yield f"{endpoint.name}: {word} has no effect, as nothing is cached; add cached"
-    if not options.enabled or caching is None or not caching.wanted:
+    if not options.enabled or caching is None or not caching.requested:
         return
     plan = cache_plan(endpoint, options)
     if plan is None:

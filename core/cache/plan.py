@@ -69,7 +69,7 @@ def cache_plan(
     timestamps_utc: how timestamps of requests are read. commands: those run before every routine.
     """
     caching = endpoint.options.caching
-    if not options.enabled or caching is None or not caching.wanted or not may_be_cached(endpoint, options):
+    if not options.enabled or caching is None or not caching.requested or not may_be_cached(endpoint, options):
         return None
     profile = options.profile(caching.profile)
     parameters = key_parameters(endpoint, options)
@@ -259,7 +259,13 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
     changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
     """
     caching = endpoint.options.caching
-    if options.suffix is None or not options.enabled or caching is None or not caching.wanted or _only_acts(endpoint):
+    if (
+        options.suffix is None
+        or not options.enabled
+        or caching is None
+        or not caching.requested
+        or _only_acts(endpoint)
+    ):
         return
     suffix = options.suffix.strip("/").lower()
     safe = endpoint.method in _SAFE_METHODS

@@ -24,7 +24,7 @@ class ValueConstraints(Record):
     text: str | None = None
     """Text of the comment."""
 
-    def besides(self, other: ValueConstraints) -> ValueConstraints:
+    def combined_with(self, other: ValueConstraints) -> ValueConstraints:
         """Return the combined constraints. Those of `self` precede."""
         return ValueConstraints(
             self.never_null or other.never_null, self.choices or other.choices, self.text or other.text

@@ -56,7 +56,7 @@ class Given:
     optional: bool
 
     @property
-    def wire(self) -> str:
+    def key(self) -> str:
         return self.parameter.api_name
 
     @property

@@ -21,7 +21,7 @@ from rowcall.core.codegen.types import (
     is_date,
     kind_type,
     plain_type,
-    told,
+    property_text,
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
@@ -56,12 +56,14 @@ class Member:
 
     @property
     def declaration(self) -> str:
-        return told(self.name, self.type, self.parameter.constraints, optional=self.optional)
+        return property_text(self.name, self.type, self.parameter.constraints, optional=self.optional)
 
     @property
     def brief(self) -> str:
         """The declaration without its comment."""
-        return told(self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional)
+        return property_text(
+            self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional
+        )
 
     @property
     def read(self) -> str:

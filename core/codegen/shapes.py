@@ -47,7 +47,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class RowField:
-    wire: str
+    key: str
     """Key in JSON."""
     shape: Shape
     optional: bool = False

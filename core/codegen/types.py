@@ -86,7 +86,7 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
     return array_of(union) if kind != inner else union
 
 
-def told(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
+def property_text(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
     """Return the declaration of an interface property, with its comment if the constraints have a text."""
     null = "" if constraints.never_null else " | null"
     words = " ".join((constraints.text or "").replace("*/", "*\\/").split())
@@ -138,7 +138,7 @@ class Interfaces:
         # Registered before its members: a type may lead to itself.
         self._structures[key] = name
         members = [
-            told(
+            property_text(
                 nested_name(item.name, self.options.camel),
                 self.value(item.type_oid, item.type_name, item.name, types, within=not spread),
                 item.constraints,
@@ -185,7 +185,8 @@ class Interfaces:
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Return the members of a row's interface."""
         return [
-            told(item.key.decode(), self.column(item, shape, types), item.column.constraints) for item in shape.columns
+            property_text(item.key.decode(), self.column(item, shape, types), item.column.constraints)
+            for item in shape.columns
         ]
 
 

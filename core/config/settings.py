@@ -72,7 +72,7 @@ class Settings:
     def flag_or_none(self, path: str) -> bool | None:
         """Return a boolean, or None if neither the user nor the table sets a value."""
         key = _row(path, KeyType.BOOL)
-        value = self._given(path)
+        value = self._text_at(path)
         if value is None:
             return None if key.default is None else bool(key.default)
         if value.casefold() not in BOOLEANS:
@@ -91,7 +91,7 @@ class Settings:
         Null and empty text give None if the key is nullable, else the default.
         """
         key = _row(path, KeyType.INT)
-        value = self._given(path)
+        value = self._text_at(path)
         if value is None:
             return key.default if isinstance(key.default, int) and not self._is_null(key, path) else None
         number = whole_number(value)
@@ -114,7 +114,7 @@ class Settings:
         default.
         """
         key = _row(path, KeyType.INTERVAL)
-        value = self._given(path)
+        value = self._text_at(path)
         if value is None:
             return None if key.default is None or self._is_null(key, path) else parse_interval(str(key.default))
         seconds = parse_interval(value)
@@ -133,7 +133,7 @@ class Settings:
         set.
         """
         key = _row(path, KeyType.CHOICE)
-        value = self._given(path)
+        value = self._text_at(path)
         if value is None:
             return None if key.default is None else str(key.default)
         for allowed in key.choices:
@@ -214,7 +214,7 @@ class Settings:
         plain = {child.name: self._plain(f"{path}:{child.name}", child.node) for child in node}
         return tuple(plain.values()) if node.is_array else plain
 
-    def _given(self, path: str) -> str | None:
+    def _text_at(self, path: str) -> str | None:
         """Return the resolved text at `path`; None if it is absent, null, empty, or still contains a `{NAME}`."""
         node = find(self.root, path)
         text = None if node is None else self._scalar(path, node)

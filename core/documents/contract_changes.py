@@ -52,10 +52,10 @@ def changes(old: Contract, new: Contract) -> list[Change]:
     return sorted(result, key=lambda item: (-item.severity, item.endpoint, item.text))
 
 
-Told = Iterator[tuple[Severity, str]]
+Findings = Iterator[tuple[Severity, str]]
 
 
-def _variants(old: list[Any], new: list[Any]) -> Told:
+def _variants(old: list[Any], new: list[Any]) -> Findings:
     """Compare the endpoints of one method and path. Overloads with equal parameter names are compared with each
     other."""
     if len(old) == len(new) == 1:
@@ -73,7 +73,7 @@ def _variants(old: list[Any], new: list[Any]) -> Told:
         yield Severity.COMPATIBLE, f"an overload with ({', '.join(names)}) is added"
 
 
-def _endpoint(old: Value, new: Value) -> Told:
+def _endpoint(old: Value, new: Value) -> Findings:
     yield from _access(old["access"], new["access"])
     yield from _request(old["request"], new["request"])
     yield from _response(old["response"], new["response"])
@@ -88,21 +88,21 @@ def _endpoint(old: Value, new: Value) -> Told:
             yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
 
 
-def _status(old: Value, new: Value) -> Told:
+def _status(old: Value, new: Value) -> Findings:
     """Compare the declared statuses of success."""
     before, after = (str(item.get("status", "the usual one")) for item in (old, new))
     if before != after:
         yield Severity.BREAKING, f"the status of a successful response is {after}, no longer {before}"
 
 
-def _functions(old: Value, new: Value) -> Told:
+def _functions(old: Value, new: Value) -> Findings:
     """Report renamed client functions. A language that only one contract has is ignored."""
     for language, name in old.items():
         if new.get(language, name) != name:
             yield Severity.BREAKING, f"the function {name} of the {language} client is renamed to {new[language]}"
 
 
-def _access(old: str | list[str], new: str | list[str]) -> Told:
+def _access(old: str | list[str], new: str | list[str]) -> Findings:
     if old == new:
         return
     text = f"authorization: {_who(old)} before, {_who(new)} now"
@@ -119,7 +119,7 @@ def _who(access: str | list[str]) -> str:
     return access if isinstance(access, str) else f"roles {', '.join(access)}"
 
 
-def _request(old: Value, new: Value) -> Told:
+def _request(old: Value, new: Value) -> Findings:
     gone = [name for name in old if name not in new]
     fresh = [name for name in new if name not in old]
     for name in gone:
@@ -139,7 +139,7 @@ def _request(old: Value, new: Value) -> Told:
             yield from _parameter(name, old[name], new[name])
 
 
-def _parameter(name: str, old: Value, new: Value) -> Told:
+def _parameter(name: str, old: Value, new: Value) -> Findings:
     if old["in"] != new["in"]:
         yield Severity.BREAKING, f"parameter {name} moves from the {old['in']} to the {new['in']}"
     if new["required"] and not old["required"]:
@@ -149,7 +149,7 @@ def _parameter(name: str, old: Value, new: Value) -> Told:
     yield from _values(f"parameter {name}", old["schema"], new["schema"], taken=True)
 
 
-def _response(old: Value | None, new: Value | None) -> Told:
+def _response(old: Value | None, new: Value | None) -> Findings:
     if old is None or new is None:
         if old is not new:
             yield Severity.BREAKING, "it now answers with nothing" if new is None else "it now answers with a body"
@@ -160,7 +160,7 @@ def _response(old: Value | None, new: Value | None) -> Told:
     yield from _values("the response", old["schema"] or {}, new["schema"] or {}, taken=False)
 
 
-def _values(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     """Compare two schemas of one value.
 
     taken: it is a value of a request, where accepting fewer values is worse; otherwise of a response, where returning
@@ -187,7 +187,7 @@ def _values(what: str, old: Value, new: Value, *, taken: bool) -> Told:
     yield from _members(what, old.get("properties", {}), new.get("properties", {}), taken=taken)
 
 
-def _members(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+def _members(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     for name, schema in old.items():
         if name in new:
             yield from _values(f"{name} of {what}", schema, new[name], taken=taken)
@@ -198,7 +198,7 @@ def _members(what: str, old: Value, new: Value, *, taken: bool) -> Told:
             yield Severity.COMPATIBLE, f"{what} has a new {name}"
 
 
-def _nulls(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+def _nulls(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     before, after = _may_be_null(old), _may_be_null(new)
     if before != after:
         worse = after != taken
@@ -206,7 +206,7 @@ def _nulls(what: str, old: Value, new: Value, *, taken: bool) -> Told:
         yield (Severity.COMPATIBLE if not worse else Severity.BREAKING if taken else Severity.DOUBTFUL), text
 
 
-def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     before, after = old.get("enum"), new.get("enum")
     if before == after:
         return

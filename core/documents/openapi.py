@@ -135,7 +135,7 @@ def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
     return options.not_similar is None or not similar_to(options.not_similar).fullmatch(routine.name)
 
 
-FORGOTTEN: Schema = {
+INVALIDATED: Schema = {
     "type": "object",
     "properties": {"invalidated": {"type": "boolean"}},
     "required": ["invalidated"],
@@ -181,10 +181,10 @@ def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         required = len(bodies) == 2 and all(each["required"] for each in bodies)
         result["requestBody"] = {"required": required, "content": _contents(*(each["content"] for each in bodies))}
     result["responses"] = {**other["responses"], **one["responses"]}
-    for status, told_one in one["responses"].items():
+    for status, response in one["responses"].items():
         contents = [taken["responses"].get(status, {}).get("content") for taken in (one, other)]
         if all(contents):
-            result["responses"][status] = {**told_one, "content": _contents(*contents)}
+            result["responses"][status] = {**response, "content": _contents(*contents)}
     return result
 
 
@@ -353,7 +353,7 @@ def answer_of(
     """Return content type and schema of an endpoint's successful response; None: it has no body."""
     requested = endpoint.options
     if requested.invalidates:
-        return "application/json", FORGOTTEN
+        return "application/json", INVALIDATED
     if requested.void or requested.logout or endpoint.shape.path is ResultPath.VOID:
         return None
     content_type = requested.content_type or endpoint.shape.content_type

@@ -347,16 +347,16 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
     (MCP 2025-11-25, Structured Content).
     """
     if not 200 <= status < 300:
-        return _told(body.decode(errors="replace"), failed=True)
+        return _content(body.decode(errors="replace"), failed=True)
     structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
     if structured is None:
         if "outputSchema" in entry.described:
-            return _told(f"the answer of {entry.name} is not what its output schema says", failed=True)
-        return _told(body.decode(errors="replace"), failed=False)
-    return {**_told(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
+            return _content(f"the answer of {entry.name} is not what its output schema says", failed=True)
+        return _content(body.decode(errors="replace"), failed=False)
+    return {**_content(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
 
 
-def _told(text: str, *, failed: bool) -> dict[str, Any]:
+def _content(text: str, *, failed: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 

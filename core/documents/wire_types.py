@@ -32,14 +32,14 @@ def as_wire_types(
     """Return the endpoints, and the function from an endpoint to the types of its database, as they are sent."""
     if not resolve_nested:
         endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
-        types_of = _told(types_of, _without_composites)
+        types_of = _changed_types(types_of, _without_composites)
     if safe_numbers:
         endpoints = [_endpoint(item) for item in endpoints]
-        types_of = _told(types_of, lambda info, _: _type(info))
+        types_of = _changed_types(types_of, lambda info, _: _type(info))
     return endpoints, types_of
 
 
-def _told(types_of: TypesOf, change: Callable[[TypeInfo, Types], TypeInfo]) -> TypesOf:
+def _changed_types(types_of: TypesOf, change: Callable[[TypeInfo, Types], TypeInfo]) -> TypesOf:
     known: dict[int, Types] = {}
 
     def documented_types(endpoint: Endpoint) -> Types:

@@ -42,7 +42,7 @@ class Caching(Record):
     stale: Stale | None = None
 
     @property
-    def wanted(self) -> bool:
+    def requested(self) -> bool:
         return self.enabled or self.profile is not None
 
 

@@ -277,7 +277,7 @@ class Options(Record):
     """Between raw rows."""
     column_names: bool = False
     """A raw result begins with the names of its columns."""
-    harmless_texts: bool = False
+    neutralize_formulas: bool = False
     """Prevent spreadsheets from reading quoted values of raw rows as formulas."""
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, with repeated names."""

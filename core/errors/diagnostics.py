@@ -19,7 +19,7 @@ class Diagnostic:
     fatal: bool = False
     """The service must not start (caching-38); if a later snapshot has the mistake, the object is left out."""
 
-    told: bool = False
+    informational: bool = False
     """Not a mistake, but information: logged once at the level Information."""
 
     left_out: int = 0
@@ -46,9 +46,9 @@ def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """
     alike: dict[Hashable, list[Diagnostic]] = {}
     for diagnostic in dict.fromkeys(diagnostics):
-        alike.setdefault((diagnostic.message, diagnostic.told) if diagnostic.switched else diagnostic, []).append(
-            diagnostic
-        )
+        alike.setdefault(
+            (diagnostic.message, diagnostic.informational) if diagnostic.switched else diagnostic, []
+        ).append(diagnostic)
     for group in alike.values():
         objects = list(dict.fromkeys(diagnostic.object for diagnostic in group))
         if len(objects) <= FEW:

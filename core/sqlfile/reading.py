@@ -49,13 +49,13 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
         parameters = number(parts.statements)
     except PlaceholderError as error:
         raise SqlFileError(str(error), *place(text, error.start)) from None
-    heard = tuple(comment for comment in parts.comments if whole or comment.header)
+    comments = tuple(comment for comment in parts.comments if whole or comment.header)
     return SqlFile(
         text=text,
         statements=parts.statements,
         parameters=parameters,
         notes=read_notes(parts.comments, len(parts.statements), parameters.names),
-        comment="\n".join(line for line, _ in comment_lines(heard)),
+        comment="\n".join(line for line, _ in comment_lines(comments)),
         method=automatic_method(parts.statements),
     )
 
@@ -77,9 +77,9 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
     if not any(word in text.lower() for word in ("http", *keywords)):
         return False
     expected = keywords | {"http"}
-    heard = tuple(comment for comment in split(text).comments if whole or comment.header)
+    comments = tuple(comment for comment in split(text).comments if whole or comment.header)
     return any(
-        line.removeprefix("@").split(None, 1)[:1] and _first(line) in expected for line, _ in comment_lines(heard)
+        line.removeprefix("@").split(None, 1)[:1] and _first(line) in expected for line, _ in comment_lines(comments)
     )
 
 

@@ -144,7 +144,7 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
     recursive = command.chained and types.result != "void"
     columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, found.expression)
     first = numbers.of(0)
-    each_about = numbers.of(FILE) if types.about and command.tells_file else ""
+    each_about = numbers.of(FILE) if types.about and command.has_file_metadata else ""
     if columns:
         found = Pattern(found.head, _with_columns(command, found.expression))
         cells = numbers.of(command.values)

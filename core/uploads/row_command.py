@@ -57,7 +57,7 @@ class RowCommand(Record):
         return PREVIOUS in self.picks
 
     @property
-    def tells_file(self) -> bool:
+    def has_file_metadata(self) -> bool:
         return FILE in self.picks
 
 

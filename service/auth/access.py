@@ -57,17 +57,17 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     roles = RequiredRoles(required, roles_match_users=matching) if required else None
     refusal = _who_may(endpoint, roles)
 
-    def let_in(context: RequestContext) -> None:
+    def require_user(context: RequestContext) -> None:
         if context.user is None:
             raise anonymous_refusal(auth, context, detail)
 
-    def let_some_in(context: RequestContext) -> None:
+    def require_role(context: RequestContext) -> None:
         if context.user is None:
             raise anonymous_refusal(auth, context, detail)
         if not roles.admits(context.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    step: Callable[[RequestContext], None] = let_in if roles is None else let_some_in
+    step: Callable[[RequestContext], None] = require_user if roles is None else require_role
     if endpoint.access.freshness is not None:
         step = recently(step, endpoint, services)
     return step if endpoint.access.impersonation is None else _with_impersonation(step, endpoint)
@@ -121,7 +121,7 @@ def recently(
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
 
-    def let_in_recent(context: RequestContext) -> None:
+    def require_recent_sign_in(context: RequestContext) -> None:
         step(context)
         user: User = context.user
         if user.scheme == always_fresh or time.time() - signed_in_at(user) <= seconds:
@@ -133,7 +133,7 @@ def recently(
             headers=(("www-authenticate", header),),
         )
 
-    return let_in_recent
+    return require_recent_sign_in
 
 
 def signed_in_at(user: User) -> float:
@@ -171,7 +171,7 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     by_basic = len(by_session) < len(endpoints)
     checks = [check for endpoint in by_session if (check := authorize(endpoint, services)) is not None]
 
-    def let_in(context: RequestContext) -> Waiting:
+    def require_any(context: RequestContext) -> Waiting:
         if by_basic and "authorization" in context.scope.headers:
             return None  # only the selected endpoint can check these credentials
         refusal: Problem | None = None
@@ -189,7 +189,7 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
         return None
 
     authenticating = authenticate(by_session[0], services) if by_session else None
-    return (let_in,) if authenticating is None else (authenticating, let_in)
+    return (require_any,) if authenticating is None else (authenticating, require_any)
 
 
 def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:

@@ -54,7 +54,7 @@ class _Basic:
         endpoint_basic = endpoint.access.basic or BasicAuth()
         self._endpoint = endpoint
         self._identity = services.auth
-        self._told = services.auth.sessions.told
+        self._caller_is_preset = services.auth.sessions.caller_is_preset
         self._options = options
         self._realm = endpoint_basic.realm or options.realm or REALM
         self._users = {**options.users, **dict(endpoint_basic.users)}
@@ -69,7 +69,7 @@ class _Basic:
         self._known: dict[bytes, User] = {}
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        if self._told and context.user is not None:
+        if self._caller_is_preset and context.user is not None:
             return None
         context.user = None  # a session does not authenticate here
         self._check_transport(context)

@@ -29,7 +29,7 @@ class CredentialIssuer:
     def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
         self._schemes = options.schemes
         self._single_use = options.single_use
-        self._notes_time = options.notes_time
+        self._records_sign_in_time = options.records_sign_in_time
         self._longest = options.longest_session
         self._sessions = sessions
 
@@ -52,7 +52,7 @@ class CredentialIssuer:
             is too large.
         """
         scheme = self._chosen(context, row)
-        if self._notes_time and anew:
+        if self._records_sign_in_time and anew:
             other_claims = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
             row = replace(row, claims=(*other_claims, (SIGNED_IN_AT, str(int(time.time())))))
         context.user = self._sessions.user(row.claims, scheme.name)

@@ -113,7 +113,7 @@ class _Login:
             log_values = (None if value is None else one_line(value) for value in values[1:])
             log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *log_values)
             await self._report_failure(context, values)
-            if self._options.tells_wrong_passwords:
+            if self._options.distinguishes_wrong_passwords:
                 raise Problem(404, "the password is wrong")
             raise Problem(401, ANONYMOUS)
         if self._succeeded is not None:

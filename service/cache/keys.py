@@ -131,7 +131,7 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
     (caching-11).
     """
     caching = endpoint.options.caching
-    if not services.options.cache.enabled or caching is None or not caching.wanted or not changes_values(endpoint):
+    if not services.options.cache.enabled or caching is None or not caching.requested or not changes_values(endpoint):
         return None
 
     def record(context: RequestContext) -> None:

@@ -287,10 +287,10 @@ def invalidating(
     async def answer_later(context: RequestContext, key: bytes | None, waiting: Awaitable[bool]) -> None:
         answer(context, await waiting, key)
 
-    def forget(context: RequestContext) -> Awaitable[None] | None:
-        services.answers.expect_heard(plan.place)
+    def invalidate(context: RequestContext) -> Awaitable[None] | None:
+        services.answers.require_listener(plan.place)
         key = key_for(context)
-        found = False if key is None else store.forget(key)
+        found = False if key is None else store.invalidate(key)
         # No step follows; a proxy would continue.
         context.follow(())
         if isinstance(found, Awaitable):
@@ -299,14 +299,14 @@ def invalidating(
         return None
 
     if not reads_body(endpoint, plan):
-        return forget
+        return invalidate
     limit = services.options.http.body_limit
 
-    async def forget_for_body(context: RequestContext) -> None:
+    async def invalidate_for_body(context: RequestContext) -> None:
         if context.body is None:
             context.body = await read_body(context.scope, context.protocol, limit)
-        waiting = forget(context)
+        waiting = invalidate(context)
         if waiting is not None:
             await waiting
 
-    return forget_for_body
+    return invalidate_for_body

@@ -24,11 +24,11 @@ def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRo
         return
     access = Access(roles=tuple(sorted(options.tags_roles)))
     admitting = admission("invalidating tags is", access, services.options.auth.schemes.challenge)
-    yield FixedRoute("POST", options.tags_path, access, (*guards, *admitting, _forget(services)))
+    yield FixedRoute("POST", options.tags_path, access, (*guards, *admitting, _invalidate(services)))
 
 
-def _forget(services: Services) -> Step:
-    async def forget(context: RequestContext) -> None:
+def _invalidate(services: Services) -> Step:
+    async def invalidate(context: RequestContext) -> None:
         try:
             tags = [value for name, value in pairs(context.scope.query_string) if name == "tag" and value]
         except QueryTextError as error:
@@ -36,7 +36,7 @@ def _forget(services: Services) -> Step:
         if not tags:
             raise Problem(400, "the query names no tag: ?tag=orders")
         for place in services.options.cache.places:
-            services.answers.expect_heard(place)
+            services.answers.require_listener(place)
         count = 0
         for store in services.answers.every():
             for tag in tags:
@@ -45,4 +45,4 @@ def _forget(services: Services) -> Step:
         body = b'{"invalidated":%d}' % count
         context.protocol.response_bytes(200, [("content-type", "application/json")], body)
 
-    return forget
+    return invalidate

@@ -35,7 +35,7 @@ class Describer:
 
         Raises `StartupError` if the names of two tools are equal.
         """
-        endpoints, types_of = self._told(endpoints, types_of)
+        endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         if definitions is None:
             return False
@@ -50,18 +50,18 @@ class Describer:
         expected = self._wanted.http_files
         if expected is None or not expected.serve:
             return ()
-        endpoints, _ = self._told(endpoints, types_of)
+        endpoints, _ = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, {expected.comment})
         return tuple(http_files(endpoints, definitions or {}, expected))
 
     async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of everything that is generated, without definitions of routines if the database
         cannot be read."""
-        endpoints, types_of = self._told(endpoints, types_of)
+        endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         return await asyncio.to_thread(lambda: tuple(rendered(endpoints, types_of, self._wanted, definitions or {})))
 
-    def _told(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
+    def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
         """Return the endpoints and types as they are sent (`as_wire_types`)."""
         safe, resolve = self._wanted.safe_numbers, self._wanted.resolve_nested
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)

@@ -23,13 +23,13 @@ def show(arguments: Arguments) -> int:
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)
     if unknown:
-        _tell_unknown(configuration)
+        _report_unknown(configuration)
     if not unknown or configuration.validation_mode != "Error":
         _print(configuration, " ".join(arguments.given["--config"]))
     return int(unknown)
 
 
-def _tell_unknown(configuration: Configuration) -> None:
+def _report_unknown(configuration: Configuration) -> None:
     mode = configuration.validation_mode
     count = len(configuration.unknown)
     print(f"Config:ValidateConfigKeys is {mode}: {count} unknown configuration key{'s' * (count > 1)}", file=sys.stderr)
@@ -48,10 +48,10 @@ def _print(configuration: Configuration, word: str) -> None:
     text = printed(secrets.entries(entries))
     sys.stdout.write(coloured(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
     if secrets.names:
-        _tell_secrets(configuration, secrets.names)
+        _report_secrets(configuration, secrets.names)
 
 
-def _tell_secrets(configuration: Configuration, names: Mapping[str, str]) -> None:
+def _report_secrets(configuration: Configuration, names: Mapping[str, str]) -> None:
     sys.stdout.flush()
     print("Secrets are placeholders. Set these environment variables where the file is used:", file=sys.stderr)
     for name, path in names.items():

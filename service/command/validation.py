@@ -24,7 +24,7 @@ from rowcall.service.startup_error import StartupError
 
 _OK = "ok"
 _TESTED = "Default"
-_PATIENCE = "15"
+_CONNECT_TIMEOUT = "15"
 """Timeout of connecting in seconds, if the connection string sets none."""
 
 
@@ -130,7 +130,7 @@ def _connection_test(configuration: Configuration) -> str:
 
 
 def _conninfo(target: ConnectionInfo) -> str:
-    return make_conninfo(**for_libpq({"connect_timeout": _PATIENCE, **target.parameters}))
+    return make_conninfo(**for_libpq({"connect_timeout": _CONNECT_TIMEOUT, **target.parameters}))
 
 
 def _has_default(configuration: Configuration) -> bool:

@@ -189,12 +189,15 @@ class Failures:
         self.on_stale()
         return True
 
-    def tell_broken(self, call: Call, context: RequestContext, execution: Execution) -> None:
+    def report_broken(self, call: Call, context: RequestContext, execution: Execution) -> None:
         """Log why a streamed response ends early. The client cannot be informed any more."""
         if execution.succeeded or execution.abandoned:
             return
         log.error(
-            "%s: the answer breaks off: %s%s", call.label, _why_broken(call, context, execution), _told(call, context)
+            "%s: the answer breaks off: %s%s",
+            call.label,
+            _why_broken(call, context, execution),
+            _details(call, context),
         )
 
     def problem(
@@ -236,7 +239,7 @@ class Failures:
             problem = _refused_value(call, context, execution, message)
             problem = problem or _refused_column(call, context, execution, message, tries or AttemptState())
             text = _said(execution.error, message)
-            log.log(level_of(problem.status), "%s: %s%s", call.label, text, _told(call, context))
+            log.log(level_of(problem.status), "%s: %s%s", call.label, text, _details(call, context))
             problem.logged = True
             return problem
         if isinstance(execution.failure, ColumnsChangedError):
@@ -321,7 +324,7 @@ def _said(error: ServerError, message: str) -> str:
     return f"{error.sqlstate}: {message}".replace("\n", "\\n")
 
 
-def _told(call: Call, context: RequestContext) -> str:
+def _details(call: Call, context: RequestContext) -> str:
     """Return the description of the request for the log, on a line of its own."""
     return "" if call.describe is None else f"\n{call.describe(context)}"
 

@@ -57,7 +57,7 @@ class Broadcaster:
     def __init__(self, options: EventOptions) -> None:
         """Construct it in the running event loop."""
         self._options = options
-        self._history = ReplayBuffer(options.kept, options.stored_bytes)
+        self._history = ReplayBuffer(options.replay_events, options.stored_bytes)
         self.feed = WorkerFeed(self._deliver, self._history.restore)
         self.publish = self.feed.publish
         self.connections = Connections()

@@ -48,7 +48,7 @@ class EventHub:
     """The events of a host."""
 
     def __init__(self, options: EventOptions) -> None:
-        self._history = ReplayBuffer(options.kept, options.stored_bytes)
+        self._history = ReplayBuffer(options.replay_events, options.stored_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
         self._transport: HostTransport | None = None

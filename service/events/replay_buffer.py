@@ -34,7 +34,7 @@ class ReplayBuffer:
         self._size = size
         self._held = 0
         self._events: deque[ReplayEntry] = deque()
-        self._forgotten: dict[str, int] = {}
+        self._removed: dict[str, int] = {}
         """Number of the last event of each origin that was removed."""
         self.position: dict[str, int] = {}
 
@@ -53,7 +53,7 @@ class ReplayBuffer:
         while len(self._events) > self.most or (self._held > self._size and len(self._events) > 1):
             removed = self._events.popleft()
             self._held -= len(removed.event.message)
-            advance(self._forgotten, removed.origin, removed.number)
+            advance(self._removed, removed.origin, removed.number)
 
     def after(self, position: Position) -> list[ReplayEntry]:
         """Return the stored events behind this position."""
@@ -61,7 +61,7 @@ class ReplayBuffer:
 
     def misses(self, position: Position) -> bool:
         """Whether events behind this position were removed."""
-        return any(number > position.get(origin, 0) for origin, number in self._forgotten.items())
+        return any(number > position.get(origin, 0) for origin, number in self._removed.items())
 
     def latest(self) -> Iterator[ReplayEntry]:
         """Return the events, the last one first."""
@@ -71,11 +71,11 @@ class ReplayBuffer:
 
     def pack(self) -> bytes:
         events = [(stored.origin, stored.number, tuple(stored.event)) for stored in self._events]
-        return orjson.dumps((self.position, self._forgotten, events))
+        return orjson.dumps((self.position, self._removed, events))
 
     def restore(self, packed: bytes) -> None:
-        position, forgotten, events = orjson.loads(packed)
+        position, removed, events = orjson.loads(packed)
         self._events = deque(ReplayEntry(origin, number, Event(*row)) for origin, number, row in events)
         self._held = sum(len(stored.event.message) for stored in self._events)
-        self._forgotten = forgotten
+        self._removed = removed
         self.position = position

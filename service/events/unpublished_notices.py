@@ -20,7 +20,7 @@ class UnpublishedNotices:
         self._behind = behind
         self._silent: dict[str, str] | None = None
         """Path of each endpoint that does not publish, by the label of its calls."""
-        self.tell: Callable[[str, str], None] = lambda path, severity: None
+        self.report: Callable[[str, str], None] = lambda path, severity: None
 
     def watch(self, endpoints: Iterable[Endpoint]) -> None:
         """Use the endpoints of the schema snapshot that is served from now on."""
@@ -38,7 +38,7 @@ class UnpublishedNotices:
         name = " ".join(label.split(" ", 2)[:2])
         path = self._silent.get(name)
         if path is not None:
-            self.tell(path, severity)
+            self.report(path, severity)
 
 
 def _publishes(endpoint: Endpoint) -> bool:

@@ -57,7 +57,7 @@ def _position_of(options: ReplicaOptions) -> Position:
     return position
 
 
-def tell_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
+def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
     """Return the step, behind the run of a call that may have written, which sends the WAL position to the client."""
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:

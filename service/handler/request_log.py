@@ -14,15 +14,15 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         return None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
 
-    def tell_name(context: RequestContext) -> None:
+    def record_name(context: RequestContext) -> None:
         protocol = context.protocol
         (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
 
-    def tell_name_alone(context: RequestContext) -> None:
+    def record_name_alone(context: RequestContext) -> None:
         """Record name and path template, as the real path contains values."""
         protocol = context.protocol
         result = protocol.inner if type(protocol) is HeadProtocol else protocol
         result.endpoint = name
         result.path = endpoint.path
 
-    return tell_name_alone if endpoint.redacted else tell_name
+    return record_name_alone if endpoint.redacted else record_name

@@ -44,7 +44,7 @@ from rowcall.service.database.preamble import Preamble
 from rowcall.service.encryption.columns import with_decrypted_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import description, log_cached_forward, log_command, log_invalidation
-from rowcall.service.handler.replica_reads import reads_of, tell_position
+from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
@@ -242,7 +242,7 @@ def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     routine = endpoint.routine
     volatile = routine.volatility is Volatility.VOLATILE or not preamble_of(endpoint, services).has_no_session_effects
-    return tell_position(endpoint, services, writes=volatile or is_procedure(routine))
+    return record_position(endpoint, services, writes=volatile or is_procedure(routine))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:

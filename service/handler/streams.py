@@ -73,9 +73,9 @@ def _steps(
         yield check if closed else _if_given(check)
     elif services.options.auth.schemes:
         yield services.auth.sessions.authenticate
-    let_in = authorize(endpoint, services) if closed else None
-    if let_in is not None:
-        yield let_in
+    authorizing = authorize(endpoint, services) if closed else None
+    if authorizing is not None:
+        yield authorizing
     yield Subscription(path, terms, expected, services, broadcaster).open
 
 

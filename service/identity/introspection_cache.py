@@ -25,7 +25,7 @@ class IntrospectionCache(Generic[Found]):
         self._found: dict[str, tuple[float, Found]] = {}
         self._missing: dict[str, float] = {}
         self._asking: dict[str, asyncio.Future[Found | None]] = {}
-        self._forgotten = 0
+        self._invalidations = 0
 
     def known(self, key: str) -> tuple[Found | None] | None:
         """Return the cached result in a tuple, or None if there is none."""
@@ -36,7 +36,7 @@ class IntrospectionCache(Generic[Found]):
 
     def forget(self) -> None:
         """Discard all results, and those of running questions, which may be older than the change."""
-        self._forgotten += 1
+        self._invalidations += 1
         self._found.clear()
         self._missing.clear()
         self._asking.clear()
@@ -63,9 +63,9 @@ class IntrospectionCache(Generic[Found]):
 
     async def _answer(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
         """Run the question and cache its result, unless `forget` was called meanwhile."""
-        generation = self._forgotten
+        generation = self._invalidations
         result = await question()
-        if self._seconds > 0 and generation == self._forgotten:
+        if self._seconds > 0 and generation == self._invalidations:
             until = time.monotonic() + self._seconds
             self._found.pop(key, None)
             self._missing.pop(key, None)

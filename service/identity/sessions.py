@@ -60,7 +60,7 @@ class Session:
 class Sessions:
     """The sessions of one worker."""
 
-    told = False
+    caller_is_preset = False
     """Whether the caller is set from outside, without credentials."""
 
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding, client: ClientOptions) -> None:

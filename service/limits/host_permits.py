@@ -267,7 +267,7 @@ class HostPermits:
 
     def leave(self, policy: Policy, caller: str) -> None:
         """Release a permit, which goes to the next waiting request."""
-        self._tell_given(self._with_room(partial(self._leave, policy, caller), otherwise=()))
+        self._notify_waiters(self._with_room(partial(self._leave, policy, caller), otherwise=()))
 
     def _leave(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
         """Return the waiting requests that now hold a permit."""
@@ -279,7 +279,7 @@ class HostPermits:
             _keep(transaction, name, gate)
         return served
 
-    def _tell_given(self, waiters: Sequence[tuple[int, int]]) -> None:
+    def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
         """Report to waiting requests that they hold a permit."""
         for waiter in waiters:
             self._tell(waiter, allowed=True)
@@ -304,7 +304,7 @@ class HostPermits:
 
     def _release_process(self, process: int) -> None:
         """Release all permits of a worker that has exited."""
-        self._tell_given(self._with_room(partial(self._take_all_back, process), otherwise=()))
+        self._notify_waiters(self._with_room(partial(self._take_all_back, process), otherwise=()))
 
     def _take_all_back(self, process: int) -> Sequence[tuple[int, int]]:
         served: list[tuple[int, int]] = []

@@ -94,7 +94,7 @@ class SinkThread:
                 self._fail(len(batch), error)
             else:
                 self._in_trouble = False
-                self._tell_lost()
+                self._report_lost()
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
@@ -117,7 +117,7 @@ class SinkThread:
             reason = " ".join(str(error).split()) or type(error).__name__
             self._on_trouble(f"the log sink {self._sink.name} does not take entries: {reason}")
 
-    def _tell_lost(self) -> None:
+    def _report_lost(self) -> None:
         with self._changed:
             lost, self._lost = self._lost, 0
         if lost:

@@ -34,7 +34,7 @@ _STRFTIME = {
 }  # fmt: skip
 
 
-def tells_messages(text: str) -> bool:
+def has_message(text: str) -> bool:
     """Return whether the template contains the message. A misspelt name counts as a property, which an entry may not
     have."""
     return any(match["name"] == "Message" for match in _PLACEHOLDER.finditer(text))

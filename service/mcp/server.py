@@ -73,7 +73,7 @@ def mcp_routes(
     calling = (server.refuse_strange_origins, server.refuse_other_types, *guards, *final_steps)
     yield FixedRoute("POST", options.path, options.access, calling)
     if options.servers:
-        yield FixedRoute("GET", options.metadata, ANYONE, (server.tell_metadata,))
+        yield FixedRoute("GET", options.metadata, ANYONE, (server.send_metadata,))
 
 
 def announce_tools(endpoints: Sequence[Endpoint]) -> None:
@@ -247,7 +247,7 @@ class _Server:
 
         return await until_cancelled(context, request.id, self._host, call)
 
-    def tell_metadata(self, context: RequestContext) -> None:
+    def send_metadata(self, context: RequestContext) -> None:
         """Respond with the metadata of the resource."""
         body = orjson.dumps(resource_metadata(self._options, self._base(context)))
         self._send(context, 200, [_JSON], body)

@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         """Respond with the page or with a problem document."""
         try:
-            response = self._told()
+            response = self._snapshot()
         except Problem as problem:
             self._refuse(problem)
         except Exception:
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, [("content-type", response.content_type)], response.body)
 
-    def _told(self) -> AdminResponse:
+    def _snapshot(self) -> AdminResponse:
         """Return the response of the page. Raises `Problem`."""
         server = cast(_Server, self.server)
         self._check(server.options)

@@ -107,10 +107,10 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
     return unrouted, events
 
 
-def gauges(told: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
+def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
     """Yield the gauges summed over all workers, each of which has reported a sequence."""
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
-    for worker_gauges in told:
+    for worker_gauges in worker_samples:
         for name, labels, value in worker_gauges:
             values = sums.setdefault(name, {})
             key = tuple(labels.items())

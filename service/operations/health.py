@@ -104,20 +104,20 @@ def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
 
 def _looking(checks: Sequence[Check]) -> Make:
     async def make(context: RequestContext) -> Answer:
-        return _told(await asyncio.gather(*(check.look() for check in checks)), context)
+        return _answer(await asyncio.gather(*(check.look() for check in checks)), context)
 
     return make
 
 
 def _unless_leaving(drain_state: DrainState, step: Step) -> Step:
     async def stopping(context: RequestContext) -> Answer:
-        return _told(_STOPPING, context)
+        return _answer(_STOPPING, context)
 
     refuse = make_answer(stopping)
     return lambda context: refuse(context) if drain_state.unready else step(context)
 
 
-def _told(findings: Sequence[Finding], context: RequestContext) -> Answer:
+def _answer(findings: Sequence[Finding], context: RequestContext) -> Answer:
     status = together(findings)
     if _form(context):
         return Answer(status_code(status), _AS_JSON, as_json(findings))

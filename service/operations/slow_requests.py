@@ -87,16 +87,16 @@ class Plans:
 
     def __init__(self, every: float) -> None:
         self._every = every
-        self._told: dict[str, float] = {}
+        self._last_reports: dict[str, float] = {}
         self._asking = Background()
         self._running = 0
 
     def wants(self, name: str) -> bool:
         """Return whether the plan of an endpoint is due; if so, record it as logged."""
         now = time.monotonic()
-        if self._running >= _MOST_WAITING or now - self._told.get(name, -self._every) < self._every:
+        if self._running >= _MOST_WAITING or now - self._last_reports.get(name, -self._every) < self._every:
             return False
-        self._told[name] = now
+        self._last_reports[name] = now
         return True
 
     def tell(self, text: str, statement: Statement, database: Database) -> None:

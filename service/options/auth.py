@@ -47,7 +47,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         mapping=_mapping(settings),
         basic=_basic(settings),
         impersonation_valid=settings.seconds_or_none(_OPTIONS + "ImpersonationValid"),
-        notes_time=settings.flag(_OPTIONS + "NoteSignInTime"),
+        records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
         roles_match_users=opened(
             settings,
@@ -163,7 +163,7 @@ def _login(settings: Settings) -> LoginOptions:
         password=_named(settings, "PasswordParameterNameContains", "pass"),
         failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
         succeeded_command=settings.text_or_none(_OPTIONS + "PasswordVerificationSucceededCommand") or None,
-        tells_wrong_passwords=opened(
+        distinguishes_wrong_passwords=opened(
             settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
         ),
         serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),

@@ -27,7 +27,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
-from rowcall.service.log.template import tells_messages
+from rowcall.service.log.template import has_message
 from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
@@ -81,7 +81,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
-        harmless_texts=settings.flag("Service:NeutralizeFormulas"),
+        neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         empty_without_row=settings.flag("Service:EmptyBodyWithoutRow"),
         not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
@@ -148,7 +148,7 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
         yield DisabledFeatures("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
         yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
-    if not options.auth.notes_time:
+    if not options.auth.records_sign_in_time:
         yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
     if options.replicas is None:
         yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
@@ -197,7 +197,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     target, database = _access(settings, plan.main, connections.main)
     # Read only after the start, when a missing variable in its placeholders would stop the running service.
     settings.text_or_none("StartupMessage")
-    if not tells_messages(settings.text("Log:OutputTemplate")):
+    if not has_message(settings.text("Log:OutputTemplate")):
         log.warning("Log:OutputTemplate has no {Message}: log lines contain no message")
     http = http_options(settings)
     # A client could not send back a session that is larger than the head of a request.

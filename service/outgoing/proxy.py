@@ -27,7 +27,7 @@ from rowcall.service.outgoing.decoding import decoded_body
 from rowcall.service.outgoing.forwarding import ForwardRequest
 from rowcall.service.outgoing.in_flight import InFlightRequest, InFlightRequests
 from rowcall.service.outgoing.pass_through import pass_through, sends_events
-from rowcall.service.outgoing.timing import tell_time
+from rowcall.service.outgoing.timing import record_time
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
@@ -89,7 +89,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
 
     def response_fields(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
         if timed:
-            tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
+            record_time(context, "upstream", asyncio.get_running_loop().time() - began)
         return answer_headers(
             answer, options, own_fields(endpoint, comment_fields(context), answer), send_subrequest=send_subrequest
         )
@@ -143,7 +143,7 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
             outcome = failure(endpoint, error, options)
             reply = Reply(outcome.status, error=outcome.message)
         if timed:
-            tell_time(context, "upstream", asyncio.get_running_loop().time() - began)
+            record_time(context, "upstream", asyncio.get_running_loop().time() - began)
         for index, part in replies:
             set_argument(context, index, reply.value(part, binary=index in binary))
         context.has_null = None in context.arguments

@@ -7,7 +7,7 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext
 
 
-def tell_time(context: RequestContext, name: str, seconds: float) -> None:
+def record_time(context: RequestContext, name: str, seconds: float) -> None:
     """Add `name;dur=12.3` (milliseconds) to the headers of the response."""
     if type(context.protocol) is not HeadProtocol:
         header = ("server-timing", f"{name};dur={seconds * 1000:.3f}")

@@ -27,7 +27,7 @@ from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse, OutgoingRequest
 from rowcall.service.outgoing.decoding import decoded_body
 from rowcall.service.outgoing.hedging import hedged
-from rowcall.service.outgoing.timing import tell_time
+from rowcall.service.outgoing.timing import record_time
 from rowcall.service.outgoing.type_cache import kept_reply, request_key
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
@@ -74,7 +74,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
         began = asyncio.get_running_loop().time()
         await cancel_on_disconnect(context.protocol, _all(calls, context))
         if timed:
-            tell_time(context, "calls", asyncio.get_running_loop().time() - began)
+            record_time(context, "calls", asyncio.get_running_loop().time() - began)
         if endpoint.routine.strict:
             _count_nulls(members, context)
 
@@ -286,8 +286,8 @@ class _Attempt:
         try:
             async with asyncio.timeout(self._timeout):
                 if self._hedge is None:
-                    return await self._context()
-                return await hedged(self._context, self._hedge, _nothing_to_leave)
+                    return await self._send_once()
+                return await hedged(self._send_once, self._hedge, _nothing_to_leave)
         except TimeoutError:
             self._on_timeout()
             return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
@@ -297,7 +297,7 @@ class _Attempt:
         except OutboundError as error:
             return Reply(FAILED, error=str(error))
 
-    async def _context(self) -> Reply:
+    async def _send_once(self) -> Reply:
         answer = await self._send()
         try:
             body = decoded_body(await answer.read(self._limit), answer.header("content-encoding"), self._limit)

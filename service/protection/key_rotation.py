@@ -122,10 +122,10 @@ class KeyRotation:
     async def _read(self) -> None:
         start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
-        self._tell_lost({key.id for key in keys})
+        self._report_lost({key.id for key in keys})
         self._set(self.ring.joined(keys, start))
 
-    def _tell_lost(self, stored_ids: set[bytes]) -> None:
+    def _report_lost(self, stored_ids: set[bytes]) -> None:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
         too late."""
         for key in self.ring.keys:

@@ -73,18 +73,18 @@ class CompressedProtocol(ObservedProtocol):
         coding = None
         if self._fits(headers):
             coding = self._choose()
-            headers = _told(headers, coding)
+            headers = _with_coding(headers, coding)
         if coding is not None:
             headers = [field for field in headers if field[0].lower() != "content-length"]
         if status == 304:
             # It has the headers of the complete response (RFC 9110, 15.4.5), which may have been compressed.
-            headers = [_weakened(field) for field in _told(headers, None)]
+            headers = [_weakened(field) for field in _with_coding(headers, None)]
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         if self._fits(headers):
             coding = self._choose()
-            headers = _told(headers, coding)
+            headers = _with_coding(headers, coding)
             if coding is not None:
                 body = _whole(coding, self._options.level(coding), body)
         self.inner.response_bytes(status, headers, body)
@@ -94,7 +94,7 @@ class CompressedProtocol(ObservedProtocol):
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         if self._fits(headers):
-            headers = _told(headers, self._streaming)
+            headers = _with_coding(headers, self._streaming)
         self.inner.response_file(status, headers, file)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
@@ -114,7 +114,7 @@ class CompressedProtocol(ObservedProtocol):
         return self._options.fits(names.get("content-type", ""))
 
 
-def _told(headers: Headers, coding: str | None) -> Headers:
+def _with_coding(headers: Headers, coding: str | None) -> Headers:
     """Return the headers for a coding. They include `Vary` without compression too, as the response depends on what the
     client accepts (RFC 9110, 12.5.5).
     """

@@ -49,7 +49,7 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
     if options.raw:
         separator = None if options.separator is None else options.separator.encode()
         new_line = (options.new_line or "").encode()
-        return RawRenderer(codecs, is_set, separator, new_line, options.column_names, options.harmless_texts)
+        return RawRenderer(codecs, is_set, separator, new_line, options.column_names, options.neutralize_formulas)
     keys = list(_keys(shape)) if shape.named else []
     return Renderer(
         codecs,

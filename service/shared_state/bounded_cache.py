@@ -34,7 +34,7 @@ class BoundedCache:
     @cached_property
     def _answers(self) -> MemoryCache:
         self._prune_later()
-        return MemoryCache(self._host.answers(self._name, SIZE), self._host.message_bus)
+        return MemoryCache(self._host.cached_responses(self._name, SIZE), self._host.message_bus)
 
     def begin(self, key: bytes) -> Found | Awaitable[Found]:
         """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. Waits without a time limit."""

@@ -13,7 +13,7 @@ from rowcall.core.cache.options import CacheOptions, Place
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem, unavailable
-from rowcall.service.shared_state.host_state import FORGET_TAGS, HostState
+from rowcall.service.shared_state.host_state import INVALIDATE_TAGS, HostState
 from rowcall.service.shared_state.memory_cache import LARGEST, MemoryCache
 from rowcall.service.shared_state.message_bus import WORKER_GONE
 from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, Found, FoundStale, invalidation_failed
@@ -43,7 +43,7 @@ class CacheBackends:
         self._absent = asyncio.Event()
         """Set while Redis is unreachable here although this host's first worker reached it; connecting is retried."""
         self._pruning: asyncio.TimerHandle | None = None
-        self._forgetting: set[asyncio.Future[None]] = set()
+        self._invalidating: set[asyncio.Future[None]] = set()
         self._retired = False
         self._fallen_back = False
         self._common: set[Place] = set()
@@ -57,7 +57,7 @@ class CacheBackends:
         if uses_redis & self.options.places:
             self._connect()
         if self.options.enabled:
-            self._host.message_bus.subscribe(FORGET_TAGS, self._hear_tags)
+            self._host.message_bus.subscribe(INVALIDATE_TAGS, self._hear_tags)
 
     def of(self, place: Place) -> CacheBackend:
         store = self._stores.get(place)
@@ -88,7 +88,7 @@ class CacheBackends:
             )
         return None
 
-    def expect_heard(self, place: Place) -> None:
+    def require_listener(self, place: Place) -> None:
         """Check that an invalidation in this process reaches the process that serves now.
 
         Raises:
@@ -108,8 +108,8 @@ class CacheBackends:
                 result = store.invalidate_tag(tag)
                 if isinstance(result, Awaitable):
                     task = asyncio.ensure_future(_surely(store, tag, result))
-                    self._forgetting.add(task)
-                    task.add_done_callback(self._forgetting.discard)
+                    self._invalidating.add(task)
+                    task.add_done_callback(self._invalidating.discard)
 
     def _made(self, place: Place) -> CacheBackend:
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
@@ -180,7 +180,9 @@ class CacheBackends:
 
     def _memory_answers(self) -> MemoryCache:
         if self._memory is None:
-            self._memory = MemoryCache(self._host.answers("answers", self.options.memory), self._host.message_bus)
+            self._memory = MemoryCache(
+                self._host.cached_responses("answers", self.options.memory), self._host.message_bus
+            )
             self._prune_later(self._memory)
             if self._retired:
                 self._memory.retire()
@@ -216,7 +218,7 @@ class _Absent:
     def last(self, _key: bytes, _stale: Stale) -> Entry | None:
         return None
 
-    async def forget(self, _key: bytes) -> bool:
+    async def invalidate(self, _key: bytes) -> bool:
         raise invalidation_failed()
 
     async def invalidate_tag(self, _tag: str) -> int:
@@ -256,8 +258,8 @@ class _Later:
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
         return self._ask(lambda store: store.last(key, stale))
 
-    def forget(self, key: bytes) -> bool | Awaitable[bool]:
-        return self._ask(lambda store: store.forget(key))
+    def invalidate(self, key: bytes) -> bool | Awaitable[bool]:
+        return self._ask(lambda store: store.invalidate(key))
 
     def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
         return self._ask(lambda store: store.invalidate_tag(tag))

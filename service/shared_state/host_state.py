@@ -15,7 +15,7 @@ from rowcall.service.shared_state.environment import Environment, shared_memory
 from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
 Kept = TypeVar("Kept")
-FORGET_TAGS = "forget-tags"
+INVALIDATE_TAGS = "forget-tags"
 
 
 class HostState:
@@ -41,7 +41,7 @@ class HostState:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
 
-    def answers(self, name: str, size: int) -> ResponseTable[Entry]:
+    def cached_responses(self, name: str, size: int) -> ResponseTable[Entry]:
         """Return the table of cached responses of a capability. Name and size as for `environment`."""
         if name not in self._tables:
             with shared_memory(self._folder / name, size) as memory:
@@ -74,7 +74,7 @@ class HostState:
     def message_bus(self) -> MessageBus:
         return MessageBus(self._folder)
 
-    def tell_worker_gone(self, process: int) -> None:
+    def announce_worker_exit(self, process: int) -> None:
         """Publish the exit of a worker: its leases are free, and waiting for it ends. Nothing is opened if no process
         listens.
         """
@@ -84,7 +84,7 @@ class HostState:
     def announce_invalidation(self, tags: str) -> None:
         """Publish that all responses with these tags are invalid. tags: separated by commas or blanks."""
         if (self._folder / "bus").is_dir():
-            self.message_bus.publish(FORGET_TAGS, tags.encode())
+            self.message_bus.publish(INVALIDATE_TAGS, tags.encode())
 
     def close(self) -> None:
         for shared_object in self._kept.values():

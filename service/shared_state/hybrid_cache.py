@@ -28,7 +28,7 @@ CHANNEL = b"rowcall:forget"
 LISTENERS = b"rowcall:listeners"
 SILENT = 1.0
 """Seconds without an answer of Redis after which copies are not used any more."""
-PATIENCE = 1.3
+REPLY_TIMEOUT = 1.3
 """Seconds for which an invalidation waits for workers with copies; longer than `SILENT`."""
 SHORTEST = 0.01
 """Shortest time limit in seconds for a blocking command of Redis. It counts in milliseconds, and 0 means no limit."""
@@ -67,12 +67,12 @@ class HybridCache:
         self._local = options.seconds if options.local_seconds is None else options.local_seconds
         self._default = options.seconds
         self._own = secrets.token_hex(8).encode()
-        self._heard = 0.0
+        self._last_reply = 0.0
         self._noted = -NOTED
         """Time of the last successful registration as a listener."""
         self._since = time.monotonic()
         """Time since which this worker has listened without interruption."""
-        self._forgotten = 0
+        self._invalidations = 0
         redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
         redis.link.background(self._note())
 
@@ -89,10 +89,10 @@ class HybridCache:
         return self._memory.get(_copy_name(key)) if self._hears() else None
 
     def _hears(self) -> bool:
-        return time.monotonic() - self._heard < SILENT
+        return time.monotonic() - self._last_reply < SILENT
 
     async def _begin(self, key: bytes, time_limit: float) -> Found:
-        began, invalidations = time.monotonic(), self._forgotten
+        began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin(key, time_limit)
         # Only a response that Redis has stored is copied. One that is computed now is copied at its next lookup.
         if type(result) is Entry:
@@ -100,7 +100,7 @@ class HybridCache:
         return result
 
     async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
-        began, invalidations = time.monotonic(), self._forgotten
+        began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin_stale(key, time_limit, stale)
         if type(result) is Entry:
             await self._copy(key, result, began, invalidations, stale.longest)
@@ -119,7 +119,7 @@ class HybridCache:
         except GoneError:
             return
         seconds = self._lifetime(entry, None if remaining is None else remaining - stale)
-        if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
+        if seen == self._invalidations and self._hears() and (seconds is None or seconds > 0):
             elapsed = time.monotonic() - requested
             self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
@@ -136,33 +136,33 @@ class HybridCache:
 
     # --- invalidation ----------------------------------------------------------------------------------------------
 
-    async def forget(self, key: bytes) -> bool:
+    async def invalidate(self, key: bytes) -> bool:
         """Invalidate a key on all hosts. Return whether there was an entry.
 
         Raises:
             Problem: it is not confirmed that the entry is removed everywhere.
         """
         name = stored_name(key)
-        self._forgotten += 1
-        held = self._memory.forget(_COPY + name, noted=True)
-        result = await self._redis.forget(key)
-        await self._tell_all(b"n" + name)
+        self._invalidations += 1
+        held = self._memory.invalidate(_COPY + name, noted=True)
+        result = await self._redis.invalidate(key)
+        await self._publish(b"n" + name)
         return result or held
 
     async def invalidate_tag(self, tag: str) -> int:
-        """Invalidate a tag on all hosts. Return the number of removed entries. Raises `Problem` as `forget` does."""
-        self._forgotten += 1
+        """Invalidate a tag on all hosts; return the number of removed entries. Raises `Problem` like `invalidate`."""
+        self._invalidations += 1
         self._memory.invalidate_tag(tag)
         count = await self._redis.invalidate_tag(tag)
-        await self._tell_all(b"t" + tag.encode())
+        await self._publish(b"t" + tag.encode())
         return count
 
-    async def _tell_all(self, word: bytes) -> None:
+    async def _publish(self, word: bytes) -> None:
         link = self._redis.link
         reply = b"rowcall:heard:" + secrets.token_hex(8).encode()
         try:
             await link.ask(link.client.publish, CHANNEL, reply + word)
-            until = time.monotonic() + PATIENCE
+            until = time.monotonic() + REPLY_TIMEOUT
             missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
         except GoneError:
             raise invalidation_failed() from None
@@ -199,7 +199,7 @@ class HybridCache:
 
     def _began(self) -> None:
         # Invalidations during the interruption were not received.
-        self._forgotten += 1
+        self._invalidations += 1
         self._since = time.monotonic()
         self._memory.invalidate_all(_COPY)
 
@@ -209,15 +209,15 @@ class HybridCache:
         All invalidations published before that time have been received, so copies are as current as they were then.
         """
         if asked - self._noted < SILENT:
-            self._heard = asked
+            self._last_reply = asked
 
     async def _hear(self, data: bytes) -> None:
         reply, kind, rest = data[:30], data[30:31], data[31:]
-        self._forgotten += 1
+        self._invalidations += 1
         if kind == b"t":
             self._memory.invalidate_tag(rest.decode())
         else:
-            self._memory.forget(_COPY + rest, noted=True)
+            self._memory.invalidate(_COPY + rest, noted=True)
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):

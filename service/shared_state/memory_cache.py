@@ -44,7 +44,7 @@ UNSHARED = 10.0
 """Seconds for which requests do not wait again for a response that turned out to be too large."""
 MOST_UNSHARED = 4096
 TOPIC = "answers"
-FORGOTTEN_AT_ONCE = 256
+INVALIDATED_AT_ONCE = 256
 """Entries of a tag that are removed under one lock; other lookups wait for that long."""
 LONGEST_NAME = 1024
 _BEGINNING = 16
@@ -103,7 +103,7 @@ class MemoryCache:
         self._waiters = SingleFlightWaiters()
         self._unshared: dict[bytes, float] = {}
         self._ends = (
-            message_bus.subscribe(TOPIC, self._hear, self._waiters.tell_all),
+            message_bus.subscribe(TOPIC, self._hear, self._waiters.resolve_all),
             message_bus.subscribe(WORKER_GONE, lambda message: self._release_process(int(message))),
         )
 
@@ -250,10 +250,10 @@ class MemoryCache:
         """Report the outcome to the waiting requests. flags: result of ending the lease in the table."""
         if self._waiters.has(name):
             # If it was invalidated meanwhile, requests that wait now wait for another lease.
-            self._waiters.tell(name, RETRY_LOOKUP if flags == GONE else outcome)
+            self._waiters.resolve(name, RETRY_LOOKUP if flags == GONE else outcome)
         if flags != GONE and flags & AWAITED:
             # Other processes find a stored response by another lookup.
-            self._message_bus.publish(TOPIC, _told(name, RETRY_LOOKUP if isinstance(outcome, Entry) else outcome))
+            self._message_bus.publish(TOPIC, _message(name, RETRY_LOOKUP if isinstance(outcome, Entry) else outcome))
 
     def _hear(self, message: bytes) -> None:
         length = int.from_bytes(message[:2], "big")
@@ -263,24 +263,24 @@ class MemoryCache:
             outcome = problem_of(rest)
         elif kind == b"a":
             outcome = NOT_SHARED
-        self._waiters.tell(name, outcome)
+        self._waiters.resolve(name, outcome)
 
     def _release_process(self, process: int) -> None:
         """Release the leases of a worker that has ended."""
         self._table.release_process(process)
-        self._waiters.tell_all()
+        self._waiters.resolve_all()
 
     # --- invalidation ----------------------------------------------------------------------------------------------
 
-    def forget(self, key: bytes, *, noted: bool = False) -> bool:
+    def invalidate(self, key: bytes, *, noted: bool = False) -> bool:
         """Invalidate a key. Return whether there was an entry. noted: record it for later calls of `put` as well."""
         name = stored_name(key)
         result, awaited = self._table.forget(name, now(), noted)
         # Requests of this process that wait have begun before the invalidation; they look up again, and one of them
         # computes.
-        self._waiters.tell(name, RETRY_LOOKUP)
+        self._waiters.resolve(name, RETRY_LOOKUP)
         if awaited:
-            self._message_bus.publish(TOPIC, _told(name, RETRY_LOOKUP))
+            self._message_bus.publish(TOPIC, _message(name, RETRY_LOOKUP))
         return result
 
     def invalidate_tag(self, tag: str) -> int:
@@ -290,7 +290,7 @@ class MemoryCache:
         """
         name, at, count, more = tag.encode(), now(), 0, True
         while more:
-            result, more = self._table.invalidate_tag(name, at, FORGOTTEN_AT_ONCE)
+            result, more = self._table.invalidate_tag(name, at, INVALIDATED_AT_ONCE)
             count += result
         return count
 
@@ -313,7 +313,7 @@ class MemoryCache:
     def retire(self) -> None:
         """Stop using and storing entries: every request computes its own response from now on."""
         self._table.retire()
-        self._waiters.tell_all()
+        self._waiters.resolve_all()
 
     @property
     def retired(self) -> bool:
@@ -333,7 +333,7 @@ class MemoryCache:
             end()
 
 
-def _told(name: bytes, outcome: Outcome) -> bytes:
+def _message(name: bytes, outcome: Outcome) -> bytes:
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
         return head + b"p" + problem_text(outcome)

@@ -117,7 +117,7 @@ class MessageBus:
         if not values:
             return
         if int.from_bytes(values[0][0][1:], "big") > self._next:
-            self._tell_missed()
+            self._report_missed()
         self._next = int.from_bytes(values[-1][0][1:], "big") + 1
         for _, message in values:
             length = message[0]
@@ -128,7 +128,7 @@ class MessageBus:
                     # The other messages were read with this one, and will not be read again.
                     log.exception("a listener of the message bus failed")
 
-    def _tell_missed(self) -> None:
+    def _report_missed(self) -> None:
         for takers in tuple(self._takers.values()):
             for _take, missed in tuple(takers):
                 if missed is not None:

@@ -106,7 +106,7 @@ redis.call('DEL', KEYS[2])
 if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[2], ARGV[3]) end
 return 1
 """
-_FORGET = """
+_INVALIDATE = """
 local found = redis.call('DEL', KEYS[1])
 redis.call('DEL', KEYS[2])
 if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[1], ARGV[2]) end
@@ -216,10 +216,10 @@ class RedisCache:
         self._numbers = 0
         self.awaited: dict[bytes, bytes] = {}
         """Number of the lease that this worker waits for, by name."""
-        link.on_back.append(self._waiters.tell_all)
+        link.on_back.append(self._waiters.resolve_all)
         link.background(self._renew())
         # Messages published while it was not listening are lost.
-        link.background(link.listen(CHANNEL, self._hear, self._waiters.tell_all))
+        link.background(link.listen(CHANNEL, self._hear, self._waiters.resolve_all))
 
     # --- lookup ----------------------------------------------------------------------------------------------------
 
@@ -361,9 +361,9 @@ class RedisCache:
             output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
         except GoneError:
             # It may have been invalidated while it was computed, and Redis cannot confirm that it was not.
-            self._waiters.tell(name, NOT_SHARED)
+            self._waiters.resolve(name, NOT_SHARED)
             return False
-        self._waiters.tell(name, entry if output else RETRY_LOOKUP, number)
+        self._waiters.resolve(name, entry if output else RETRY_LOOKUP, number)
         return bool(output)
 
     def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
@@ -377,26 +377,26 @@ class RedisCache:
         with contextlib.suppress(GoneError):
             if not await self.link.run(_END, _keys(name), [number, CHANNEL, word]):
                 outcome = RETRY_LOOKUP
-        self._waiters.tell(name, outcome)
+        self._waiters.resolve(name, outcome)
 
     # --- invalidation ----------------------------------------------------------------------------------------------
 
-    async def forget(self, key: bytes) -> bool:
+    async def invalidate(self, key: bytes) -> bool:
         """Invalidate a key on all hosts. Return whether there was an entry.
 
         Raises:
             Problem: Redis does not confirm that the entry is removed.
         """
         try:
-            return await self._forget(stored_name(key))
+            return await self._invalidate(stored_name(key))
         except GoneError:
             raise invalidation_failed() from None
 
-    async def _forget(self, name: bytes) -> bool:
-        return bool(await self.link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]))
+    async def _invalidate(self, name: bytes) -> bool:
+        return bool(await self.link.run(_INVALIDATE, _keys(name), [CHANNEL, name + b"r"]))
 
     async def invalidate_tag(self, tag: str) -> int:
-        """Invalidate a tag on all hosts. Return the number of removed entries. Raises `Problem` as `forget` does."""
+        """Invalidate a tag on all hosts; return the number of removed entries. Raises `Problem` like `invalidate`."""
         try:
             keys = _tag_keys(tag)
             turn, names = await self.link.run(_MOVE_ASIDE, keys, [_milliseconds(COMPUTING)])
@@ -404,7 +404,7 @@ class RedisCache:
             count = 0
             for first in range(0, len(names), AT_ONCE):
                 some = names[first : first + AT_ONCE]
-                count += sum(await asyncio.gather(*map(self._forget, some)))
+                count += sum(await asyncio.gather(*map(self._invalidate, some)))
                 await self.link.run(_GONE, keys[1:2], [turn, *some])
         except (GoneError, *MALFORMED):
             raise invalidation_failed() from None
@@ -428,9 +428,9 @@ class RedisCache:
         """Release the leases of a worker of this host that has died, here and on other hosts."""
         gone = b"%b-%d-" % (self._host, worker)
         self._break_leases(gone)
-        self.link.background(self._tell_gone(gone))
+        self.link.background(self._publish_gone(gone))
 
-    async def _tell_gone(self, gone: bytes) -> None:
+    async def _publish_gone(self, gone: bytes) -> None:
         with contextlib.suppress(GoneError):
             await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
 
@@ -442,7 +442,7 @@ class RedisCache:
     async def _break(self, name: bytes, number: bytes) -> None:
         with contextlib.suppress(GoneError):
             await self.link.run(_BREAK, [_keys(name)[1]], [number])
-        self._waiters.tell(name, RETRY_LOOKUP)
+        self._waiters.resolve(name, RETRY_LOOKUP)
 
     def _hear(self, data: Any) -> None:
         name, kind, rest = data[:64], data[64:65], data[65:]
@@ -454,4 +454,4 @@ class RedisCache:
             outcome = problem_of(rest)
         elif kind == b"a":
             outcome = NOT_SHARED
-        self._waiters.tell(name, outcome)
+        self._waiters.resolve(name, outcome)

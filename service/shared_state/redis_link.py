@@ -332,7 +332,7 @@ class LateLink:
         self._key = key
         self._without = without
         self._link: RedisLink | None = None
-        self._told = False
+        self._reported = False
         self._tried = 0.0
         try:
             self._place: RedisAddress | None = parse_redis(address)
@@ -348,7 +348,7 @@ class LateLink:
         connecting, place = self._connecting, self._place
         if connecting is None or place is None:
             return None
-        if not self._told:
+        if not self._reported:
             await asyncio.shield(connecting)
         elif connecting.done() and time.monotonic() - self._tried >= TRY_AGAIN:
             self._connecting = asyncio.create_task(self._connect(place))
@@ -360,10 +360,10 @@ class LateLink:
         try:
             await link.connect()
         except FAILURES as error:
-            if not self._told:
+            if not self._reported:
                 log.error("Redis at %s cannot be reached: %s; %s", place, str(error).strip(), self._without)
-            self._told = True
+            self._reported = True
             return
-        if self._told:
+        if self._reported:
             log.warning("Redis at %s can be reached now", place)
         self._link = link

@@ -95,7 +95,7 @@ class CacheBackend(Protocol):
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
         """Return the response that may be used because a new one could not be computed, or None."""
 
-    def forget(self, key: bytes) -> bool | Awaitable[bool]:
+    def invalidate(self, key: bytes) -> bool | Awaitable[bool]:
         """Invalidate a key. Return whether there was an entry. No request gets it afterwards."""
 
     def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
@@ -178,7 +178,7 @@ class SingleFlightWaiters:
             raise outcome
         return outcome
 
-    def tell(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
+    def resolve(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
         """Report an outcome to the waiting requests of a key.
 
         number: the lease that ended so, for backends that learn of an end later than it happened: requests that wait
@@ -193,10 +193,10 @@ class SingleFlightWaiters:
                 # A copy for each request, as raising sets a traceback.
                 future.set_result(copied(outcome) if isinstance(outcome, Problem) else outcome)
 
-    def tell_all(self) -> None:
+    def resolve_all(self) -> None:
         """Let all waiting requests look up again."""
         for key in tuple(self.futures):
-            self.tell(key, RETRY_LOOKUP)
+            self.resolve(key, RETRY_LOOKUP)
 
 
 def copied(problem: Problem) -> Problem:

@@ -78,7 +78,7 @@ def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
     yield from (Configured(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
 
 
-async def tell_refused(connector: Connector, commands: Sequence[Configured]) -> None:
+async def report_refused(connector: Connector, commands: Sequence[Configured]) -> None:
     """Log the commands that the database refuses. An unavailable database is not reported here."""
     if not commands:
         return

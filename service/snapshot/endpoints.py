@@ -178,7 +178,7 @@ class EndpointBuilder:
         new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
         grouped = list(gathered(new))
         for diagnostic in grouped:
-            log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
+            log.log(logging.INFO if diagnostic.informational else logging.WARNING, "%s", diagnostic)
         for diagnostic in new:
             if diagnostic not in grouped:
                 log.debug("%s", diagnostic)

@@ -37,7 +37,7 @@ from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.catalogue_watch import Watcher, watcher
 from rowcall.service.snapshot.column_constraints import read_constraints
-from rowcall.service.snapshot.configured_commands import main_commands, passkey_commands, tell_refused
+from rowcall.service.snapshot.configured_commands import main_commands, passkey_commands, report_refused
 from rowcall.service.snapshot.endpoints import EndpointBuilder
 from rowcall.service.snapshot.exposure import Exposure
 from rowcall.service.snapshot.garbage_collection import keep, paused
@@ -75,11 +75,11 @@ class _Database:
     dependency_graph: DependencyGraph
 
 
-class _Judged(NamedTuple):
+class _Analysed(NamedTuple):
     """An endpoint without and with its session effects. lasts: valid until an object that it depends on changes."""
 
     endpoint: Endpoint
-    judged: Endpoint
+    analysed: Endpoint
     lasts: bool
 
 
@@ -94,11 +94,11 @@ class SnapshotReader:
         """The last readings, by the key of their connection."""
         self._seen: dict[str, Fingerprint] = {}
         """Fingerprints that were computed since then, for use by the next reading."""
-        self._worlds: dict[str, DependencyGraph] = {}
+        self._dependency_graphs: dict[str, DependencyGraph] = {}
         """Dependency graphs by case-folded name of the connection; read together with the catalogues."""
         self._affected: dict[str, frozenset[Key] | None] = {}
         """Objects whose session effects may have changed since the last reading; None: any object."""
-        self._judgements: dict[int, _Judged] = {}
+        self._analyses: dict[int, _Analysed] = {}
         """By id of the endpoint."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
         self._exact = settings.flag("Service:ExactTypes")
@@ -117,7 +117,7 @@ class SnapshotReader:
         """
         opening = Opening(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
-        self._tell_empty_schemas(snapshot.endpoints)
+        self._report_empty_schemas(snapshot.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
             # An unavailable replica does not delay the start.
@@ -145,7 +145,7 @@ class SnapshotReader:
         except (psycopg.Error, OSError) as error:
             log.warning("Stats:SchemaSimilarTo cannot be checked: %s", " ".join(str(error).split()))
 
-    def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
+    def _report_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
         """Warn of configured schemas without an endpoint, because a misspelt name has no other symptom."""
         served = {endpoint.routine.schema for endpoint in endpoints}
         for schema in self._settings.texts(_SCHEMAS) or ():
@@ -159,9 +159,9 @@ class SnapshotReader:
         passkeys = self._options.passkeys
         others = [] if passkeys is None else [*passkey_commands(passkeys)]
         if passkeys is not None and passkeys.connection is not None:
-            await tell_refused(self._connector(passkeys.connection.casefold()), others)
+            await report_refused(self._connector(passkeys.connection.casefold()), others)
             others = []
-        await tell_refused(self._connector(MAIN), [*commands, *others])
+        await report_refused(self._connector(MAIN), [*commands, *others])
 
     def watcher(self) -> Watcher | None:
         """Return the watcher of these sources, or None. Raises `StartupError` if there is nothing to watch."""
@@ -224,7 +224,7 @@ class SnapshotReader:
         if only_files and self._databases.keys() == set(keys):
             self._affected = dict.fromkeys(self._databases, frozenset())
         else:
-            self._worlds, self._affected = {}, {}
+            self._dependency_graphs, self._affected = {}, {}
             for key in keys:
                 await self._discover(key)
         catalogs = [self._databases[key].found.catalog for key in keys]
@@ -255,9 +255,9 @@ class SnapshotReader:
             for name in unused_profiles(self._options.cache, (endpoint for group in groups for endpoint in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
-        judged = self._all_judged(zip(keys, groups, strict=True))
+        analysed = self._all_judged(zip(keys, groups, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
-        return SchemaSnapshot(number, judged, main, types, built.left_out, looked_at)
+        return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at)
 
     async def _exactly(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]
@@ -313,7 +313,7 @@ class SnapshotReader:
                     break
                 log.debug("the catalogue changed while it was read (attempt %d)", attempt)
         self._databases[key] = database
-        self._worlds[key] = database.dependency_graph
+        self._dependency_graphs[key] = database.dependency_graph
 
     async def _read_in_one_snapshot(
         self, key: str, connection: psycopg.AsyncConnection[Any], known: _Database | None
@@ -387,8 +387,8 @@ class SnapshotReader:
 
         async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
             connection = await self._connector(place).open_plain()
-            if place not in self._worlds:
-                self._worlds[place] = await read_dependency_graph(connection)
+            if place not in self._dependency_graphs:
+                self._dependency_graphs[place] = await read_dependency_graph(connection)
             return connection
 
         return await files.read(self._home_of_files, self._usable, open_at, only_files=only_files)
@@ -424,32 +424,32 @@ class SnapshotReader:
         effects
         is the same object as before, by which the change for the workers is computed.
         """
-        before, self._judgements = self._judgements, {}
-        judged: list[Endpoint] = []
+        before, self._analyses = self._analyses, {}
+        analysed: list[Endpoint] = []
         for key, endpoints in groups:
             affected = self._affected.get(key)
             touched = frozenset(oid for _, oid in affected or ())
             for endpoint in endpoints:
-                judgement = before.get(id(endpoint))
-                if judgement is None or not judgement.lasts or affected is None or endpoint.routine.oid in touched:
-                    judgement = self._judged(key, endpoint, judgement)
-                self._judgements[id(endpoint)] = judgement
-                judged.append(judgement.judged)
-        return tuple(judged)
+                analysis = before.get(id(endpoint))
+                if analysis is None or not analysis.lasts or affected is None or endpoint.routine.oid in touched:
+                    analysis = self._analysed(key, endpoint, analysis)
+                self._analyses[id(endpoint)] = analysis
+                analysed.append(analysis.analysed)
+        return tuple(analysed)
 
-    def _judged(self, key: str, endpoint: Endpoint, former: _Judged | None) -> _Judged:
+    def _analysed(self, key: str, endpoint: Endpoint, former: _Analysed | None) -> _Analysed:
         place = self._place(endpoint)
-        dependency_graph = self._worlds.get(place)
-        placed = self._at_its_place(key, endpoint) if former is None else former.judged
+        dependency_graph = self._dependency_graphs.get(place)
+        placed = self._at_its_place(key, endpoint) if former is None else former.analysed
         session = (
             endpoint.session
             if dependency_graph is None
             else session_effects(placed, dependency_graph, by_name=place != key)
         )
-        if former is not None and former.judged.session == session:
+        if former is not None and former.analysed.session == session:
             return former
         lasts = dependency_graph is not None and place == key and not isinstance(endpoint.routine.source, FileSource)
-        return _Judged(endpoint, replace(placed, session=session), lasts)
+        return _Analysed(endpoint, replace(placed, session=session), lasts)
 
     # --- places ----------------------------------------------------------------------------------------------------
 
@@ -488,8 +488,8 @@ class SnapshotReader:
                 async with await self._connector(place).open_plain() as connection:
                     types_there = await types_of_the_same_names(connection, here.types.values())
                     types.setdefault(place, {}).update(types_there)
-                    if place not in self._worlds:
-                        self._worlds[place] = await read_dependency_graph(connection)
+                    if place not in self._dependency_graphs:
+                        self._dependency_graphs[place] = await read_dependency_graph(connection)
                     if self._verify != "None":
                         checked += len(here.endpoints)
                         missing += _missing(place, here, await missing_routines(connection, _called(here.endpoints)))

@@ -380,15 +380,15 @@ class _Reading:
         """Return the type of a parameter; 0 if the server infers it. A composite is sent as text that the statement
         casts.
         """
-        oid = self._told(file, number)
+        oid = self._declared_type(file, number)
         return 0 if self._is_composite(oid) else oid
 
     def _record(self, file: SqlFile, number: int) -> int:
         """Return the composite type that the comment declares for a parameter, else 0."""
-        oid = self._told(file, number)
+        oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
 
-    def _told(self, file: SqlFile, number: int) -> int:
+    def _declared_type(self, file: SqlFile, number: int) -> int:
         hint = file.notes.hints.get(number)
         readings = () if hint is None else hint.readings
         oid = next((self._oids[name] for name in readings if name in self._oids), 0)

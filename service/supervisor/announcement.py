@@ -23,14 +23,14 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     empty.
     """
     log.info("%s, %s", _found(snapshot), _counted(workers, "worker"))
-    tell_left_out(snapshot)
+    report_left_out(snapshot)
     if not snapshot.endpoints:
         log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(snapshot.looked_at), _BEGIN)
-    _tell_short_lived_keys(settings, snapshot)
+    _report_short_lived_keys(settings, snapshot)
     exposed = openness(snapshot.endpoints)
     if exposed.count:
         log.info("%s; rowcall --audit lists details", exposed.sentence)
-    _tell_closed_to_all(settings, snapshot)
+    _report_closed_to_all(settings, snapshot)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
@@ -39,7 +39,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
 _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:ApiKey:Enabled")
 
 
-def _tell_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
+def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     """Warn about endpoints that require a signed-in user if no way to sign in is configured."""
     if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
@@ -63,7 +63,7 @@ _BEGIN = (
 )
 
 
-def tell_left_out(snapshot: SchemaSnapshot) -> None:
+def report_left_out(snapshot: SchemaSnapshot) -> None:
     """Log the objects that were left out on one line; the reasons have been logged before, each once."""
     if snapshot.left_out:
         names = sorted({item.object for item in snapshot.left_out})
@@ -74,7 +74,7 @@ def tell_left_out(snapshot: SchemaSnapshot) -> None:
 _SHOWN = 10
 
 
-def _tell_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
+def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
     result = ((item.name, item.options.encryption) for item in snapshot.endpoints)
     encrypting = [name for name, expected in result if expected and (expected.all_parameters or expected.parameters)]
     if encrypting and not settings.flag("DataProtection:Enabled"):

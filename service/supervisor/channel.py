@@ -233,7 +233,7 @@ class ProfileTaken:
 
 EventMessage = EventsPublished | EventsWanted | NoticeNotPublished
 
-Heard = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
+WorkerEvent = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
 """Messages that a worker sends without a question, except log entries."""
 
 Message = (

@@ -33,7 +33,7 @@ _PART = struct.Struct("!I?")
 """Number of sockets that follow, and whether they stay open elsewhere when all our processes end."""
 _MOST_DESCRIPTORS = 250
 """Descriptors in one message (SCM_MAX_FD of Linux is 253)."""
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -61,7 +61,7 @@ class PreviousProcess:
         over.
         """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.settimeout(_PATIENCE)
+        connection.settimeout(_TIMEOUT)
         try:
             connection.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
@@ -84,7 +84,7 @@ class PreviousProcess:
         loop = asyncio.get_running_loop()
         self._connection.setblocking(False)
         with self._connection, contextlib.suppress(OSError):
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 await loop.sock_sendall(self._connection, _SERVING)
                 await loop.sock_recv(self._connection, 64)
 

@@ -20,7 +20,7 @@ SHOW_AFTER = 1.0
 
 
 class Progress:
-    """Use: `with Progress(watched=…) as progress:`, then `progress.tell("reading …")` for each phase."""
+    """Use: `with Progress(watched=…) as progress:`, then `progress.show("reading …")` for each phase."""
 
     def __init__(self, *, watched: bool) -> None:
         self._watched = watched
@@ -47,7 +47,7 @@ class Progress:
             if self._status is not None:
                 self._status.stop()
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Set the description of the current phase."""
         with self._lock:
             self._text = text

@@ -49,14 +49,13 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
-from rowcall.service.supervisor.announcement import announce, tell_left_out
+from rowcall.service.supervisor.announcement import announce, report_left_out
 from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.channel import (
     EventMessage,
     EventsArrived,
     EventsPublished,
     EventsSoFar,
-    Heard,
     Keys,
     KeysWanted,
     Message,
@@ -66,6 +65,7 @@ from rowcall.service.supervisor.channel import (
     Start,
     TokenJudged,
     TokenUsed,
+    WorkerEvent,
 )
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Notified, listen
@@ -144,10 +144,10 @@ class Supervisor:
             template,
             greeting=self._greeting,
             hear=self._hear,
-            on_gone=self._tell_gone,
+            on_gone=self._announce_exit,
         )
         self._stop = asyncio.Event()
-        self._departure = GracefulShutdown(self._shutdown, self._workers.tell, lambda: self._listeners.stay)
+        self._departure = GracefulShutdown(self._shutdown, self._workers.send_all, lambda: self._listeners.stay)
         self._code = 0
         self._reload = asyncio.Event()
         self._looks = CataloguePolling(reader, self._read_what_was_seen, self._reload.set)
@@ -245,7 +245,7 @@ class Supervisor:
                 await listen(self._reader.sources(), heard, self._background)
             await self._watch_changes()
             with Progress(watched=is_watched()) as progress:
-                progress.tell("reading the catalogue of the database")
+                progress.show("reading the catalogue of the database")
                 snapshot = await self._reader.first()
         finally:
             await spawning
@@ -327,13 +327,13 @@ class Supervisor:
         seconds = time.monotonic() - self._began
         announce(self._settings, self._workers.snapshot, self._listeners.urls, self._count, seconds)
         current_log().flush()
-        self._tell_manager()
+        self._notify_manager()
         if self._manager.between:
             self._background.keep("the signs of life for systemd", self._manager.keep_alive)
         if self._on_listening is not None:
             self._on_listening(self._listeners.urls)
 
-    def _tell_manager(self) -> None:
+    def _notify_manager(self) -> None:
         endpoints = len(self._workers.snapshot.endpoints)
         self._manager.ready(f"{endpoints} endpoints, {self._count} workers, {';'.join(self._listeners.urls)}")
 
@@ -362,7 +362,7 @@ class Supervisor:
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
         return [start, Keys(self._keeper.ring), *self._departure.so_far]
 
-    def _hear(self, worker: WorkerProcess, message: Heard) -> None:
+    def _hear(self, worker: WorkerProcess, message: WorkerEvent) -> None:
         if isinstance(message, Stale):
             # A worker has met such an error, which routines can raise as well, and clients can provoke.
             self._looks.request_check(
@@ -377,8 +377,8 @@ class Supervisor:
         else:
             self._hear_of_events(worker, message)
 
-    def _tell_gone(self, worker: WorkerProcess) -> None:
-        self._host.tell_worker_gone(worker.process.pid)
+    def _announce_exit(self, worker: WorkerProcess) -> None:
+        self._host.announce_worker_exit(worker.process.pid)
         if self._admin is not None:
             self._admin.restarts += 1
 
@@ -390,7 +390,7 @@ class Supervisor:
         self._background.keep("the key rotation", self._keeper.run)
 
     def _publish_keys(self, ring: KeyRing) -> None:
-        self._workers.tell(Keys(ring))
+        self._workers.send_all(Keys(ring))
 
     async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
@@ -453,7 +453,7 @@ class Supervisor:
             expected, self._wanted = self._wanted, _Reading.FILES
             self._manager.reloading()
             await self._read_again(expected)
-            self._tell_manager()
+            self._notify_manager()
             # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)
 
@@ -482,7 +482,7 @@ class Supervisor:
             return
         _log_difference(snapshot, difference)
         if snapshot.left_out != before.left_out:
-            tell_left_out(snapshot)
+            report_left_out(snapshot)
         if difference:
             try:
                 await self._describe(snapshot)

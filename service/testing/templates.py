@@ -23,7 +23,7 @@ from rowcall.service.startup_error import StartupError
 _ADMINISTRATION = ("postgres", "template1")
 """Databases from which others can be created."""
 
-PATIENCE = 10
+MAX_ATTEMPTS = 10
 """Attempts to drop a copy, one each second: time for a crashed server to recover."""
 
 
@@ -71,7 +71,7 @@ class Templates:
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:
         """Drop a copy, with repeated attempts, because the server may just have crashed."""
-        for _ in range(PATIENCE):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 async with await _administer(target, name) as connection:
                     await connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))

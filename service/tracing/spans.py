@@ -86,7 +86,7 @@ class RequestTrace:
 
     def end(self, context: RequestContext, error: Exception | None) -> None:
         """Record that the last step has finished, or that a step has failed, after which the error response follows."""
-        self._tell_database(context)
+        self._record_executions(context)
         self._context = None
         if isinstance(error, ClientDisconnectedError) and not self._status:
             self._status = CLIENT_GONE
@@ -100,7 +100,7 @@ class RequestTrace:
             self._span.set_attribute("error.type", str(self._status))
         self._span.end()
 
-    def _tell_database(self, context: RequestContext) -> None:
+    def _record_executions(self, context: RequestContext) -> None:
         """Record the spans of the execution: wait, database, rendering."""
         execution = context.execution
         if execution is None or not execution.began:

@@ -18,7 +18,9 @@ PAUSE = 0.2
 """Minimum seconds between two events."""
 
 
-async def told(scope: Any, pieces: AsyncIterator[bytes], notice_listener: NoticeListener) -> AsyncIterator[bytes]:
+async def with_progress(
+    scope: Any, pieces: AsyncIterator[bytes], notice_listener: NoticeListener
+) -> AsyncIterator[bytes]:
     """Yield the same chunks, of a whole body, and report progress. The last event follows after all of them."""
     announced = scope.headers.get("content-length")
     total = int(announced) if announced is not None and announced.isdecimal() else None
@@ -46,7 +48,7 @@ class _ProgressReporter:
         self.received = received
         self._notice_listener = notice_listener
         self._of = of
-        self._told = ""
+        self._reported = ""
 
     async def over(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the chunks and report progress in between. The last event is left to the caller."""
@@ -61,6 +63,6 @@ class _ProgressReporter:
     def tell(self, of: int | None) -> None:
         """Publish the progress, unless it equals the last event."""
         word = orjson.dumps({"received": self.received, "of": of}).decode()
-        if word != self._told:
-            self._told = word
+        if word != self._reported:
+            self._reported = word
             self._notice_listener.tell(word)

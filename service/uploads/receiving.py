@@ -31,7 +31,7 @@ from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.multipart import Form
-from rowcall.service.uploads.progress import told
+from rowcall.service.uploads.progress import with_progress
 from rowcall.service.uploads.spool import set_aside
 from rowcall.service.uploads.storing import handler_factories, in_transaction
 
@@ -100,7 +100,7 @@ class Receiving:
             cleanup.close()
         await loop.run_in_executor(None, folders.finish)
 
-    async def _run(self, context: RequestContext, turn: Turn, told: bytes) -> None:
+    async def _run(self, context: RequestContext, turn: Turn, with_progress: bytes) -> None:
         key = self._options.context_key
         if not self._in_transaction and key is None:
             await self._database.run_alone(self._call, context)
@@ -108,7 +108,7 @@ class Receiving:
             return
         transaction = turn.transaction
         if key is not None:
-            await transaction.set([key.encode(), told])
+            await transaction.set([key.encode(), with_progress])
         await transaction.call()
         await _settle(turn)
         await transaction.commit()
@@ -136,7 +136,7 @@ class Receiving:
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
         if self._tells_progress and self._call.hear is not None:
-            pieces = told(context.scope, pieces, self._call.hear(context))
+            pieces = with_progress(context.scope, pieces, self._call.hear(context))
         async for piece in pieces:
             yield piece
         turn.body_read = True

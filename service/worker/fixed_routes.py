@@ -83,7 +83,7 @@ def snapshot_routes(
     them; None: there are none.
     """
     options = services.options
-    result = _told(snapshot, options)
+    result = _as_sent(snapshot, options)
     # Imported here: these modules are a tenth of all, and most services have no such documents.
     if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
@@ -102,7 +102,7 @@ def snapshot_routes(
             yield _route(fixed, refused=refused), fixed.steps
 
 
-def _told(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
+def _as_sent(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
     """Return the endpoints as documents describe them, with the types of their JSON form."""
     safe, resolve = options.safe_numbers, options.resolve_nested
     return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)

@@ -12,7 +12,7 @@ _CLOSED = "the handler is closed"
 """Message of uvloop about a closed connection."""
 
 
-def tell_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def report_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log an error as asyncio does by default, except for TLS on a connection that its owner has closed: uvloop reports
     an error if the rest of the handshake or of the TLS closure cannot be written, which is expected.
     """

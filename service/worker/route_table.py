@@ -68,7 +68,7 @@ class RouteTable:
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
         self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
         whole = (route for route in telling if all(map(resumes, route.candidates)))
-        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
+        self.options_headers = {id(route): announced(services) for route in (*whole, *pieces)}
         """Headers of the response to OPTIONS, by id of the route."""
         self.find = self.router.find
         offered = {item.path: item for item in streams}
@@ -111,7 +111,7 @@ class RouteTable:
         if (result := logged(context.protocol)) is not None:
             result.path = self.shown_path(scope)
         if scope.method == "OPTIONS":
-            context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
+            context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._options_headers_of(path)])
             return None
         match = router.find("GET", path) if scope.method == "HEAD" else None
         if match is None:
@@ -130,9 +130,16 @@ class RouteTable:
                 return match.route.path
         return path
 
-    def _told_of(self, path: str) -> Headers:
+    def _options_headers_of(self, path: str) -> Headers:
         result = (self.router.find(method, path) for method in ("POST", "PATCH"))
-        return next((self.told[id(item.route)] for item in result if item and id(item.route) in self.told), [])
+        return next(
+            (
+                self.options_headers[id(item.route)]
+                for item in result
+                if item and id(item.route) in self.options_headers
+            ),
+            [],
+        )
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
@@ -178,6 +185,6 @@ def empty_table() -> RouteTable:
     table.streams = {}
     table._terms = {}
     table.closed = frozenset()
-    table.told = {}
+    table.options_headers = {}
     table.steps = {}
     return table

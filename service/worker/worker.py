@@ -60,7 +60,7 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.http_server import HttpServer
-from rowcall.service.worker.loop_errors import tell_loop_error
+from rowcall.service.worker.loop_errors import report_loop_error
 from rowcall.service.worker.middleware import with_middleware
 
 log = logging.getLogger("rowcall")
@@ -96,7 +96,7 @@ class Worker:
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
         self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
-        self._application.unpublished_notices.tell = lambda path, severity: channel.send(
+        self._application.unpublished_notices.report = lambda path, severity: channel.send(
             NoticeNotPublished(path, severity)
         )
         self._feed = self._application.events.feed
@@ -114,7 +114,7 @@ class Worker:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
         # In parallel: a database that accepts connections and then does not answer would delay everything else.
         starting = asyncio.create_task(self._application.start())
-        starting.add_done_callback(_tell_failure)
+        starting.add_done_callback(_report_failure)
         listening = asyncio.create_task(self._listen_or_end())
         unused = partial(close_unused, self._listeners, self._silence, self._unread, self._application.clients)
         self._background.keep("closing unused connections", unused)
@@ -193,7 +193,7 @@ class Worker:
             self._unreadable = error
         return snapshot
 
-    def _told(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
+    def _received(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
         """Return the received schema snapshot. Raises the error of reading it."""
         if isinstance(message, PrepareSnapshotChange):
             return message.snapshot(served)
@@ -208,7 +208,7 @@ class Worker:
         try:
             with paused():
                 served = self._application.snapshot
-                self._application.prepare(self._told(message, served))
+                self._application.prepare(self._received(message, served))
                 if not served.number:
                     keep(first=True)
         except Exception as error:
@@ -256,7 +256,7 @@ class Worker:
         return Clients(clients.busy | clients.sending, frozenset())
 
 
-def _tell_failure(starting: asyncio.Task[None]) -> None:
+def _report_failure(starting: asyncio.Task[None]) -> None:
     if not starting.cancelled() and (error := starting.exception()) is not None:
         log.error("the first connection could not be made ready", exc_info=error)
 
@@ -275,7 +275,7 @@ async def _main(channel_fd: int) -> None:
     forwarder = configure_worker_logging(
         start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
     )
-    asyncio.get_running_loop().set_exception_handler(tell_loop_error)
+    asyncio.get_running_loop().set_exception_handler(report_loop_error)
     try:
         await Worker(channel, start, forwarder).run()
     except Exception as error:

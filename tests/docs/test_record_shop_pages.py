@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.docs.pages import application_settings
-from tests.harness.browser import PATIENCE, browser, needs_browser
+from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.node import npm_run
 from tests.harness.service import Service
@@ -58,7 +58,7 @@ def opened() -> Iterator[Browser]:
 def page(opened: Browser, shop: Service) -> Iterator[Page]:
     """Of a visitor of its own, once its stream is open and everything is shown; no script may fail there."""
     context = opened.new_context()
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT)
     yield _visited(context.new_page(), shop)
     context.close()
 

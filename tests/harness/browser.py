@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Without these options, the browser contacts hosts of its vendor at every start.
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-PATIENCE = 60_000.0
+TIMEOUT = 60_000.0
 """Timeout in milliseconds."""
 VIRTUAL_AUTHENTICATOR = {
     "protocol": "ctap2",
@@ -30,9 +30,9 @@ needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this 
 
 @contextlib.contextmanager
 def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT)
     with warnings.catch_warnings(), sync_playwright() as playwright:
         warnings.simplefilter("ignore", ResourceWarning)
-        opened = playwright.chromium.launch(executable_path=PROGRAM, args=QUIET, timeout=2 * PATIENCE)
+        opened = playwright.chromium.launch(executable_path=PROGRAM, args=QUIET, timeout=2 * TIMEOUT)
         yield opened
         opened.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import FilePayload, Page
 
-from tests.harness.browser import PATIENCE, browser, needs_browser
+from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.http.conftest import Serve
@@ -113,7 +113,7 @@ def opened() -> Iterator[Callable[[str], Page]]:
         def visit(url: str) -> Page:
             """As a visitor of its own."""
             context = program.new_context()
-            context.set_default_timeout(PATIENCE)
+            context.set_default_timeout(TIMEOUT)
             page = context.new_page()
             page.goto(url)
             return page

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from rowcall.core.text.naming import api_name
-from tests.harness.browser import PATIENCE, browser, needs_browser
+from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.effort import seed
 from tests.harness.node import run
@@ -186,7 +186,7 @@ def test_values_come_back_to_a_page(service: Service, folder: Path, calls: list[
     (folder / "index.html").write_text("<!doctype html>", encoding="utf-8")
     with browser() as opened:
         page = opened.new_page()
-        page.goto(service.url, timeout=PATIENCE)
+        page.goto(service.url, timeout=TIMEOUT)
         _check(calls, page.evaluate(IN_A_PAGE, _sent(calls)))
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.docs.pages import FOLDER, read_page
-from tests.harness.browser import PATIENCE, VIRTUAL_AUTHENTICATOR, browser, needs_browser
+from tests.harness.browser import TIMEOUT, VIRTUAL_AUTHENTICATOR, browser, needs_browser
 from tests.harness.database import Database
 from tests.http.conftest import Serve
 
@@ -24,7 +24,7 @@ def test_register_and_sign_in_in_chromium(own_database: Database, serve_once: Se
     script = match[1]
     with browser() as opened:
         tab = opened.new_page()
-        tab.set_default_timeout(PATIENCE)
+        tab.set_default_timeout(TIMEOUT)
         tab.goto(f"http://localhost:{service.port}/who")
         session = tab.context.new_cdp_session(tab)
         session.send("WebAuthn.enable")

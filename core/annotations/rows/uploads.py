@@ -71,7 +71,7 @@ def _image_words(value: str) -> list[str]:
     return value.lower().replace(",", " ").split()
 
 
-def _tell_unknown_images(draft: Draft, word: str, value: str) -> None:
+def _report_unknown_images(draft: Draft, word: str, value: str) -> None:
     """Warn of unknown image types. The other types of the value still apply (uploads-12)."""
     unknown = [word for word in _image_words(value) if word not in _IMAGES]
     if unknown and "{" not in value:
@@ -102,7 +102,7 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
         others = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
         draft.within("upload", Upload(), settings=(*others, (word, value)))
         if check is _is_image_check:
-            _tell_unknown_images(draft, word, value)
+            _report_unknown_images(draft, word, value)
 
     return assign
 

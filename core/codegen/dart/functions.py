@@ -76,12 +76,12 @@ def address(function: DartFunction, models: Models) -> str:
 def _query(call: Call) -> str:
     if not call.sending.query:
         return ""
-    without = "".join(f"..remove({literal(call.given[index].wire)})" for index in call.sending.excluded)
+    without = "".join(f"..remove({literal(call.given[index].key)})" for index in call.sending.excluded)
     return f"${{_query(request.toJson(){without})}}"
 
 
 def _value(given: Given, models: Models) -> str:
-    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=given.nullable)
+    return models.to_json(given.shape, f"request.{field_name(given.key)}", null=given.nullable)
 
 
 def url_text(function: DartFunction, models: Models) -> str:

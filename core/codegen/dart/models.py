@@ -60,7 +60,7 @@ class Models:
 
     def request(self, name: str, given: Iterable[Given]) -> str:
         fields = tuple(
-            RowField(item.wire, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
+            RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
             for item in given
         )
         return self._add(Row(fields, name))
@@ -103,8 +103,8 @@ class Models:
         fields: dict[str, RowField] = {}
         for item in row.fields:
             self.type_of(item.shape)
-            name = field_name(item.wire)
-            while name in fields and fields[name].wire != item.wire:
+            name = field_name(item.key)
+            while name in fields and fields[name].key != item.key:
                 name += "_"
             fields.setdefault(name, item)
         return tuple(fields.items())
@@ -197,7 +197,7 @@ class Models:
         yield ""
         yield f"  factory {model.name}.fromJson(Map<String, dynamic> json) {{"
         values = [
-            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.wire)}]', null=one.nullable)},"
+            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.key)}]', null=one.nullable)},"
             for name, one in model.fields
         ]
         if model.raw:
@@ -214,7 +214,7 @@ class Models:
 
     def _member(self, name: str, one: RowField) -> str:
         condition = f"if ({name} != null) " if one.optional else ""
-        return f"      {condition}{literal(one.wire)}: {self.to_json(one.shape, name, null=one.nullable)},"
+        return f"      {condition}{literal(one.key)}: {self.to_json(one.shape, name, null=one.nullable)},"
 
 
 def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:

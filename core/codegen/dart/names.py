@@ -45,12 +45,12 @@ def escaped(text: str) -> str:
     return text.translate(_SIGNS)
 
 
-def field_name(wire: str) -> str:
+def field_name(key: str) -> str:
     """Return the field for a name in requests or responses: `bedId` for `bedId`, `at2` for `at 2`."""
-    if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", wire) and not wire.startswith("_"):
-        name = wire[:1].lower() + wire[1:]
+    if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", key) and not key.startswith("_"):
+        name = key[:1].lower() + key[1:]
     else:
-        clean = re.sub(r"[^A-Za-z0-9$]+", "_", wire).strip("_")
+        clean = re.sub(r"[^A-Za-z0-9$]+", "_", key).strip("_")
         name = camel(clean if clean[:1].isalpha() else f"field_{clean}")
     return f"{name}_" if name in FIELDS else name
 

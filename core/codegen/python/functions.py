@@ -47,7 +47,7 @@ class Method:
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
         """Return the method of a call. methods: names of all methods."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
-        arguments = tuple((free(snake_case(item.wire), taken), item) for item in call.given)
+        arguments = tuple((free(snake_case(item.key), taken), item) for item in call.given)
         for _, item in arguments:
             models.given(item.shape, null=item.nullable)
         answer, routine = call.answer, call.endpoint.routine
@@ -147,18 +147,18 @@ def _sent(method: Method) -> Iterator[str]:
         yield 'headers={"Content-Type": "application/json"}'
     elif call.body is not None:
         name = method.argument(call.body)
-        yield f"content=_text({_told(name, call.body.shape)})"
+        yield f"content=_text({_encoded(name, call.body.shape)})"
         yield 'headers={"Content-Type": "text/plain"}'
 
 
 def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool = True) -> str:
     return ", ".join(
-        f"{item.wire!r}: {_told(name, item.shape) if as_text else name}"
+        f"{item.key!r}: {_encoded(name, item.shape) if as_text else name}"
         for name, item in (method.arguments[index] for index in indexes)
     )
 
 
-def _told(name: str, shape: Shape) -> str:
+def _encoded(name: str, shape: Shape) -> str:
     if shape == ListOf(JSON):
         return f"_jsons({name})"
     return f"_json({name})" if shape == JSON else name

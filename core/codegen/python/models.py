@@ -58,7 +58,7 @@ class Models:
         if known is not None:
             return known
         # The types of the members are added before the class itself.
-        members = [(item.wire, self._member(item)) for item in _once(row)]
+        members = [(item.key, self._member(item)) for item in _once(row)]
         name = free(class_name(row.name), self._taken)
         self._texts.append(_typed_dict(name, members))
         if row.composite:
@@ -74,8 +74,8 @@ class Models:
 def _once(row: Row) -> Iterator[RowField]:
     seen: set[str] = set()
     for item in row.fields:
-        if item.wire not in seen:
-            seen.add(item.wire)
+        if item.key not in seen:
+            seen.add(item.key)
             yield item
 
 

@@ -33,10 +33,10 @@ class Profile(NamedTuple):
 class Profiles:
     """Reads the profiles of one provider."""
 
-    def __init__(self, provider: Provider, talker: ProviderClient) -> None:
+    def __init__(self, provider: Provider, provider_client: ProviderClient) -> None:
         self._provider = provider
-        self._talker = talker
-        self._issuers = Issuers(provider, talker)
+        self._provider_client = provider_client
+        self._issuers = Issuers(provider, provider_client)
 
     async def addresses(self) -> Addresses:
         """Return the addresses of the provider. Raises `ProviderError`."""
@@ -90,7 +90,7 @@ class Profiles:
         addresses = await self.addresses()
         if addresses.revoke is not None:
             fields = {"token": token, "token_type_hint": "refresh_token", **self._who_asks(addresses)}
-            await self._talker.form(addresses.revoke, fields, self._basic(addresses))
+            await self._provider_client.form(addresses.revoke, fields, self._basic(addresses))
 
     def _who_asks(self, addresses: Addresses) -> dict[str, str]:
         """Return the client's credentials for the form."""
@@ -106,7 +106,7 @@ class Profiles:
         return (provider.client_id, provider.client_secret) if addresses.basic and provider.client_secret else None
 
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
-        tokens = await self._talker.form(addresses.token, fields, self._basic(addresses))
+        tokens = await self._provider_client.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
             raise ProviderError(f"{addresses.token} returned no access_token")
         return tokens
@@ -123,7 +123,7 @@ class Profiles:
         claims: dict[str, Any] = {}
         if addresses.keys is not None and (not again or "id_token" in tokens):
             claims = await verified(provider, addresses.keys, tokens.get("id_token"), nonce, access)
-        user_info, text = await self._told(addresses.info, access)
+        user_info, text = await self._user_info(addresses.info, access)
         subject = claims.get("sub") or user_info.get("sub")
         if provider.issuer is not None:
             if "sub" in user_info and user_info["sub"] != subject:
@@ -150,11 +150,11 @@ class Profiles:
             subject if isinstance(subject, str) else None,
         )
 
-    async def _told(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
+    async def _user_info(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
         """Request the user info; return it as a dictionary and as text."""
         if url is None:
             return {}, "{}"
-        body = await self._talker.question(url, access)
+        body = await self._provider_client.question(url, access)
         try:
             user_info = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -168,7 +168,7 @@ class Profiles:
         if url is None:
             return None
         try:
-            return email_of(orjson.loads(await self._talker.question(url, access)))
+            return email_of(orjson.loads(await self._provider_client.question(url, access)))
         except orjson.JSONDecodeError:
             raise ProviderError(f"{url} returned no JSON") from None
 

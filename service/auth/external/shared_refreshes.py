@@ -54,10 +54,10 @@ class SharedRefreshes:
                 return stored
             await asyncio.sleep(BETWEEN_LOOKS)
         result: asyncio.Future[Profile] = asyncio.get_running_loop().create_future()
-        self._background.start(self._context(key, token, ask, result))
+        self._background.start(self._run(key, token, ask, result))
         return await result
 
-    async def _context(
+    async def _run(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
         """Run the refresh and store its result. It continues if the tab is closed, because the provider may have used

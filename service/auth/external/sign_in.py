@@ -49,12 +49,14 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     options = services.options.auth.external
     if options is None:
         return
-    talker = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
+    provider_client = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
     login_states = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     limiting = () if limited is None else (limited,)
     for provider in options.providers:
-        signing = _SignIn(options, provider, services, Profiles(provider, talker), login_states, keys, single_use)
+        signing = _SignIn(
+            options, provider, services, Profiles(provider, provider_client), login_states, keys, single_use
+        )
         for method, path, step in signing.routes():
             yield FixedRoute(method, path, ANYONE, (_exactly(path), *limiting, step))
 
@@ -90,7 +92,7 @@ class _SignIn:
         self._identity = services.auth
         self._largest = services.options.http.sign_in_body_limit
         self._profiles = profiles
-        self._attempts = login_states
+        self._login_states = login_states
         stored_tokens = StoredTokens(provider, keys, services.auth.sessions)
         self._outcome = SignInResult(options, provider, services, stored_tokens)
         self._refresh_and_logout = RefreshAndLogout(
@@ -143,7 +145,7 @@ class _SignIn:
         addresses = await self._profiles.addresses()
         redirect_uri = self._outcome.origin(context.scope) + self._provider.sent_path
         user = await caller(context, self._identity)
-        login_state, cookies = self._attempts.begin(context.scope, self._provider, redirect_uri, user)
+        login_state, cookies = self._login_states.begin(context.scope, self._provider, redirect_uri, user)
         url = authorization_url(
             self._provider,
             addresses.authorize,
@@ -168,8 +170,8 @@ class _SignIn:
                 # A user who impersonates another must not link identities with the other's account.
                 user = None
             login_state, state = None, sent.get("state")
-            if self._needs_state(scope) or self._attempts.has(scope, state):
-                login_state, cookie = await self._attempts.find(scope, self._provider, state)
+            if self._needs_state(scope) or self._login_states.has(scope, state):
+                login_state, cookie = await self._login_states.find(scope, self._provider, state)
                 ended = [cookie]
                 if login_state.user != digest_of(user):
                     # The sign-in began for another user, who has not agreed to link this identity with the present one.
@@ -190,7 +192,7 @@ class _SignIn:
         profile = await self._profiles.by_code(
             code, login_state.redirect_uri, login_state.verifier, login_state.nonce, issuer
         )
-        await self._attempts.use(login_state)
+        await self._login_states.use(login_state)
         return profile
 
     def _needs_state(self, scope: Any) -> bool:

@@ -125,7 +125,7 @@ class CompletionEndpoints:
         async def verify_and_store(transaction: Transaction) -> bytes:
             challenge = await self._challenge(transaction, number, "registration")
             expected = self._relying_party.expected(context, challenge)
-            credential = self._judged(
+            credential = self._verified(
                 "attestation_invalid", 400, lambda: verify_registration(client_data, attestation, expected)
             )
             if not hmac.compare_digest(credential.id, sent_id):
@@ -176,7 +176,7 @@ class CompletionEndpoints:
             row = await self._credential.run(transaction, bytea_text(credential))
             status = 401 if row is None else self._credential.status(row, self._options)
             stored = None if row is None or status != 200 else self._stored(row)
-            count = self._judged(
+            count = self._verified(
                 "assertion_invalid",
                 401,
                 # Unknown credentials are verified too, so that the time does not reveal them.
@@ -301,7 +301,7 @@ class CompletionEndpoints:
             raise broken("Invalid challenge")
         return challenge
 
-    def _judged(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
+    def _verified(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
         """Run a verification. Raises `Problem` with its reason, or `unknown` instead if set."""
         try:
             return verify()

@@ -131,7 +131,7 @@ class OptionsEndpoints:
             raise broken("Command returned invalid JSON")
         return content
 
-    def _context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
+    def _user_context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
         """Return the user context to issue, as JSON. Whole numbers keep all their digits."""
         self._raw(command, text)
         content = json.loads(text) if text else None
@@ -144,7 +144,7 @@ class OptionsEndpoints:
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)
         handle = row.text(columns.user_handle)
-        user_context = self._context(command, row.text("user_context"), handle)
+        user_context = self._user_context(command, row.text("user_context"), handle)
         if not await self._remember(number, IssuedChallenge(flow, subject, user_context)):
             raise unavailable("too many passkeys are being added at the same time")
         content: dict[str, Any] = {

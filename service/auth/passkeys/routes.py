@@ -75,7 +75,7 @@ def _only_users(services: Services) -> Step:
     """Return a step that refuses anonymous callers and users who impersonate."""
     challenge = services.options.auth.schemes.challenge
 
-    def let_in(context: RequestContext) -> None:
+    def authorize(context: RequestContext) -> None:
         if context.user is None:
             raise Problem(
                 401,
@@ -86,4 +86,4 @@ def _only_users(services: Services) -> Step:
         if context.user.impersonates:
             raise impersonation_refusal()
 
-    return let_in
+    return authorize

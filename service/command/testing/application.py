@@ -68,7 +68,7 @@ def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
 class _ClaimedSessions(Sessions):
     """Sessions without authentication: the test states the claims of the caller."""
 
-    told = True
+    caller_is_preset = True
 
     def authenticate(self, context: RequestContext) -> None:
         """Do nothing; the user of the context is set by the test."""

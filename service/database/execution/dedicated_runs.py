@@ -20,7 +20,7 @@ from rowcall.service.database.pools.overload import Overload
 from rowcall.service.database.pools.pipelined import QueuedTooLongError, RerouteError
 from rowcall.service.database.pools.pool import NoticeHandler
 from rowcall.service.database.preamble import Ahead, Values
-from rowcall.service.database.session.guarded_statements import PATIENCE, GuardedStatements
+from rowcall.service.database.session.guarded_statements import PREPARE_TIMEOUT, GuardedStatements
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import Watchdog
@@ -169,7 +169,7 @@ class DedicatedRuns:
     ) -> None:
         """Log a broken stream, whose status was sent long ago, and free the connection."""
         try:
-            self._failures.tell_broken(call, context, execution)
+            self._failures.report_broken(call, context, execution)
         finally:
             if on_free is not None:
                 on_free(execution)
@@ -226,7 +226,7 @@ class DedicatedRuns:
     async def _run_on(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
         """Run the execution and wait for it. False: the connection did not accept it."""
         self._watchdog.watch(execution, context.protocol.client_disconnect)
-        self._tell_whose(connection, context)
+        self._set_owner(connection, context)
         try:
             if call.procedure and not self._pooler:
                 await self._prepare_procedure(connection, call, context)
@@ -254,14 +254,14 @@ class DedicatedRuns:
             execution.on_free = partial(self._reset, expected)
         elif not expected:
             execution.on_free = self._release
-        self._tell_whose(connection, context)
+        self._set_owner(connection, context)
         if self._submit(connection, execution):
             self._pool.finish(connection, resets=[] if later else expected)
         elif connection.state == ConnectionState.READY:
             self._pool.release(connection)
         return execution.state != ExecutionState.WAITING
 
-    def _tell_whose(self, connection: Connection, context: RequestContext) -> None:
+    def _set_owner(self, connection: Connection, context: RequestContext) -> None:
         if self.tells_whose is not None:
             connection.on_notice = _notices_of(context.protocol, self.tells_whose)
 
@@ -287,7 +287,7 @@ class DedicatedRuns:
             return statement
         try:
             remaining = _left_of(execution)
-            seconds = min(PATIENCE, remaining / 2) if remaining > 0 else PATIENCE
+            seconds = min(PREPARE_TIMEOUT, remaining / 2) if remaining > 0 else PREPARE_TIMEOUT
             ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection, seconds)
         except BaseException:
             self._pool.release(connection)

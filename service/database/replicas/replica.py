@@ -88,7 +88,7 @@ class Replica:
                 remaining.append(entry)
         self._waiting = remaining
 
-    async def dependencies(self, position: int, seconds: float) -> bool:
+    async def wait_until_replayed(self, position: int, seconds: float) -> bool:
         """Wait until the replica has replayed everything up to `position`. False: it has not, within `seconds`."""
         if position <= self.position:
             return True

@@ -74,7 +74,7 @@ class Replicas:
         if not able:
             return None
         furthest = max(able, key=lambda item: item.position)
-        return furthest if await furthest.dependencies(position, self.options.wait) and furthest.up else None
+        return furthest if await furthest.wait_until_replayed(position, self.options.wait) and furthest.up else None
 
     def close(self) -> None:
         self._background.cancel()

@@ -25,7 +25,7 @@ from rowcall.service.database.statements import numbers, settings_statement
 
 log = logging.getLogger("rowcall.database")
 
-PATIENCE = 10.0
+PREPARE_TIMEOUT = 10.0
 """Seconds within which the server must answer."""
 
 
@@ -40,7 +40,7 @@ class GuardedStatements:
         self.on_changed: Callable[[], None] | None = None
 
     async def install_guards(
-        self, call: Call, mask: int, pool: int, connection: Connection, seconds: float = PATIENCE
+        self, call: Call, mask: int, pool: int, connection: Connection, seconds: float = PREPARE_TIMEOUT
     ) -> bool:
         """Prepare the guarded statement of the call for this pool on the connection. False: that failed, or is not
         possible yet.

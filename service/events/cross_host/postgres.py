@@ -50,7 +50,7 @@ class PostgresTransport:
         try:
             self._listening = await self._listen()
         except (psycopg.Error, OSError) as error:
-            _tell_deaf(error)
+            _report_deaf(error)
 
     async def write(self) -> None:
         """Send events, forever."""
@@ -87,7 +87,7 @@ class PostgresTransport:
                     async for notification in connection.notifies():
                         self._take(notification.payload, receive)
             except (psycopg.Error, OSError) as error:
-                _tell_deaf(error)
+                _report_deaf(error)
             await asyncio.sleep(pause(attempt))
             attempt += 1
 
@@ -116,7 +116,7 @@ class PostgresTransport:
                 receive(batch)
 
 
-def _tell_deaf(error: Exception) -> None:
+def _report_deaf(error: Exception) -> None:
     log.warning("events of other hosts are not received, tried again: %s", str(error).strip())
 
 

@@ -27,7 +27,7 @@ def transport_for(options: EventOptions, connector: Connector, *, pooler: bool) 
             address = parse_redis(options.redis)
         except BadAddressError as error:
             raise StartupError(f"Service:ServerSentEvents:RedisConfiguration: {error}") from None
-        return RedisTransport(address, options.channel, options.kept, options.stored_bytes)
+        return RedisTransport(address, options.channel, options.replay_events, options.stored_bytes)
     if options.way is Way.POSTGRES:
         if pooler:
             raise StartupError(

@@ -47,7 +47,7 @@ class EventOptions:
     """Only callers that may call the endpoint may open its stream."""
     replay: bool = False
     """Events have ids; a client that reconnects with `Last-Event-ID` receives the events after it."""
-    kept: int = 1000
+    replay_events: int = 1000
     """Maximum number of events in the replay buffer."""
     stored_bytes: int = 16_777_216
     heartbeat: float | None = 30.0
@@ -92,7 +92,7 @@ def event_options(settings: Settings) -> EventOptions:
         after_commit=settings.flag(_SECTION + "AfterCommit"),
         authorize=settings.flag(_SECTION + "AuthorizeOnConnect"),
         replay=settings.flag(_SECTION + "Replay"),
-        kept=settings.integer(_SECTION + "ReplayEvents", minimum=1),
+        replay_events=settings.integer(_SECTION + "ReplayEvents", minimum=1),
         stored_bytes=settings.integer(_SECTION + "ReplayMegabytes", minimum=1) * 1_048_576,
         heartbeat=settings.seconds_or_none(_SECTION + "Heartbeat") or None,
         retry=settings.seconds_or_none(_SECTION + "Retry"),

@@ -18,7 +18,6 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
-    Heard,
     Logged,
     PrepareSnapshot,
     PrepareSnapshotChange,
@@ -28,6 +27,7 @@ from rowcall.service.supervisor.channel import (
     Serving,
     SnapshotPrepared,
     TakeProfile,
+    WorkerEvent,
 )
 from rowcall.service.supervisor.processes.prefork import Copy, Template
 
@@ -116,15 +116,15 @@ class WorkerProcess:
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
         """Return the gauges of the worker; None without an answer within `seconds`."""
-        result: Gauges | None = await self._told(Sample(number), seconds)
+        result: Gauges | None = await self._reply_to(Sample(number), seconds)
         return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
         """Return a profile of the worker over `seconds`; None without an answer."""
-        result: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
+        result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
-    async def _told(self, question: Sample | TakeProfile, seconds: float) -> Any:
+    async def _reply_to(self, question: Sample | TakeProfile, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -143,7 +143,7 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
 
-    async def listen(self, hear: Callable[[WorkerProcess, Heard], None]) -> None:
+    async def listen(self, hear: Callable[[WorkerProcess, WorkerEvent], None]) -> None:
         """Receive the worker's messages until it ends, and pass those to `hear` that are neither answers nor log
         entries.
         """
@@ -162,7 +162,7 @@ class WorkerProcess:
                     future = self._answers.get((type(message), message.number))
                     if future is not None and not future.done():
                         future.set_result(error)
-                elif isinstance(message, Heard):
+                elif isinstance(message, WorkerEvent):
                     hear(self, message)
         self.gone = True
         for future in self._answers.values():

@@ -16,13 +16,13 @@ from rowcall.service.snapshot.snapshot_transfer import parts_of
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.supervisor.channel import (
     EventsWanted,
-    Heard,
     Message,
     Part,
     PrepareSnapshot,
     PrepareSnapshotChange,
     SnapshotPrepared,
     Stop,
+    WorkerEvent,
 )
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.restarts import MANY, QUICK, RestartDelay, cause
@@ -45,7 +45,7 @@ class Workers:
         template: Template | None,
         *,
         greeting: Callable[[int], Sequence[Message]],
-        hear: Callable[[WorkerProcess, Heard], None],
+        hear: Callable[[WorkerProcess, WorkerEvent], None],
         on_gone: Callable[[WorkerProcess], None],
     ) -> None:
         self._listeners = listeners
@@ -54,7 +54,7 @@ class Workers:
         self._hear = hear
         self._on_gone = on_gone
         self._places: list[WorkerProcess | None] = [None] * count
-        self._deaths = [RestartDelay() for _ in range(count)]
+        self._restart_delays = [RestartDelay() for _ in range(count)]
         self._publishing = asyncio.Lock()
         self._ending = asyncio.Event()
         self._watches = Background()
@@ -75,7 +75,7 @@ class Workers:
         """The process id for each number; None while the worker is being replaced."""
         return [None if worker is None else worker.process.pid for worker in self._places]
 
-    def tell(self, message: Message) -> None:
+    def send_all(self, message: Message) -> None:
         for worker in self:
             worker.channel.send(message)
 
@@ -111,15 +111,15 @@ class Workers:
 
     async def _log_exit_and_back_off(self, worker: WorkerProcess, code: int) -> None:
         """Log a worker's exit, and wait for the restart back-off, or until the service stops."""
-        deaths = self._deaths[worker.number]
-        seconds = deaths.pause_after(time.monotonic() - worker.started)
+        restart_delay = self._restart_delays[worker.number]
+        seconds = restart_delay.pause_after(time.monotonic() - worker.started)
         when = f" in {seconds:.1f} s" if seconds else ""
         why = cause(code, worker.last_error)
         log.error(
             "worker %d (pid %d) ended with %d and is replaced%s: %s",
             *(worker.number, worker.process.pid, code, when, why),
         )
-        if deaths.look_systematic:
+        if restart_delay.look_systematic:
             log.critical(
                 "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds; "
                 "%s",
@@ -159,7 +159,7 @@ class Workers:
         """Make all workers finish running requests, for at most `seconds`; `hurry` ends that early."""
         self.stop_restarting()
         workers = list(self)
-        self.tell(Stop(seconds))
+        self.send_all(Stop(seconds))
         await self._ended(workers, seconds + 5, hurry)
         if watches := list(self._watches):
             # The last log entries of the workers.

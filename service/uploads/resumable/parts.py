@@ -35,7 +35,7 @@ log = logging.getLogger("rowcall")
 
 LET_GO = "uploads-let-go"
 """Topic on which a request asks for the release of an upload, by its id."""
-PATIENCE = 5.0
+LOCK_TIMEOUT = 5.0
 """Seconds to wait for the release of an upload."""
 ASK_AGAIN = 0.05
 LONGEST_SWEEP = 3600.0
@@ -224,7 +224,7 @@ class Parts:
 
     async def take(self, id: str) -> Part | None:
         """Lock an upload. Return None if there is none. Raises `Problem` 423 if it is not released in time."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LOCK_TIMEOUT
         while True:
             part = await aside(partial(_locked, self._folder, id, self._unfinished))
             if part is None or isinstance(part, Part):

@@ -266,21 +266,21 @@ class _Resuming:
             if checked:
                 part.save(settled=None)
 
-    async def _answer(self, context: RequestContext, part: Part, status: int, told: Headers) -> None:
+    async def _answer(self, context: RequestContext, part: Part, status: int, headers: Headers) -> None:
         """Send the response to a chunk. The last one continues to the handlers instead."""
         about, size = part.about, part.size
-        told = [*told, ("upload-offset", str(part.offset))]
+        headers = [*headers, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
             state = await aside(partial(self._parts.look, part.id))
-            _answered(context, status, told if state is None else [*told, *_expiry(state)])
+            _answered(context, status, headers if state is None else [*headers, *_expiry(state)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
-        self._complete(context, told, status, (part.id,), file_of(about.metadata), None)
+        self._complete(context, headers, status, (part.id,), file_of(about.metadata), None)
 
     def _complete(
         self,
         context: RequestContext,
-        told: Headers,
+        headers: Headers,
         status: int,
         ids: tuple[str, ...],
         file: tuple[str, str],
@@ -288,7 +288,7 @@ class _Resuming:
     ) -> None:
         preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in preferences.split(",")
-        context.protocol = Completed(context.protocol, told, status, ids, file, final=final, returns=returns)
+        context.protocol = Completed(context.protocol, headers, status, ids, file, final=final, returns=returns)
 
 
 def _check(found: bytes | None, wanted: bytes) -> None:
@@ -367,8 +367,8 @@ def owner(context: RequestContext) -> str | None:
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
-def _answered(context: RequestContext, status: int, told: Headers) -> None:
-    context.protocol.response_empty(status, told)
+def _answered(context: RequestContext, status: int, headers: Headers) -> None:
+    context.protocol.response_empty(status, headers)
     # An awaited step ends the request by removing the steps behind it.
     context.follow(())
 

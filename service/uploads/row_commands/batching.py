@@ -43,7 +43,7 @@ class Batching:
 
     def __init__(self, endpoint: Endpoint, services: Services, command: RowCommand, *, own_about: bool = False) -> None:
         """own_about: whether the file metadata differs from row to row."""
-        self.own_about = own_about and command.tells_file
+        self.own_about = own_about and command.has_file_metadata
         self._endpoint = endpoint
         self._services = services
         self._command = command

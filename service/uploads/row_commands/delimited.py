@@ -61,7 +61,7 @@ class Delimited:
         return self._checks.judge(file.content_type, beginning), file
 
     async def store(self, file: File) -> list[Entry]:
-        if self._command.tells_file and len(await file.sample(SMALL)) >= SMALL:
+        if self._command.has_file_metadata and len(await file.sample(SMALL)) >= SMALL:
             # The size of the file is part of the metadata of each row, so the file is read to its end first.
             with await set_aside(file) as stored:
                 return await self._store(stored.file(), stored.size)
@@ -69,7 +69,7 @@ class Delimited:
 
     async def _store(self, file: File, size: int) -> list[Entry]:
         rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
-        about = dumped(self._told(file, size))
+        about = dumped(self._metadata(file, size))
         reader = _reader(self._form)
         try:
             async for piece in file.pieces():
@@ -82,9 +82,9 @@ class Delimited:
         except (MalformedLineError, CsvError) as error:
             raise Problem(500, f"{file.name} is no CSV: {error}") from None
         await rows.finish()
-        return [{**self._told(file, file.size), "lastResult": rows.result}]
+        return [{**self._metadata(file, file.size), "lastResult": rows.result}]
 
-    def _told(self, file: File, size: int) -> Entry:
+    def _metadata(self, file: File, size: int) -> Entry:
         entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
         return with_claims(entry, self._claims_key, self._turn.claims)
 

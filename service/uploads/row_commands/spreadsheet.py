@@ -117,25 +117,27 @@ class Spreadsheet:
     def _sheet(self, stored: Stored, name: str) -> _Sheet:
         rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
-        return _Sheet(rows, about, self._claims_key, self._turn.claims, told=self._command.tells_file)
+        return _Sheet(rows, about, self._claims_key, self._turn.claims, with_metadata=self._command.has_file_metadata)
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
 
 
 class _Sheet:
-    def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, told: bool) -> None:
+    def __init__(
+        self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, with_metadata: bool
+    ) -> None:
         """The last parameter: whether the command takes the file metadata."""
         self._rows = rows
         self._about = about
         # Only the row index differs from row to row.
         self._begun = dumped(with_claims(about, claims_key, claims))[:-1]
-        self._told = told
+        self._with_metadata = with_metadata
         self._count = 0
 
     async def add(self, rows: list[tuple[int, str]]) -> None:
         self._count += len(rows)
-        metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._told else b""
+        metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._with_metadata else b""
         await self._rows.add([cells.encode() for _, cells in rows], metadata)
 
     async def finish(self) -> Entry:

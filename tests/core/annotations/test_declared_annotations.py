@@ -173,7 +173,7 @@ def test_a_password_is_in_nothing_that_is_shown(line: str) -> None:
 def test_what_is_not_in_effect_is_said_once_for_an_endpoint_and_annotation() -> None:
     made = routine(parameter("_a"), comment="HTTP GET /x\ncached\ncached _a\nsingle\nsse")
     diagnostics = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
-    messages = [(item.line, item.message) for item in diagnostics if not item.told]
+    messages = [(item.line, item.message) for item in diagnostics if not item.informational]
     message = "is understood but not in effect yet"
     expected = {"cached": "cached", "sse": "sse"}
     assert messages == [

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from rowcall.service.embedded.demo import SETTINGS
-from tests.harness.browser import PATIENCE, browser
+from tests.harness.browser import TIMEOUT, browser
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve, serve
@@ -41,7 +41,7 @@ def opened() -> Iterator[Browser]:
 def page(opened: Browser) -> Iterator[Page]:
     """With cookies and a storage of its own."""
     context = opened.new_context()
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT)
     yield context.new_page()
     context.close()
 

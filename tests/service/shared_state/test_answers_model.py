@@ -50,7 +50,7 @@ class Answers(RuleBasedStateMachine):
         return self.loop.run_until_complete(work())
 
     async def _made(self) -> MemoryCache:
-        return MemoryCache(self.host.answers("answers", 8_388_608), self.host.message_bus)
+        return MemoryCache(self.host.cached_responses("answers", 8_388_608), self.host.message_bus)
 
     @rule(key=KEYS)
     def ask(self, key: bytes) -> None:
@@ -96,7 +96,7 @@ class Answers(RuleBasedStateMachine):
     @rule(key=KEYS)
     def forget(self, key: bytes) -> None:
         async def forgotten() -> bool:
-            return self.answers.forget(key)
+            return self.answers.invalidate(key)
 
         assert self.run(forgotten) == (key in self.kept)
         self.kept.pop(key, None)

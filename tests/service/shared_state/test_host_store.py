@@ -151,13 +151,13 @@ def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path
     async def fill() -> tuple[int, int, int]:
         host = HostState(tmp_path)
         size = 32 * MB
-        answers = MemoryCache(host.answers("answers", size), host.message_bus)
+        answers = MemoryCache(host.cached_responses("answers", size), host.message_bus)
         body = b"x" * 1024
         for number in range(100_000):
             lease = answers.begin(b"key %d" % number, 1.0)
             assert not isinstance(lease, Entry)
             _as_ticket(lease).keep(Entry(body, 1), None if number % 2 else 3600.0)
-        taken = host.answers("answers", size).used
+        taken = host.cached_responses("answers", size).used
         file = (tmp_path / "answers" / "memory").stat().st_blocks * 512
         latest = sum(answers.get(b"key %d" % number) is not None for number in range(99_000, 100_000))
         host.close()
@@ -176,7 +176,7 @@ def _as_ticket(found: object) -> CacheLease:
 def test_answers_of_very_different_sizes_never_fill_it(tmp_path: Path) -> None:
     async def fill() -> int:
         host = HostState(tmp_path)
-        answers = MemoryCache(host.answers("answers", 4 * MB), host.message_bus)
+        answers = MemoryCache(host.cached_responses("answers", 4 * MB), host.message_bus)
         for number in range(2_000):
             result = answers.begin(b"key %d" % number, 1.0)
             if hasattr(result, "keep"):

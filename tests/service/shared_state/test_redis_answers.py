@@ -103,7 +103,7 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
         waiters.awaits(KEY, first, b"1")
         waiters.awaits(KEY, second, b"2")
         old = Entry(b"old", 1)
-        waiters.tell(KEY, old, b"1")
+        waiters.resolve(KEY, old, b"1")
         assert [future.result() for future in (first, second, unknown)] == [old, RETRY_LOOKUP, RETRY_LOOKUP]
 
     run(work())

@@ -65,8 +65,8 @@ logging.basicConfig(format="%(message)s")
 memory = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", str(memory)], check=True)
 (memory / "store").mkdir()
-first = HostState(memory / "store").answers("answers", 268_435_456)
-again = HostState(memory / "store").answers("answers", 268_435_456)
+first = HostState(memory / "store").cached_responses("answers", 268_435_456)
+again = HostState(memory / "store").cached_responses("answers", 268_435_456)
 assert again.size == first.size < 268_435_456
 for number in range(20_000):
     first.put(b"%d" % number, Entry(bytes(1_000), 1), 1.0, 1.0)

@@ -8,7 +8,7 @@ import socket
 import pytest
 import uvloop
 
-from rowcall.service.worker.loop_errors import tell_loop_error
+from rowcall.service.worker.loop_errors import report_loop_error
 
 
 def _write(transport: asyncio.Transport) -> RuntimeError | None:
@@ -22,7 +22,7 @@ def _write(transport: asyncio.Transport) -> RuntimeError | None:
 def test_a_connection_that_was_given_up_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     async def write_to_what_is_closed() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(tell_loop_error)
+        loop.set_exception_handler(report_loop_error)
         ours, theirs = socket.socketpair()
         with theirs:
             transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
