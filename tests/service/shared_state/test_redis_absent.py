@@ -37,7 +37,7 @@ def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Pat
         host.announce_invalidation("orders")
         host.message_bus.publish("behind", b"")
         await behind.wait()
-        (invalidating,) = stores._forgetting
+        (invalidating,) = stores._invalidating
         assert not invalidating.done()
         await asyncio.to_thread(redis.start)
         await invalidating
