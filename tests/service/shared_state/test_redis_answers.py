@@ -55,17 +55,17 @@ class Cut(RedisCache):
     other: RedisCache
     tickets: list[RedisLease]
 
-    async def _forget(self, name: bytes) -> bool:
+    async def _invalidate(self, name: bytes) -> bool:
         if not self.left:
             raise GoneError
         self.left -= 1
-        result = await super()._forget(name)
+        result = await super()._invalidate(name)
         self.tickets.append(await begun(self.other))
         return result
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_a_tag_whose_forgetting_was_cut_off_is_forgotten_by_the_next(redis: RedisServer, left: int) -> None:
+def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: RedisServer, left: int) -> None:
     async def work() -> None:
         async with answers(redis) as made, answers(redis, Cut) as cut:
             assert isinstance(cut, Cut)
