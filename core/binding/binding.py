@@ -1,8 +1,7 @@
-"""From a request to the arguments of a call: the rules, one after another (binding-3 to binding-26).
+"""Bind the values of a request to the arguments of a call (binding-3 to binding-26).
 
-A `Binder` is made once for each endpoint and is pure. It is the judge: its hot twin
-`ext.binding.parameters.FastBinder` gives the same result or none at all, and then this one decides. Values leave as
-the texts libpq sends, NULL as None.
+Each endpoint has one `Binder`, which is pure. Its fast counterpart `ext.binding.parameters.FastBinder` returns the same
+result, or none; then the result of this one counts. Results are the texts that libpq sends, and None for NULL.
 """
 
 from __future__ import annotations
@@ -40,26 +39,26 @@ _Nothing: Mapping[str, str] = MappingProxyType({})
 
 
 class Binding(NamedTuple):
-    """The arguments of one call. Equal to the plain tuple that `ext.binding.parameters.FastBinder` gives."""
+    """The arguments of one call, equal to the tuple that `ext.binding.parameters.FastBinder` returns."""
 
     mask: int
-    """Bit i is set when parameter i is in the call."""
+    """Bit i is set if parameter i is in the call."""
     values: list[bytes | None]
     """Texts of the parameters in the call, in their order; None is NULL."""
     has_null: bool
-    """Some value is NULL: a STRICT routine need not be called."""
+    """Whether a value is NULL: a STRICT routine need not be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A parameter with what is known about it beforehand."""
+    """A parameter with the facts that do not depend on the request."""
 
     parameter: EndpointParameter
     reader: Reader
     default: _Value
-    """What is bound when the request has nothing; `ABSENT`: see `optional`."""
+    """Text that is bound if the request has no value. `ABSENT`: none; see `optional`."""
     optional: bool
-    """The argument may be left out of the call."""
+    """Whether the argument may be omitted in the call."""
 
     @classmethod
     def of(
@@ -87,13 +86,13 @@ _Plain: TypeAlias = tuple[
 
 @dataclass(slots=True)
 class _Values:
-    """What one request brings, by API name, and what has been found to be wrong with it."""
+    """The values of a request by API name, and the faults found in them."""
 
     path: Mapping[str, str]
     texts: Mapping[str, list[str]]
     members: Mapping[str, bytes]
     places: Mapping[str, str]
-    """Where a value stands, if not under its own name: `box.width`."""
+    """Place of a value, if it differs from its name: `box.width`."""
     faults: list[Fault]
     in_json: bool
 
@@ -105,10 +104,10 @@ class _Values:
 
 
 class Binder:
-    """Binds requests of one endpoint. Every `bind` method raises `BindingError`, for everything that is wrong at once.
+    """Binds requests of one endpoint. Each `bind` method raises one `BindingError` for all faults of a request.
 
-    `path_values` holds texts that win over query and body, by API name: the decoded path segments, and the whole body
-    of an endpoint with a raw body parameter.
+    path_values: texts by API name that have precedence over query and body: the decoded path segments, and the whole
+    body of an endpoint with a raw body parameter.
     """
 
     def __init__(
@@ -123,9 +122,10 @@ class Binder:
         open_ended: bool = False,
         strict: StrictTypes | None = None,
     ) -> None:
-        """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing for; they
-        win over the defaults of annotations. None for values that the service fills in afterwards. open_ended: keys
-        that name no parameter are somebody else's business. strict: JSON values have the documented types."""
+        """defaults: texts by index of the parameter for parameters without a value in the request; they have precedence
+        over the defaults of annotations. None: the service fills the value in later. open_ended: keys that name no
+        parameter are ignored. strict: JSON values must have the documented types.
+        """
         self._open_ended = open_ended
         self._transport = transport
         self._query_null = query_null
@@ -140,7 +140,7 @@ class Binder:
 
     @property
     def plain(self) -> _Plain:
-        """This binder as plain data, the arguments of `ext.binding.parameters.FastBinder`."""
+        """This binder as the arguments of `ext.binding.parameters.FastBinder`."""
         rows = tuple(
             (
                 slot.parameter.api_name,

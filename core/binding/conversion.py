@@ -1,7 +1,7 @@
-"""Request text → the text PostgreSQL is sent, or the reason why not (binding-7 to binding-12).
+"""Convert the text of a request to the text that PostgreSQL receives, or raise the reason (binding-7 to binding-12).
 
-Only what is cheap to judge and must have a status of its own is judged here; every other type goes verbatim and the
-server casts. One function for each `ValueKind`, in one table.
+Only types whose check is cheap and whose errors need a status of their own are checked here; texts of other types are
+sent verbatim, and PostgreSQL casts them. There is one function for each `ValueKind`, in one table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER, ValueKin
 _MAX_INTEGER_DIGITS = 19
 _INTEGER_BITS = {ValueKind.SMALLINT: 15, ValueKind.INTEGER: 31, ValueKind.BIGINT: 63}
 _MAX_REAL = 3.4028235677973366e38
-"""Halfway to the next step above the largest `real`: from here on PostgreSQL says "out of range"."""
+"""Half a step above the largest `real`: from here on PostgreSQL reports "out of range"."""
 _MIN_REAL = 7.006492321624085e-46
 """Half of the smallest `real`: PostgreSQL does not round down to zero."""
 
@@ -50,17 +50,17 @@ NOUNS: dict[ValueKind, str] = {
     ValueKind.OTHER: "a value of this type",
     ValueKind.COMPOSITE: "an object",
 }
-"""What a value of a kind is called, for whoever sent something else."""
+"""Name of a value of each kind in the error about a value of another kind."""
 
 
 class NotConvertible(ValueError):
-    """The text is no value of the type; the message completes "'x' …": `is not an integer`."""
+    """The text is not a value of the type. The message completes "'x' …": `is not an integer`."""
 
 
 def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -> Converter:
-    """The function that checks a text of `kind` and gives the text to send. It raises `NotConvertible`.
+    """Return the function that checks a text of `kind` and returns the text to send. It raises `NotConvertible`.
 
-    `type_name` is that of the element; it tells `real` from `double precision`.
+    type_name: of the element; it distinguishes `real` from `double precision`.
     """
     if kind in _INTEGER_BITS:
         return _integer(kind, type_name)

@@ -1,4 +1,4 @@
-"""What is wrong inside one value: gathered while the value is read, told once it is known where the value stands."""
+"""Faults inside a value: collected while the value is read, and reported when the place of the value is known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown, type_wo
 
 @dataclass(frozen=True, slots=True)
 class InvalidValue:
-    """One place in a value that cannot be used."""
+    """One invalid place in a value."""
 
     place: str
-    """Below the value: `[2].trackId`; empty for the value itself."""
+    """Path below the value: `[2].trackId`; empty for the value itself."""
     reason: str
     type_text: str | None = None
-    """What was expected there. None: the place is no attribute of the type."""
+    """The expected type. None: the place is not an attribute of the type."""
 
     def below(self, step: str) -> InvalidValue:
         return replace(self, place=f"{step}{self.place}")
@@ -25,7 +25,7 @@ class InvalidValue:
         return replace(self, reason=f"{self.reason}; {remedy}")
 
     def fault(self, parameter: str, path: str) -> Fault:
-        """path: where the value as a whole stands."""
+        """Return the fault for a parameter. path: place of the whole value."""
         place = f"{path}{self.place}"
         if self.type_text is None:
             return Fault(parameter, place, f"unknown parameter {shown(place)}", invalid_value=False)
@@ -33,7 +33,7 @@ class InvalidValue:
 
 
 class InvalidValueError(ValueError):
-    """A value cannot be used. Costs nothing until something is wrong: the places are put together on the way out."""
+    """A value is invalid. Its place is composed while the exception passes outer values: valid ones cost nothing."""
 
     def __init__(self, spots: Iterable[InvalidValue]) -> None:
         self.spots = tuple(spots)[:MOST_FAULTS]

@@ -1,4 +1,4 @@
-"""Values of parameters as somebody writes them into a comment: JSON, but for texts."""
+"""Values of parameters in a comment: JSON, except for texts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ BARE = (
     *(ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUMERIC),
     *(ValueKind.FLOAT, ValueKind.BOOLEAN, ValueKind.JSON),
 )
-"""Kinds that stand in JSON without quotes."""
+"""Kinds that JSON writes without quotes."""
 
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
-    """Raises `ValueError` where it is none of the parameter's kind. Texts are not written as JSON."""
+    """Return the value of a parameter. Texts are not written as JSON. Raises `ValueError` for other kinds."""
     if not parameter.array and parameter.kind not in BARE:
         return text
     body = json.loads(text)

@@ -93,7 +93,7 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     return tuple(places.values())
 
 
-_TOLD_ELSEWHERE = _LENIENT - {
+_REPORTED_ELSEWHERE = _LENIENT - {
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "TestRunner:PerTestTimeout",
@@ -119,7 +119,7 @@ def _warnings(setting: Given, variables: Mapping[str, str]) -> Iterator[str]:
     place = f"{setting.path} at {setting.origin}"
     if (
         _is_lenient(setting.node_of_key)
-        and key.path not in _TOLD_ELSEWHERE
+        and key.path not in _REPORTED_ELSEWHERE
         and (message := _wrong(setting.node, setting.node_of_key.key, variables))
     ):
         yield f"{place}: {message}; the default {key.default} is used"

@@ -1,8 +1,7 @@
-"""One result for one value, where a value that is asked about again is the very same object.
+"""Memoize functions of catalogue values, so that equal arguments share one result object.
 
-All operations on a table have the same columns, and of the functions of a large schema many have the parameters and
-columns of others. What is made of them is made once and shared: it need not be computed, sent to workers and kept in
-memory each time.
+All operations on a table have the same columns, and many functions of a large schema have the parameters and columns of
+others. Shared results are computed, sent to workers and held in memory once.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 REMEMBERED = 16
-"""Results that are remembered while nobody says when they are forgotten."""
+"""Maximum number of results of a memoization that `clear_all` does not clear."""
 _MANY = 4096
-_forgetting: list[Callable[[], None]] = []
+_clear_functions: list[Callable[[], None]] = []
 
 
 def remembered(function: Callable[P, T]) -> Callable[P, T]:
-    """Its results are shared until `forget`; arguments are hashable, `Same` where they are large."""
+    """Memoize a function until `clear_all`. Its arguments are hashable; large ones are wrapped in `Same`."""
     cached = lru_cache(maxsize=_MANY)(function)
-    _forgetting.append(cached.cache_clear)
+    _clear_functions.append(cached.cache_clear)
     return cached  # type: ignore[return-value]  # typeshed says that it takes anything hashable
 
 
-def forget() -> None:
-    """All that has been read is made into something: what was remembered for that would only be kept alive."""
-    for one in _forgetting:
+def clear_all() -> None:
+    """Clear all memoized results. They are not needed after a schema snapshot is built, and hold memory."""
+    for one in _clear_functions:
         one()
 
 
 class Same(Generic[T]):
-    """A key for `functools.lru_cache`: it equals keys of the same object alone, and costs no look into it."""
+    """A key for `functools.lru_cache` that equals only keys of the same object, without comparing contents."""
 
     __slots__ = ("value",)
 

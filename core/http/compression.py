@@ -1,4 +1,4 @@
-"""Which answers are compressed, and how: by media type and by what the client accepts (server-11 to server-13)."""
+"""Select the content coding of a response by its media type and by `Accept-Encoding` (server-11 to server-13)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ IDENTITY = "identity"
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """codings: those on offer, `br` and `gzip`, the preferred one first. effort: for each, the level of its library."""
+    """Options of compression.
+
+    codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each, the level of its library.
+    """
 
     codings: tuple[str, ...]
     effort: tuple[int, ...]
@@ -19,8 +22,10 @@ class Compression:
     https: bool = False
 
     def fits(self, content_type: str) -> bool:
-        """The media type is compressed. An exact entry counts before `text/*`, that before `*/*`; among equals the one
-        that excludes."""
+        """Return whether responses of the media type are compressed.
+
+        An exact entry has precedence over `text/*`, that over `*/*`; of equal entries the excluding one counts.
+        """
         media_type = content_type.partition(";")[0].strip().lower()
         for name in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
             if name in self.exclude:
@@ -30,11 +35,11 @@ class Compression:
         return False
 
     def choose(self, accept_encoding: str) -> str | None:
-        """The coding for a client that says this. None: as it is."""
+        """Return the coding for a client with this `Accept-Encoding`, or None for an uncompressed response."""
         expected = dict(_qualities(accept_encoding))
         best, quality = None, 0.0
         for coding in (*self.codings, IDENTITY):
-            # What is not named may be sent as `*` says; leaving a body as it is needs no permission.
+            # `*` covers codings without an entry. An uncompressed body needs no entry.
             own = expected.get(coding, expected.get("*", 0.0) if coding != IDENTITY else 0.0)
             if own > quality:
                 best, quality = coding, own
@@ -45,7 +50,7 @@ class Compression:
 
 
 def _qualities(accept_encoding: str) -> Iterator[tuple[str, float]]:
-    """Each coding with its `q` (RFC 9110, 12.5.3). What cannot be read is not there."""
+    """Yield each coding with its `q` (RFC 9110, 12.5.3), without malformed entries."""
     for part in accept_encoding.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = _quality(parameters)

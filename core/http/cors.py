@@ -1,5 +1,4 @@
-"""Calls from pages of other origins: what a browser is told about them (Fetch standard 3.2, browsers-3 to
-browsers-5)."""
+"""Headers of cross-origin resource sharing (Fetch standard 3.2, browsers-3 to browsers-5)."""
 
 from __future__ import annotations
 
@@ -12,22 +11,22 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Cors:
-    """One policy for the whole service. None in place of a list: everything is allowed."""
+    """The policy of the service. If a list is None, all values are allowed."""
 
     origins: frozenset[str] | None = frozenset()
-    """Serialized, in lower case: `https://shop.example:8443`."""
+    """Serialized origins in lower case: `https://shop.example:8443`."""
     methods: tuple[str, ...] | None = None
     headers: tuple[str, ...] | None = None
     exposed: tuple[str, ...] = ()
     credentials: bool = False
     max_age: int = 600
-    """Seconds; 0 or less is not told."""
+    """Lifetime of a preflight result in seconds. If it is 0 or less, no header is sent."""
 
     def actual(self, origin: str | None) -> Fields:
-        """Added to an answer that is no preflight. Without `Origin` nobody asked across origins.
+        """Return the headers for a response that is not a preflight. origin: the header `Origin`, or None.
 
-        Wherever the answer depends on the origin it says so, to requests without one too: a cache in between must not
-        hand the answer for one of them to another.
+        If the response depends on the origin, `Vary` says so also for requests without `Origin`: a cache must not
+        return the response for one origin to another.
         """
         fields: Fields = [] if self.origins is None else [("vary", "Origin")]
         if origin is None or not self._allows(origin):
@@ -38,7 +37,7 @@ class Cors:
         return fields
 
     def preflight(self, origin: str, method: str, headers: str | None) -> Fields:
-        """The answer's fields; it is 204 in any case, and the browser decides."""
+        """Return the headers of the response to a preflight. Its status is always 204; the browser decides."""
         fields: Fields = [("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")]
         if not self._allows(origin):
             return fields

@@ -1,4 +1,4 @@
-"""How long a client waits, as its request says: the forms of the field → seconds.
+"""Read how long a client waits from a header of its request. The forms of the header:
 
 Request-Timeout: 2              seconds (draft-thomson-hybi-http-timeout), or an interval such as 500ms
 grpc-timeout: 500m              a number of at most eight digits and H, M, S, m, u or n (gRPC over HTTP/2)
@@ -25,25 +25,30 @@ _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DeadlineOptions(Record):
-    """Times in seconds."""
+    """Options of client deadlines. Times are in seconds."""
 
     headers: tuple[str, ...] = ()
-    """Lower-cased names of those that are read; the first one that a request has counts. Empty: none are."""
+    """Lower-cased names of the headers that are read; the first one in a request counts. Empty: deadlines are off."""
     shortest: float = 0.01
-    """What a client may ask for at least."""
+    """Shortest deadline that a client can set."""
     otherwise: float | None = None
-    """Of endpoints whose comment says nothing. None: none."""
+    """Deadline of endpoints without one of their own and requests without the header. None: no deadline."""
 
 
 def seconds_left(name: str, value: str, now: float) -> float | None:
-    """What the header `name` (in lower case) leaves at `now`, in seconds since 1970; None: it cannot be read."""
+    """Return the seconds until the deadline in the header, or None if it is malformed.
+
+    name: of the header, in lower case. now: seconds since 1970.
+    """
     seconds = FORMS[name](value.strip(), now)
     return None if seconds is None or not math.isfinite(seconds) else seconds
 
 
 def time_left(name: str, value: str, seconds: float) -> str:
-    """The header `name` for another service, which has no more than `seconds`. A whole number stays one, as some
-    understand nothing else; a moment stays what it is."""
+    """Return the value of the header `name` for another service, which has `seconds` left.
+
+    A whole number stays one, as some services understand nothing else. A point in time is passed on unchanged.
+    """
     whole = max(1, math.ceil(seconds * 1000))
     match name:
         case "request-timeout":

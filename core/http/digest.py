@@ -1,4 +1,4 @@
-"""`Content-Digest` (RFC 9530): what the bytes of a body hash to, as whoever sent them says."""
+"""`Content-Digest` (RFC 9530): the hash of a body that its sender announces."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import re
 _MEMBER = re.compile(r"\s*(?P<name>[a-z*][a-z0-9_\-.*]*)\s*=\s*:(?P<value>[A-Za-z0-9+/=]*):\s*")
 
 ALGORITHMS = {"sha-256": "sha256", "sha-512": "sha512"}
-"""Those that still say something, with their names in hashlib, the best last."""
+"""Algorithms that are still secure, with their names in hashlib; the best is the last."""
 
 
 def announced_digest(header: str) -> tuple[str, bytes] | None:
-    """Name of the hash and its value; None when the header has none that is known, which is to be ignored.
+    """Return the name in hashlib and the value of the best hash, or None if the header has no known algorithm.
 
-    Raises `ValueError` for what is no such header.
+    A header without a known algorithm is to be ignored. Raises `ValueError` if the header is malformed.
     """
     result: dict[str, bytes] = {}
     for member in header.split(","):

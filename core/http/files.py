@@ -10,7 +10,7 @@ DEFAULT_DOCUMENTS = ("default.htm", "default.html", "index.htm", "index.html")
 UNKNOWN = "application/octet-stream"
 
 _TYPES = mimetypes.MimeTypes(filenames=())
-"""Python's own table: that of the machine would make one file two types on two hosts."""
+"""Media types of Python itself. With those of the machine, a file could have different types on two hosts."""
 for _suffix, _type in (
     (".js", "text/javascript"),
     (".mjs", "text/javascript"),
@@ -37,15 +37,16 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
 
 
 def content_type(name: str) -> str:
-    """By the ending, without a charset."""
+    """Return the media type by the suffix of the name, without a charset."""
     _, dot, suffix = name.rpartition(".")
     return _TYPES.types_map[True].get(f".{suffix.lower()}", UNKNOWN) if dot else UNKNOWN
 
 
 def relative_path(path: str) -> str | None:
-    """Where below the root a request path leads; a slash at the end stays. None: nowhere.
+    """Return the path of a file relative to the root, or None if the request path is refused.
 
-    No step up, nothing hidden, no name that a file system reads as more than a name.
+    Refused are `..`, hidden names, and names with characters that have a meaning for a file system. A slash at the end
+    is preserved.
     """
     if not path.startswith("/") or _UNSAFE.search(path):
         return None
@@ -57,7 +58,7 @@ def relative_path(path: str) -> str | None:
 
 
 def entity_tag(modified: int, size: int) -> str:
-    """modified: nanoseconds. A quoted hex number."""
+    """Return the entity tag of a file, a quoted hexadecimal number. modified: nanoseconds since 1970."""
     return f'"{modified ^ size:x}"'
 
 
@@ -66,7 +67,7 @@ def last_modified(seconds: float) -> str:
 
 
 def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
-    """304 instead of the file. With If-None-Match the date does not count (RFC 9110, 13.2.2)."""
+    """Return whether the response is 304. With If-None-Match the date does not count (RFC 9110, 13.2.2)."""
     if if_none_match is not None:
         tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))
         return if_none_match.strip() == "*" or tag in tags
@@ -81,11 +82,13 @@ def _is_since(modified: float, date: str) -> bool:
 
 
 class UnsatisfiableError(ValueError):
-    """A range that begins behind the end."""
+    """A range begins behind the end of the file. The response is 416."""
 
 
 def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
-    """First byte and the one behind the last; None: the whole file, as for several ranges and for what is malformed.
+    """Return the first byte and the one behind the last, or None for the whole file.
+
+    Several ranges and malformed headers lead to the whole file.
 
     Raises:
         UnsatisfiableError: 416.
@@ -110,7 +113,7 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
 
 
 def accepts(header: str | None, coding: str) -> bool:
-    """Whether a client takes a coding (RFC 9110, 12.5.3)."""
+    """Return whether a client accepts a coding (RFC 9110, 12.5.3). header: its `Accept-Encoding`."""
     quality: dict[str, float] = {}
     for part in (header or "").lower().split(","):
         name, _, rest = part.partition(";")

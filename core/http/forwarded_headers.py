@@ -1,8 +1,7 @@
-"""Who the client is behind proxies: address, scheme and host of the request as the first proxy saw it.
+"""Address, scheme and host of a client behind proxies, from `X-Forwarded-*` headers.
 
-Only what a trusted proxy has said counts, walked from the nearest one outwards (server-6 to server-8, server-10,
-server-6 to server-10). What is
-left of the headers beyond that is the client's own word and is never used.
+Entries are read from the nearest proxy outwards, and only as far as trusted proxies wrote them (server-6 to server-8,
+server-10). The remaining entries are claims of the client and are never used.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ Fields = list[tuple[str, str]]
 FORWARDED = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
 _ORIGINAL = tuple(name.replace("forwarded", "original") for name in FORWARDED)
-"""What the request had itself; only the service says so."""
+"""Headers for the values before the replacement. Only the service sets them; those of a client are removed."""
 
 _MAPPED_BITS = 96
-"""In front of the IPv4 address in one of IPv6."""
+"""Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
@@ -31,21 +30,21 @@ _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """Which forwarded headers count (server-6 to server-8, server-10)."""
+    """The options that decide which forwarded headers count (server-6 to server-8, server-10)."""
 
     enabled: bool = False
     limit: int | None = 1
-    """Entries that count; None: all."""
+    """Maximum number of entries that count. None: no limit."""
     proxies: tuple[Address, ...] = ()
     networks: tuple[Network, ...] = ()
-    """Without any proxy and network, a proxy on this host is believed and nobody else."""
-    anybody: bool = False
-    """Whoever connects is believed."""
+    """If neither a proxy nor a network is configured, only proxies on this host are trusted."""
+    all_trusted: bool = False
+    """All peers are trusted."""
     hosts: tuple[str, ...] = ()
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
-        """local: the peer has come over a Unix socket, where there is no address."""
-        if self.anybody:
+        """Return whether a peer is a trusted proxy. local: it is connected by a Unix socket, which has no address."""
+        if self.all_trusted:
             return True
         if not self.proxies and not self.networks:
             return local if peer is None else peer.is_loopback
@@ -55,14 +54,17 @@ class Forwarding:
 @dataclass(frozen=True, slots=True)
 class Client:
     address: str | None
-    """None: not known, as on a unix socket."""
+    """None: unknown, as on a Unix socket."""
     scheme: str
     host: str | None
-    """As forwarded; None: the request's own."""
+    """The forwarded host. None: that of the request counts."""
 
 
 def parse_address(text: str) -> Address | None:
-    """`1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]:80`. An IPv4 address in IPv6's clothes is the IPv4 address."""
+    """Parse `1.2.3.4`, `1.2.3.4:80`, `::1` or `[::1]:80`; return None for other texts.
+
+    An IPv4-mapped IPv6 address is returned as the IPv4 address.
+    """
     bare = text.strip()
     if bare.startswith("["):
         bare, closed, _ = bare[1:].partition("]")
@@ -78,13 +80,19 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_address(authority: str) -> bool:
-    """Host and port by which no page of another site can reach this service: such a page has a name, which whoever it
-    belongs to may lead anywhere (DNS rebinding)."""
+    """Return whether the host of `authority` is `localhost` or an address.
+
+    Pages of other sites cannot reach this service by such a host. They have a domain name, and the owner of a name can
+    point it at any address (DNS rebinding).
+    """
     return authority.partition(":")[0].lower() == "localhost" or parse_address(authority) is not None
 
 
 def parse_network(text: str) -> Network:
-    """`10.0.0.0/8`. One in IPv6's clothes is that of IPv4, as addresses are. Raises `ValueError`."""
+    """Parse a network such as `10.0.0.0/8`. An IPv4-mapped IPv6 network is returned as the IPv4 network.
+
+    Raises `ValueError`.
+    """
     network = ipaddress.ip_network(text.strip(), strict=False)
     if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
         mapped = network.network_address.ipv4_mapped
@@ -94,18 +102,23 @@ def parse_network(text: str) -> Network:
 
 
 def is_host_pattern(text: str) -> bool:
-    """What `is_allowed` can find: hosts without a port."""
+    """Return whether `is_allowed` can match the pattern: it is a host without a port."""
     return _HOST_PATTERN.fullmatch(text) is not None
 
 
 def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
-    """values: the lines of a header, by its lower-cased name. peer: address of the connection, with its port."""
+    """Return the client of a request.
+
+    values: returns the lines of a header by its lower-cased name. peer: address of the connection with its port.
+    """
     return _walk(options, values, peer, scheme).client
 
 
 def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
-    """The fields of a request as those see them who stand behind the proxies: entries that count have moved to where
-    they belong, and what stood there before is in `X-Original-*` (server-9).
+    """Return the headers of a request after the forwarded headers were applied.
+
+    Entries that count are removed from `X-Forwarded-*`, and the values that they replace are in `X-Original-*`
+    (server-9).
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
@@ -131,9 +144,9 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
 class _Walked:
     client: Client
     entries: int
-    """That count, of the nearest proxy first."""
+    """Number of entries that count, beginning with that of the nearest proxy."""
     replaced: tuple[bool, bool, bool]
-    """Address, scheme and host have come out of a header."""
+    """Whether address, scheme and host come from a header."""
 
 
 def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _Walked:
@@ -162,7 +175,7 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
 
 
 def _entries(lines: Sequence[str]) -> list[str]:
-    """The nearest proxy's first. Empty ones are none (RFC 9110, 5.6.1.2)."""
+    """Return the entries of a header, the nearest proxy first. Empty entries are ignored (RFC 9110, 5.6.1.2)."""
     return [stripped for line in lines for entry in line.split(",") if (stripped := entry.strip())][::-1]
 
 
@@ -171,7 +184,9 @@ def _allowed(hosts: Sequence[str], host: str) -> bool:
 
 
 def is_allowed(hosts: Sequence[str], host: str) -> bool:
-    """By the list, in which `*` stands for any host and `*.zone.example` for those below; an empty one allows all."""
+    """Return whether the list allows the host: `*` matches any host, `*.zone.example` the hosts below; an empty list
+    allows all.
+    """
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)
 

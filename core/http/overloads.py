@@ -1,4 +1,4 @@
-"""Which of the routines behind one route a request means (routing-16 to routing-19). Pure: keys in, index out."""
+"""Select the overload of a route by the keys of a request (routing-16 to routing-19). Pure: keys in, index out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What the choice needs to know of an endpoint."""
+    """The facts of an endpoint that the selection needs."""
 
     names: frozenset[str]
     """API names of all request values."""
     required: frozenset[str]
-    """Those that neither the path nor a default can fill."""
+    """API names of the values that have neither a default nor a place in the path."""
     total: int
     """Number of request values; each attribute of a composite counts."""
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Name of a composite parameter, by which an object gives all its fields → their names."""
+    """Name of a composite parameter, whose value may be an object with all its fields → names of the fields."""
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
@@ -32,12 +32,12 @@ class Candidate:
         )
 
     def spread(self, keys: frozenset[str]) -> frozenset[str]:
-        """Keys of single values, where an object stands for those of its composite."""
+        """Return the keys of single values: the name of a composite parameter is replaced by those of its fields."""
         objects = keys & self.groups.keys()
         return (keys - objects).union(*(self.groups[key] for key in objects)) if objects else keys
 
     def hides(self, other: Candidate) -> bool:
-        """Asked first, this one is chosen by every request that the other one could answer."""
+        """Return whether this candidate, if it is checked first, is selected for each request that fits the other."""
         return self.total == other.total and self.names == other.names and self.required <= other.required
 
     def knows(self, keys: frozenset[str]) -> bool:
@@ -48,15 +48,17 @@ class Candidate:
 
 
 def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
-    """Index of the candidate to call; 0 is the primary, and the answer when nothing fits.
+    """Return the index of the candidate to call. If none fits, it is 0, the primary one.
 
-    `keys` are those of query or body, `path_count` the parameters in the route's template, optional ones included.
-    A number that is met exactly decides, as long as the routine can be called with these keys; then whoever can be.
+    keys: of the query or the body. path_count: number of parameters in the template of the route, with optional ones.
+    First choice is a candidate that has exactly as many parameters and can be called with these keys, then any that
+    can be called with them.
     """
     written = frozenset(keys)
     values = [(candidate, candidate.spread(written)) for candidate in candidates]
     rules: tuple[Callable[[Candidate, frozenset[str]], bool], ...] = (
-        # Fitting counts too: a segment that is left out, or repeated as a key, is counted once too often.
+        # The number alone is not enough: an omitted segment, and one that is repeated as a key, is counted once too
+        # often.
         lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.fits(supplied),
         lambda candidate, supplied: candidate.fits(supplied),
         lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.knows(supplied),
@@ -70,8 +72,9 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
 
 
 def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
-    """Those of one route that no request reaches, because a later one asks for the same (8, rule 4): their indexes,
-    and what is to be said."""
+    """Yield index and diagnostic of each endpoint of a route that no request reaches, because a later one has the same
+    parameters (8, rule 4).
+    """
     candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
     for index, endpoint in enumerate(endpoints):
         later = range(index + 1, len(endpoints))

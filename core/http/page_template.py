@@ -1,8 +1,8 @@
-"""Values put into pages as they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (static-files-5 and 6).
+"""Insert values into pages while they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (static-files-5 and 6).
 
-Only names that are known are replaced, so the braces of scripts and styles survive. A value is a JSON text, so that it
-can stand in a script and in an attribute with single quotes: `<`, `>`, `&` and `'` are escaped in it, because a name
-such as `</script>` would end that script.
+Only known names are replaced, so that the braces of scripts and styles are preserved. A value is inserted as JSON text,
+for scripts and for attributes with single quotes: `<`, `>`, `&` and `'` are escaped in it, because a value such as
+`</script>` would end the script.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _PATTERN = re.compile(b"|".join(_DANGEROUS))
 
 
 def json_text(value: object) -> bytes:
-    """Return a value as it may stand in a script or in an attribute with single quotes."""
+    """Return a value as JSON text for a script or for an attribute with single quotes."""
     return _PATTERN.sub(lambda match: _DANGEROUS[match[0]], orjson.dumps(value))
 
 
 class PageTemplate:
-    """A page, taken apart once."""
+    """A page, split at its placeholders."""
 
     def __init__(self, text: bytes) -> None:
         self._pieces: list[tuple[bytes, bytes, bytes | None, bytes]] = []
-        """Text, the name behind it, what stands in for its value, and how it is spelled."""
+        """Text, name of the placeholder behind it, its default, and the placeholder as it is written."""
         end = 0
         for match in _TOKEN.finditer(text):
             strict, name, instead = match.groups()
@@ -45,7 +45,9 @@ class PageTemplate:
         self._rest = text[end:]
 
     def fill(self, values: Mapping[bytes, bytes], real: frozenset[bytes] | set[bytes]) -> bytes:
-        """values: of every name that is replaced. real: names whose values are more than nothing."""
+        """Return the page with values. values: by name. real: names whose values are not empty; for the other names the
+        default of the placeholder is inserted.
+        """
         parts: list[bytes] = []
         for text, name, instead, spelled in self._pieces:
             value = values.get(name, spelled)

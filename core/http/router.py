@@ -1,8 +1,8 @@
-"""Method and path → the route that the path meets (routing-8).
+"""Find the route for a method and a path (routing-8).
 
-A path without parameters is found by two dict lookups and answered with a `Match` made in advance; what has parameters
-is found in a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does
-the same for callers that hold a raw one.
+A route without parameters is found by two dictionary lookups, and its `Match` is built in advance. A route with
+parameters is found in a tree of segments. Paths are percent-decoded, as the HTTP server passes them; `decode_path`
+decodes a raw path the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.text.ascii_case import ascii_lower
 
 REPLACED = "\ufffd"
-"""What the HTTP server's decoder leaves in place of bytes that are not UTF-8."""
+"""The character by which the decoder of the HTTP server replaces bytes that are not UTF-8."""
 
 _PARAMETER = re.compile(r"\{([^{}]*?)(\??)\}")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -25,7 +25,7 @@ _ENCODED_SLASH = re.compile(r"%2[Ff]")
 
 
 class MalformedPathError(ValueError):
-    """A request path that is no UTF-8 text once decoded. Becomes status 400."""
+    """A request path that is not UTF-8 text after decoding. The response is 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Route:
     parameters: tuple[tuple[int, str], ...]
     """Index and name of the segments that are parameters."""
     refused: bool = False
-    """Its steps end in a 405, which is said to nobody who may not know."""
+    """The steps of the route refuse each request with 405, after the checks of access. It is not in `Allow`."""
     access: Access | None = None
-    """Who has access to a route without candidates; otherwise each candidate has its own."""
+    """Access to a route without candidates. None: each candidate has its own."""
 
     @property
     def path_values(self) -> int:
-        """How many segments are parameters, counted even when an optional one is left out."""
+        """Number of segments that are parameters, including an optional one."""
         return len(self.parameters)
 
     @property
@@ -56,7 +56,7 @@ class Route:
 class Match:
     route: Route
     values: Mapping[str, str]
-    """Text of each parameter segment by `EndpointParameter.segment`; an omitted optional one is missing."""
+    """Text of each parameter segment by `EndpointParameter.segment`, without an omitted optional one."""
 
 
 _NO_VALUES: Mapping[str, str] = {}
@@ -64,19 +64,19 @@ _NO_VALUES: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class _Node:
-    """One position in the tree of segments of a method."""
+    """A node of the tree of segments of a method."""
 
     maker: object
-    """Of the router that may change it: others share it."""
+    """Marker of the router that may change the node; other routers share it."""
     literals: dict[str, _Node] = field(default_factory=dict)
     parameter: _Node | None = None
     route: Route | None = None
-    """Ends here."""
+    """The route that ends here."""
     optional: Route | None = None
-    """Ends here because its optional last segment is left out; counts less than `route`."""
+    """The route that ends here if its optional last segment is omitted; `route` has precedence."""
 
     def of(self, maker: object) -> _Node:
-        """The same for this maker to change."""
+        """Return the node if the router of `maker` may change it, else a copy for that router."""
         if self.maker is maker:
             return self
         return _Node(maker, self.literals.copy(), self.parameter, self.route, self.optional)
@@ -87,23 +87,25 @@ class _Node:
 
 
 class Router:
-    """Immutable once built: a changed schema means a new router, put in place by one assignment."""
+    """The routes of a schema snapshot. Immutable: for another snapshot a new router is built."""
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._exact: dict[str, dict[str, Match]] = {}
-        """By method and path, as they are written."""
+        """Matches of routes without parameters by method and path, as they are written."""
         self._literal: dict[str, dict[str, Match]] = {}
-        """The same in lower case, without slashes at the ends: no template is better than one without parameters."""
+        """The same by path in lower case without slashes at the ends. They have precedence over `_trees`."""
         self._trees: dict[str, _Node] = {}
-        """Of the templates with parameters."""
+        """Trees of the templates with parameters, by method."""
         self._maker = object()
         self.routes = tuple(routes)
         for route in self.routes:
             self._add(route)
 
     def changed(self, gone: Collection[Route], come: Collection[Route]) -> Router:
-        """Another one, which shares with this one what is the same in both. What comes is added behind the others, as
-        in `Router`; what goes is one of its routes, and none of the others is met by the same paths.
+        """Return a router without the routes `gone` and with the routes `come`; it shares other nodes with this one.
+
+        gone: routes of this router; no other route of it matches the same paths. come: they are added behind the
+        others.
         """
         new = Router()
         new._exact = {method: result.copy() for method, result in self._exact.items()}
@@ -118,10 +120,10 @@ class Router:
         return new
 
     def find(self, method: str, path: str) -> Match | None:
-        """The route for a decoded path, or None.
+        """Return the match of a decoded path, or None.
 
         Raises:
-            MalformedPathError: a parameter segment holds what is no text.
+            MalformedPathError: a parameter segment is not valid text.
         """
         exact = self._exact.get(method)
         if exact is None:
@@ -129,7 +131,7 @@ class Router:
         return exact.get(path) or self._search(method, path)
 
     def allowed(self, path: str) -> tuple[str, ...]:
-        """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
+        """Return the sorted methods that have a route for the path: the `Allow` of a 405, or none for a 404."""
         result = ((method, self.find(method, path)) for method in self._exact)
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
@@ -192,7 +194,7 @@ class Router:
         return root
 
     def _below(self, node: _Node, segment: str) -> _Node:
-        """The next one in the tree, for this router to change."""
+        """Return the node below for a segment, as a node that this router may change."""
         if _PARAMETER.fullmatch(segment):
             node.parameter = below = _Node(self._maker) if node.parameter is None else node.parameter.of(self._maker)
             return below
@@ -203,7 +205,7 @@ class Router:
 
 
 def decode_path(raw: str) -> str:
-    """Percent-decode a raw path, all but `%2F`, which stays so that a value cannot become two segments.
+    """Percent-decode a raw path except `%2F`, so that a value cannot become two segments.
 
     Raises:
         MalformedPathError: an incomplete escape, or bytes that are not UTF-8.
@@ -219,12 +221,12 @@ def decode_path(raw: str) -> str:
 
 
 def shape_of(template: str) -> str:
-    """Equal for templates that match the same paths with the same precedence."""
+    """Return a text that is equal for templates that match the same paths with the same precedence."""
     return ascii_lower(_PARAMETER.sub("{}", template) if "{" in template else template)
 
 
 def bare(path: str) -> str:
-    """One trailing slash does not count."""
+    """Return the path without its first slash and one trailing slash, which does not count."""
     return path.removeprefix("/").removesuffix("/")
 
 
@@ -246,7 +248,7 @@ def parameters_of(template: str) -> Iterator[tuple[int, str]]:
 
 
 def _walk(root: _Node, segments: list[str]) -> Route | None:
-    """Literals beat parameters at each position from the left; a dead end is taken back."""
+    """Return the route for segments: from the left, literals have precedence over parameters, with backtracking."""
     open_ends = [(root, 0)]
     while open_ends:
         node, depth = open_ends.pop()

@@ -1,6 +1,6 @@
-"""Which endpoints have a route, and which of them share one (routing-8 to routing-10); what is wrong with the others.
+"""Build routes from endpoints, and report endpoints without a route (routing-8 to routing-10).
 
-How a path finds its route: `core.http.router`. Which of several overloads is meant: `core.http.overloads`.
+`core.http.router` finds the route for a path, and `core.http.overloads` selects the overload.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class RouteError(ValueError):
 
 
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
-    """Routes of all endpoints that are not internal, or of those too (routing-20). Of two ambiguous templates the
-    later one is left out, and so is an operation whose route another operation on the same table has: what was asked
-    for would not be told apart.
+    """Return the router of all endpoints and diagnostics. internal: with internal endpoints (routing-20).
+
+    Of two ambiguous templates the later one is left out. The second operation on a table with the route of another one
+    is left out as well: requests could not be distinguished.
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -37,24 +38,24 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
 
 
 MOST_CHANGES = 8
-"""Of endpoints, one of so many may have changed: beyond it a router is made anew."""
+"""If more than one endpoint of this many has changed, a router is built anew."""
 
 
 class Routing:
-    """The routes of an edition, and how they follow from those of the edition before it."""
+    """The routes of a schema snapshot; `changed` derives those of the next one."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
-        """internal: with those that are."""
+        """internal: with internal endpoints."""
         places = _places(endpoints, internal=internal)
         self._internal = internal
         self._by_key = {item.key: item for item in places}
         self._plain = len(self._by_key) == len(places) and all(map(_is_plain, places))
-        """Each has a route to itself, and no path is met by two of them."""
+        """Each endpoint has a route of its own, and no path matches two of them."""
         self.router = Router(_find_routes(places)[0])
         self._routes = {id(route.primary): route for route in self.router.routes} if self._plain else {}
 
     def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
-        """None: it has to be made anew."""
+        """Return the routes without the endpoints `gone` and with those of `come`, or None if a new build is needed."""
         less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
         if not self._plain or MOST_CHANGES * (len(less) + len(more)) > len(self._by_key):
             return None
@@ -77,20 +78,21 @@ class Routing:
 
 
 def _is_plain(place: _Place) -> bool:
-    """No other template is met by a path that is right for this one: none ends in an optional segment, nor in a slash,
-    which does not count."""
+    """Return whether no template of another shape matches the paths of this one: it ends neither in an optional segment
+    nor in a slash, which does not count.
+    """
     return "?}" not in place.template and (not place.template.endswith("/") or place.template == "/")
 
 
 class Clashes:
-    """Endpoints whose routes are others' already; asked about one edition after the other."""
+    """Finds endpoints whose route belongs to another endpoint, for one schema snapshot after another."""
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}
-        """Of the last edition, by id of the endpoint."""
+        """Places of the latest schema snapshot by id of the endpoint."""
 
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
-        """Those that can be reached, None where all can, and what is to be told."""
+        """Return the endpoints that can be reached, or None if all can be, and the diagnostics."""
         known = self._places
         places = [known.get(id(item)) or _place(item) for item in endpoints if not item.options.internal]
         self._places = {id(item.endpoint): item for item in places}
@@ -107,9 +109,9 @@ def _places(endpoints: Iterable[Endpoint], *, internal: bool) -> list[_Place]:
 
 
 def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic]]:
-    """What `build_router` makes a router of."""
+    """Return the routes for `build_router` and the diagnostics."""
     if len(shared := Counter(item.key for item in places)) == len(places):
-        # As nearly always: each of them has a route to itself.
+        # The usual case: each endpoint has a route of its own.
         return [_route(item.method, item.template, [item.endpoint]) for item in places], []
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[str, Endpoint] = {}
@@ -150,7 +152,7 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
 
 
 class _Place(NamedTuple):
-    """key: the method, and what is equal for templates that match the same paths with the same precedence."""
+    """An endpoint with its template. key: the method and `shape_of` the template."""
 
     endpoint: Endpoint
     method: str
@@ -164,8 +166,8 @@ def _place(endpoint: Endpoint) -> _Place:
 
 
 def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
-    """Whose a route is, among owners who do not share: that of the owner who is trusted by nature, else of the older
-    object. Whoever comes later does not get it by the name of his schema.
+    """Return the holder of each route by key, if owners do not share it: the endpoint of the powerful owner, else that
+    of the older object. The name of a schema does not decide, so that a route cannot be taken over by choosing one.
     """
     holders: dict[str, Endpoint] = {}
     for endpoint, _, _, key in places:
@@ -178,8 +180,9 @@ def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
 def _origins(
     places: Sequence[_Place], holders: Mapping[str, Endpoint], shared: Mapping[str, int]
 ) -> dict[str, tuple[int, str]]:
-    """Which kind of endpoint has a shared route (`_origin`): invalidation paths must neither be chosen in place of a
-    routine nor remove responses of another method."""
+    """Return the kind of endpoint that has a shared route (`_origin`), by key. Invalidation paths must neither be
+    selected in place of a routine nor remove responses of another method.
+    """
     origins: dict[str, tuple[int, str]] = {}
     for endpoint, _, _, key in places:
         if shared[key] > 1 and _may_share(endpoint, holders[key]):
@@ -188,8 +191,10 @@ def _origins(
 
 
 def _origin(endpoint: Endpoint) -> tuple[int, str]:
-    """Precedence, the lowest first, and what shares a route: endpoints that run a routine, invalidation endpoints with
-    the method of the cached endpoint, other invalidation endpoints."""
+    """Return precedence (the lowest first) and method of the cached endpoint: endpoints that run a routine,
+    invalidation endpoints with the method of the cached endpoint, other invalidation endpoints.
+    Only equal kinds share a route.
+    """
     cached = endpoint.options.invalidates
     if cached is None:
         return 0, ""
@@ -212,8 +217,11 @@ def _standing(routine: Routine) -> tuple[bool, int]:
 
 
 def _may_share(one: Endpoint, other: Endpoint) -> bool:
-    """Routines of different owners of one database do not (issue 12.5). A file is the operator's, and shares with
-    whoever is as powerful."""
+    """Return whether two endpoints may share a route.
+
+    Routines of different owners of one database may not (issue 12.5). A file belongs to the operator, and shares with
+    powerful owners.
+    """
     mine, theirs = one.routine.owner, other.routine.owner
     if (one.options.connection or "").casefold() != (other.options.connection or "").casefold():
         return True
@@ -231,7 +239,7 @@ def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
 
 
 def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-    """Endpoints of different connections on one route: hardly meant as overloads (routing-10)."""
+    """Yield warnings about endpoints of different connections on one route: they are hardly overloads (routing-10)."""
     for earlier, later in pairwise(candidates):
         here, there = later.options.connection, earlier.options.connection
         if (here or "").casefold() != (there or "").casefold():
@@ -251,14 +259,14 @@ def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
 
 
 def check_path(endpoint: Endpoint) -> None:
-    """Raises `RouteError` for a path that no request can have."""
+    """Raise `RouteError` for a path that no request can have."""
     size = len(endpoint.path)
     if not 1 <= size <= LONGEST_PATH:
         raise RouteError(f"a path has 1 to {LONGEST_PATH} characters, not {size}")
 
 
 def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
-    """Parameter segments of the path that belong to no parameter: they take any text (routing-14)."""
+    """Return the names of path segments that belong to no parameter: they match any text (routing-14)."""
     bound = {parameter.segment for parameter in endpoint.parameters if parameter.path}
     return (name for _, name in parameters_of(endpoint.path) if name not in bound)
 
@@ -279,7 +287,7 @@ def _same_table(later: Endpoint, first: Endpoint) -> bool:
 
 
 def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
-    """One word for a table, as it has one comment."""
+    """Return one diagnostic for all left out operations on a table, as a table has one comment."""
     routine = operations[0].routine
     table = f"{routine.schema}.{routine.name}"
     names = ", ".join(f"{item.name} {item.routine.identity.removeprefix(table).strip()}" for item in operations)
@@ -291,7 +299,10 @@ def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
 
 
 def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
-    """Overloads among routines, or among files, are meant; other shared routes hardly are (routing-10)."""
+    """Return a warning if the endpoints that share a route are hardly meant as overloads (routing-10).
+
+    Overloads are routines with routines, or files with files.
+    """
     if type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
         message = f"{later.name} is also that of {first.routine.identity}, which answers where only it fits"
     else:

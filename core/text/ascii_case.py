@@ -1,7 +1,7 @@
-"""Letters without regard to case, where a proxy in front compares too: A to Z and nothing else.
+"""Lower case of A to Z only, for texts that a proxy in front compares as well.
 
-Unicode has letters whose small form is ASCII: by its rules a path with the Kelvin sign is one with a `k`, and whoever
-writes it so gets past the rules of a proxy that knows better.
+Unicode has letters whose lower case is ASCII: by its rules, a path with the Kelvin sign equals one with a `k`. A client
+that uses it could bypass the rules of a proxy that compares only A to Z.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`Cache-Control` as comments write it: its directives, and what of them is for everybody (RFC 9111, 5.2.2; RFC 5861).
+"""The directives of `Cache-Control` in comments, and those that address shared caches (RFC 9111, 5.2.2; RFC 5861).
 
-What an endpoint tells one caller is not for another. Shared caches are told so even where a comment says otherwise.
+The response to one caller is not for another one. It excludes shared caches even if the comment does not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHARED = frozenset(("public", "s-maxage", "proxy-revalidate"))
 _UNSHARED = frozenset(("private", "no-store"))
 
 PRIVATE = "private, no-cache"
-"""Default of responses that are not for everybody: no shared cache stores them, and a browser revalidates them."""
+"""Default of responses to a single caller: no shared cache stores them, and a browser revalidates them."""
 VARY_BY_CREDENTIALS = "Cookie, Authorization"
 
 
@@ -31,7 +31,7 @@ def _name(directive: str) -> str:
 
 
 def unknown_directive(text: str) -> str | None:
-    """The first that is none."""
+    """Return the first unknown directive, or None."""
     for directive in directives(text):
         name, equals, value = directive.partition("=")
         name, value = name.strip().lower(), value.strip()
@@ -42,7 +42,7 @@ def unknown_directive(text: str) -> str | None:
 
 
 def private(text: str) -> str:
-    """The same for a browser, and nothing for whoever answers several users."""
+    """Return the directives for browsers only: without those for shared caches, and with `private`."""
     values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
     if all(_name(directive) not in _UNSHARED for directive in values):
         values.insert(0, "private")
@@ -55,10 +55,10 @@ def is_private(text: str) -> bool:
 
 
 def may_store(text: str) -> bool:
-    """Whether some cache may store a response with this `Cache-Control`."""
+    """Return whether a cache may store a response with this `Cache-Control`."""
     return all(_name(directive) != "no-store" for directive in directives(text))
 
 
 def allows_errors(text: str) -> bool:
-    """It may stand in an error response: nobody keeps that one for its sake."""
+    """Return whether error responses may have this `Cache-Control`: no cache serves them without revalidation."""
     return any(_name(directive) in ("no-store", "no-cache") for directive in directives(text))

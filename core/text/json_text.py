@@ -1,8 +1,8 @@
-"""A JSON body cut into slices, digits untouched: the slow, obvious twin of `ext.binding.json_object`.
+"""Split a JSON body into the texts of its values: the twin of `ext.binding.json_object`.
 
-`1.50`, `12345678901234567890` and `1e400` must reach PostgreSQL as they were written, so values are never parsed
-into Python numbers. orjson judges the text once; after that, finding where a value ends is only a matter of quotes and
-brackets. Everything here is linear in the size of the body.
+`1.50`, `12345678901234567890` and `1e400` must reach PostgreSQL as they are written, so values are never parsed into
+Python numbers. orjson validates the text once; after that, the end of a value is found by quotes and brackets only.
+All functions are linear in the size of the body.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 MOST_MEMBERS = 2048
-"""Of an object whose members are told apart: more than any routine or table has names."""
+"""Maximum number of members of an object: more than any routine or table has names."""
 
 
 class JsonTextError(ValueError):
-    """The text is not what it should be; the message says why."""
+    """The text is invalid; the message says why."""
 
 
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
-    """`members` of a body as clients send it: with a byte order mark in front, which is no error (RFC 8259, 8.1)."""
+    """Return the `members` of a body. A byte order mark in front is ignored (RFC 8259, 8.1)."""
     return members(body.removeprefix(codecs.BOM_UTF8))
 
 
 def members(body: bytes) -> list[tuple[str, bytes]]:
-    """Members of the one object that `body` holds: key, and the value as it is written.
+    """Return the members of the object in `body`: key, and the value as it is written.
 
-    An empty body is an empty object (binding-19). Raises `JsonTextError` for anything else that is not one
-    JSON object in UTF-8, and for a key that is there twice.
+    An empty body is an empty object (binding-19). Raises `JsonTextError` if the body is not one JSON object in UTF-8,
+    and for a repeated key.
     """
     if not body.strip(b" \t\n\r"):
         return []
@@ -53,12 +53,12 @@ def members(body: bytes) -> list[tuple[str, bytes]]:
 
 
 def check(text: bytes) -> None:
-    """Raises `JsonTextError` unless this is one JSON value in UTF-8."""
+    """Raise `JsonTextError` if the text is not one JSON value in UTF-8."""
     _validate(text, "the value")
 
 
 def object_members(body: bytes) -> list[tuple[str, bytes]]:
-    """The same of an object that is known to be valid. Raises `JsonTextError` for a key that is there twice."""
+    """Return the members of an object that is valid JSON. Raises `JsonTextError` for a repeated key."""
     result: dict[str, bytes] = {}
     position = _skip_space(body, _skip_space(body, 0) + 1)
     while body[position] != ord("}"):
@@ -76,7 +76,7 @@ def object_members(body: bytes) -> list[tuple[str, bytes]]:
 
 
 def elements(array: bytes) -> list[bytes]:
-    """Items of an array that `members` has cut out, as they are written."""
+    """Return the elements of an array from `members`, as they are written."""
     result = []
     depth = 0
     start = 0
@@ -95,7 +95,7 @@ def elements(array: bytes) -> list[bytes]:
 
 
 def unescape(string: bytes) -> str:
-    """Content of a string that `members` or `elements` has cut out. Raises `JsonTextError` for a NUL in it."""
+    """Return the content of a string from `members` or `elements`. Raises `JsonTextError` if it contains NUL."""
     text = cast(str, orjson.loads(string))
     if "\0" in text:
         raise JsonTextError("holds a NUL character (\\u0000)")
@@ -110,7 +110,7 @@ def _validate(body: bytes, subject: str) -> None:
             raise JsonTextError(f"{subject} is not valid JSON: {error.msg} at byte {error.pos}") from None
     else:
         return
-    # 1e400 is good JSON and a good numeric, but no double. Judge the rest with well-formed numbers made small.
+    # 1e400 is valid JSON and a valid numeric, but not a double. Validate the rest with smaller numbers in its place.
     try:
         orjson.loads(_STRING_OR_NUMBER.sub(_shrink, body))
     except orjson.JSONDecodeError as error:

@@ -3,7 +3,7 @@ from typing import Any
 
 from rowcall.ext.driver.request_context import RequestContext
 
-def encode_key(prefix: bytes, mask: int, arguments: list[bytes | None], wanted: int) -> bytes: ...
+def encode_key(prefix: bytes, mask: int, arguments: list[bytes | None], key_mask: int) -> bytes: ...
 
 class Lease:
     answers: Any
@@ -17,7 +17,7 @@ class CacheLookup:
     def __init__(
         self,
         prefix: bytes,
-        wanted: int,
+        key_mask: int,
         table: Any,
         seconds: float,
         longest: int,
@@ -27,7 +27,7 @@ class CacheLookup:
         ending: Callable[[RequestContext, Exception | None], None],
         steps_to_skip: int,
         on_hit: Callable[[RequestContext], Any] | None,
-        tell: Callable[[RequestContext, str], None] | None,
+        report: Callable[[RequestContext, str], None] | None,
         otherwise: Callable[[RequestContext], Any],
     ) -> None: ...
     def __call__(self, context: RequestContext) -> Any: ...

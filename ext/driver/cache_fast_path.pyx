@@ -23,20 +23,20 @@ cdef enum:
     DIGITS = 24
 
 
-def encode_key(bytes prefix not None, mask, list arguments not None, wanted):
+def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
     """Return the cache key of a request.
 
-    mask: bits of the present parameters; `arguments` has the text of each. wanted: bits of the parameters that belong
+    mask: bits of the present parameters; `arguments` has the text of each. key_mask: bits of the parameters that belong
     to the key.
     """
-    if mask & ~wanted:
-        arguments = _chosen(mask, arguments, wanted)
-    return _key(prefix, b"%x:" % (mask & wanted), arguments)
+    if mask & ~key_mask:
+        arguments = _chosen(mask, arguments, key_mask)
+    return _key(prefix, b"%x:" % (mask & key_mask), arguments)
 
 
-cdef list _chosen(mask, list arguments, wanted):
+cdef list _chosen(mask, list arguments, key_mask):
     places = [index for index in range(mask.bit_length()) if mask >> index & 1]
-    return [text for index, text in zip(places, arguments, strict=True) if wanted >> index & 1]
+    return [text for index, text in zip(places, arguments, strict=True) if key_mask >> index & 1]
 
 
 cdef bytes _key(bytes prefix, bytes present, list arguments):
@@ -86,36 +86,36 @@ cdef class Lease:
 cdef class CacheLookup:
     """Step in front of the execution: takes the cached response, or acquires the lease to compute it.
 
-    wanted: bits of the parameters that belong to the key. table: table of cached responses
+    key_mask: bits of the parameters that belong to the key. table: table of cached responses
     (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of a key that is
     used as a name itself; longer keys go to `otherwise`. unshared: if not empty, every request goes to `otherwise`.
     lease(answers, name, number, began): returns the lease object. ending: called at the end of the request.
-    steps_to_skip: number of following steps that a hit skips. on_hit, tell: called with the context, `tell` also with
+    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context, `report` also with
     `hit` or `miss`; or None. otherwise: the fallback step.
     """
 
     cdef bytes _prefix
-    cdef object _wanted, _begin, _answers, _ticket, _ending, _on_hit, _tell, _otherwise
+    cdef object _key_mask, _begin, _responses, _lease, _ending, _on_hit, _report, _otherwise
     cdef dict _unshared
     cdef double _seconds
     cdef Py_ssize_t _longest, _steps_to_skip
     cdef object _mask
     cdef bytes _present
 
-    def __init__(self, bytes prefix not None, wanted, table, double seconds, Py_ssize_t longest, dict unshared not None,
-                 answers, lease, ending, Py_ssize_t steps_to_skip, on_hit, tell, otherwise):
+    def __init__(self, bytes prefix not None, key_mask, table, double seconds, Py_ssize_t longest, dict unshared not None,
+                 answers, lease, ending, Py_ssize_t steps_to_skip, on_hit, report, otherwise):
         self._prefix = prefix
-        self._wanted = wanted
+        self._key_mask = key_mask
         self._begin = table.begin
         self._seconds = seconds
         self._longest = longest
         self._unshared = unshared
-        self._answers = answers
-        self._ticket = lease
+        self._responses = answers
+        self._lease = lease
         self._ending = ending
         self._steps_to_skip = steps_to_skip
         self._on_hit = on_hit
-        self._tell = tell
+        self._report = report
         self._otherwise = otherwise
         self._mask = None
 
@@ -125,7 +125,7 @@ cdef class CacheLookup:
         mask = context.mask
         if mask is not self._mask and mask != self._mask:
             # Most requests of an endpoint have the same parameters, so the text of the mask is reused.
-            if mask & ~self._wanted:
+            if mask & ~self._key_mask:
                 return self._otherwise(context)
             self._mask = mask
             self._present = b"%x:" % mask
@@ -138,16 +138,16 @@ cdef class CacheLookup:
             context.execution = finished_execution(found[0], found[1], found[2])
             if self._on_hit is not None:
                 self._on_hit(context)
-            if self._tell is not None:
-                self._tell(context, "hit")
+            if self._report is not None:
+                self._report(context, "hit")
             context.next_step += self._steps_to_skip
         elif found > 0:
-            context.lease = self._ticket(self._answers, key, found, at)
+            context.lease = self._lease(self._responses, key, found, at)
             if context.endings is None:
                 context.endings = []
             context.endings.append(self._ending)
-            if self._tell is not None:
-                self._tell(context, "miss")
+            if self._report is not None:
+                self._report(context, "miss")
         else:
             return self._otherwise(context)
         return None

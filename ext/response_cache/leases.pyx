@@ -23,7 +23,7 @@ cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process
 
 cdef int release_lease(Lease *found) noexcept nogil:
     if not found:
-        return NOBODY
+        return NO_LEASE
     found.process = 0
     return found.flags & AWAITED_BIT
 

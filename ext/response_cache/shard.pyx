@@ -21,7 +21,7 @@ from rowcall.ext.response_cache.layout cimport (
     rowcall_lock, tag_at,
 )
 from rowcall.ext.response_cache.leases cimport (
-    AWAITED_BIT, NOBODY, release_lease, release_leases_of, lease_of, find_own_lease, acquire_lease,
+    AWAITED_BIT, NO_LEASE, release_lease, release_leases_of, lease_of, find_own_lease, acquire_lease,
 )
 from rowcall.ext.response_cache.tags cimport is_marked, mark, tag_named
 
@@ -43,7 +43,7 @@ cdef enum:
     READY = 0x326e7377  # has to change with the layout
     FORGOTTEN_BIT = 2
 
-GONE = NOBODY
+GONE = NO_LEASE
 AWAITED, FORGOTTEN = AWAITED_BIT, FORGOTTEN_BIT
 
 
@@ -250,7 +250,7 @@ cdef class Shard:
         self._lock()
         try:
             flags = release_lease(find_own_lease(&self.region, name, self._process, number))
-            if flags == NOBODY:
+            if flags == NO_LEASE:
                 return flags
             if tags and self._is_invalidated(tags, began):
                 return flags | FORGOTTEN_BIT
@@ -304,7 +304,7 @@ cdef class Shard:
         if noted:
             self._note(mark_name, now)
         self._unlock()
-        return found, flags != NOBODY and (flags & AWAITED_BIT) != 0
+        return found, flags != NO_LEASE and (flags & AWAITED_BIT) != 0
 
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1:
         cdef uint64_t[2] name

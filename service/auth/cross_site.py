@@ -31,7 +31,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
 _SCHEMES = {"ws": "http", "wss": "https"}
-_MOST_TOLD = 100
+_MOST_LOGGED = 100
 """Most origins that a refusal logs."""
 
 Refusal = Callable[[Any], None]
@@ -96,7 +96,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
         ):
             return
         logged_origin = one_line((origin or "cross-site")[:200])
-        if logged_origin not in logged and len(logged) < _MOST_TOLD:
+        if logged_origin not in logged and len(logged) < _MOST_LOGGED:
             logged.add(logged_origin)
             log.warning(
                 "refused a request from a page of %s; to allow it, add the origin to Auth:TrustedOrigins", logged_origin

@@ -35,7 +35,7 @@ class NoticeListener(Protocol):
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         """Receive one notice. severity: untranslated, whatever the language of the server."""
 
-    def tell(self, message: str) -> None:
+    def send(self, message: str) -> None:
         """Receive a message of the service itself."""
 
     def end(self, committed: bool) -> None:

@@ -123,7 +123,7 @@ class Database:
 
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
         """Set the receiver of notices. whose: it also gets the request context, or the protocol, of the request."""
-        self._alone.tells_whose = handler if whose else None
+        self._alone.identifies_requests = handler if whose else None
         for pool in self._pools:
             pool.on_notice = handler
 

@@ -38,7 +38,7 @@ class Databases:
         self._others: dict[str, Database] = {}
         self._starting = Background()
         self._on_notice: NoticeHandler | None = None
-        self._tells_whose = False
+        self._identifies_requests = False
         self._on_stale: Callable[[], None] | None = None
 
     def __iter__(self) -> Iterator[Database]:
@@ -55,7 +55,7 @@ class Databases:
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
         """See `Database.set_notice_handler`."""
         self._on_notice = handler
-        self._tells_whose = whose
+        self._identifies_requests = whose
         for database in self:
             database.set_notice_handler(handler, whose=whose)
 
@@ -83,7 +83,7 @@ class Databases:
         access = self._access[key]
         database = self._others[key] = Database(access.target, access.options)
         if self._on_notice is not None:
-            database.set_notice_handler(self._on_notice, whose=self._tells_whose)
+            database.set_notice_handler(self._on_notice, whose=self._identifies_requests)
         database.on_stale = self._on_stale if access.source else None
         self._starting.start(database.start())
         return database

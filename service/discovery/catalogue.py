@@ -35,7 +35,7 @@ from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFi
 from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_tables_of
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
-from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
+from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
 
 DEFAULT_SEARCH_PATH = "public"
 
@@ -212,7 +212,7 @@ def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter
 
 
 async def load_types(
-    connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NOBODY
+    connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NO_TRUST
 ) -> Mapping[int, TypeInfo]:
     """Read these types and all types of their elements, bases and attributes."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:

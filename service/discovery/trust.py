@@ -21,7 +21,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 if TYPE_CHECKING:
     from rowcall.service.discovery.filters import NameFilter
 
-EVERYBODY = "*"
+ALL_OWNERS = "*"
 
 # PostgreSQL reports a superuser as a member of every role; only the catalogue contains the granted memberships.
 ROLES = """
@@ -50,7 +50,7 @@ class Trust:
         return cls(frozenset(names.include_schemas or ()), frozenset(names.trusted_owners))
 
 
-NOBODY = Trust()
+NO_TRUST = Trust()
 """Trust in no owners besides the powerful ones."""
 
 
@@ -63,7 +63,7 @@ class Owners:
     """Roles to which an endpoint gives no further power."""
 
     def trusts(self, trust: Trust, schema: str, owner: int) -> bool:
-        if schema in trust.schemas or owner in self.powerful or EVERYBODY in trust.owners:
+        if schema in trust.schemas or owner in self.powerful or ALL_OWNERS in trust.owners:
             return True
         return self.name(owner) in trust.owners
 

@@ -72,7 +72,7 @@ class _AtOnce:
         if severity == publisher.level and sqlstate != _BY_THE_DRIVER:
             self._publish(self._event(message, hint))
 
-    def tell(self, message: str) -> None:
+    def send(self, message: str) -> None:
         self._publisher.publish(self._event(message, None))
 
     def _event(self, message: str, hint: str | None) -> Event:

@@ -67,7 +67,7 @@ def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> 
     options = replicas.options
     primary = replicas.primary
 
-    async def tell(context: RequestContext) -> None:
+    async def send_position(context: RequestContext) -> None:
         request = context.execution
         text = PRIMARY
         # A streaming call has not committed yet, and its response begins before it does.
@@ -83,7 +83,7 @@ def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> 
         else:
             context.protocol = HeadersProtocol(protocol, fields)
 
-    return tell if options.cookie is not None or options.header is not None else None
+    return send_position if options.cookie is not None or options.header is not None else None
 
 
 def _fields(options: ReplicaOptions, text: str, *, secure: bool) -> list[tuple[str, str]]:

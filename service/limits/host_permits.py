@@ -237,7 +237,7 @@ class HostPermits:
             transaction.put(name, gate.packed())
         self._waiting[number] = self._loop.create_future()
         if dropped is not None:
-            self._tell(dropped, allowed=False)
+            self._deliver(dropped, allowed=False)
         return number
 
     async def wait(self, number: int) -> bool:
@@ -282,9 +282,9 @@ class HostPermits:
     def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
         """Report to waiting requests that they hold a permit."""
         for waiter in waiters:
-            self._tell(waiter, allowed=True)
+            self._deliver(waiter, allowed=True)
 
-    def _tell(self, waiter: tuple[int, int], *, allowed: bool) -> None:
+    def _deliver(self, waiter: tuple[int, int], *, allowed: bool) -> None:
         """Report the result to a waiting request, in this process or by the message bus."""
         number, process = waiter
         if process == self._process:

@@ -46,30 +46,30 @@ class LoggedProtocol(ObservedProtocol):
 
     def response_empty(self, status: int, headers: Headers) -> None:
         self.inner.response_empty(status, headers)
-        self._tell(status)
+        self._log(status)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         self.inner.response_bytes(status, headers, body)
-        self._tell(status)
+        self._log(status)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
         self.inner.response_str(status, headers, body)
-        self._tell(status)
+        self._log(status)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, headers, file)
         if file.startswith("/dev/fd/"):
             self._status = status  # logged when the stream ends
         else:
-            self._tell(status)
+            self._log(status)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
         self.inner.response_file_range(status, headers, file, start, end)
-        self._tell(status)
+        self._log(status)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
         stream = self.inner.response_stream(status, headers)
-        self._tell(status)
+        self._log(status)
         return stream
 
     async def client_disconnect(self) -> None:
@@ -79,14 +79,14 @@ class LoggedProtocol(ObservedProtocol):
     def stream_ended(self) -> None:
         """Log the request after the last byte of a streamed result was written, or the stream was cut off."""
         self._gone = False  # it has a response, however much of it the client has read
-        self._tell(self._status)
+        self._log(self._status)
 
     def abandoned(self) -> None:
         """Log a request whose client has disconnected and gets no response."""
         self._gone = True
-        self._tell(CLIENT_GONE)
+        self._log(CLIENT_GONE)
 
-    def _tell(self, status: int) -> None:
+    def _log(self, status: int) -> None:
         seconds = time.monotonic() - self._began
         status = CLIENT_GONE if self._gone else status
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))

@@ -50,9 +50,9 @@ class AdminResponse:
     body: bytes
 
 
-Tell = Callable[[AdminRequest], AdminResponse]
-"""Returns the response of a page. Called in a thread. Raises `Problem`."""
-Pages = Mapping[tuple[str, str], Tell]
+Page = Callable[[AdminRequest], AdminResponse]
+"""A page: returns its response. Called in a thread. Raises `Problem`."""
+Pages = Mapping[tuple[str, str], Page]
 """Pages by method and path."""
 
 

@@ -104,7 +104,7 @@ class HostCachedPage:
         entry = answers.begin(key)
         if not isinstance(entry, Entry):
             return self._renewed(context, answers, key, entry)
-        self._tell(context, entry)
+        self._send_cached(context, entry)
         return None
 
     def _opened(self) -> BoundedCache:
@@ -122,7 +122,7 @@ class HostCachedPage:
         """
         result = await coming if isinstance(coming, Awaitable) else coming
         if isinstance(result, Entry):
-            self._tell(context, result)
+            self._send_cached(context, result)
         elif result is NOT_SHARED:
             await self._anew(context)
         else:
@@ -140,7 +140,7 @@ class HostCachedPage:
         answers.keep(key, lease, Entry(answer.body, 1, head=head), self._seconds if answer.status == 200 else 0.0)
         return answer
 
-    def _tell(self, context: RequestContext, entry: Entry) -> None:
+    def _send_cached(self, context: RequestContext, entry: Entry) -> None:
         status, headers = orjson.loads(entry.head)
         answer = Answer(status, [(name, value) for name, value in headers], entry.body)
         _send(context, _aged(answer, max(0.0, now() - entry.written)) if entry.written else answer)

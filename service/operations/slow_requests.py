@@ -53,11 +53,11 @@ class _Watch:
         def end(context: RequestContext, _error: Exception | None) -> None:
             seconds = time.monotonic() - began
             if seconds >= self._threshold:
-                self._tell(context, seconds)
+                self._log(context, seconds)
 
         context.at_end(end)
 
-    def _tell(self, context: RequestContext, seconds: float) -> None:
+    def _log(self, context: RequestContext, seconds: float) -> None:
         request = context.execution
         trace = trace_of(context.protocol)
         text = f"slow request: {self._name} took {seconds:.3f} s{_where(request)}"
@@ -70,7 +70,7 @@ class _Watch:
         if isinstance(request.statement, Script):
             log.warning("%s; a file with several statements has no plan of its own", text)
             return
-        self._plans.tell(text, request.statement, self._database)
+        self._plans.log_plan(text, request.statement, self._database)
 
 
 def _where(request: Execution | None) -> str:
@@ -99,11 +99,11 @@ class Plans:
         self._last_reports[name] = now
         return True
 
-    def tell(self, text: str, statement: Statement, database: Database) -> None:
+    def log_plan(self, text: str, statement: Statement, database: Database) -> None:
         self._running += 1
-        self._asking.start(self._tell(text, statement, database))
+        self._asking.start(self._log_plan(text, statement, database))
 
-    async def _tell(self, text: str, statement: Statement, database: Database) -> None:
+    async def _log_plan(self, text: str, statement: Statement, database: Database) -> None:
         try:
             plan = await _plan_of(statement, database)
         except (psycopg.Error, OSError, TimeoutError) as error:

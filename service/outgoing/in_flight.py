@@ -69,7 +69,7 @@ class InFlightRequests:
 class InFlightRequest(PendingHttpResponse):
     """A request in flight."""
 
-    __slots__ = ("_flights", "connection", "metered", "request", "reused")
+    __slots__ = ("_owner", "connection", "metered", "request", "reused")
 
     request: OutgoingRequest
     connection: Http1Connection
@@ -78,7 +78,7 @@ class InFlightRequest(PendingHttpResponse):
 
     def __init__(self, context: RequestContext, in_flight_requests: InFlightRequests) -> None:
         super().__init__(context, in_flight_requests.unwatched, in_flight_requests.finish)
-        self._flights = in_flight_requests
+        self._owner = in_flight_requests
 
     def _answered_otherwise(self, answer: HttpResponse) -> None:
         if self._arriving is not None:
@@ -93,8 +93,8 @@ class InFlightRequest(PendingHttpResponse):
                 self.take_time()
 
     def _count(self, status: int) -> None:
-        if self._flights.client.watches:
-            self._flights.client.ended(self, status)
+        if self._owner.client.watches:
+            self._owner.client.ended(self, status)
 
     def failed(self, error: Exception) -> None:
         if not self.done():
@@ -104,16 +104,16 @@ class InFlightRequest(PendingHttpResponse):
 
     def take_time(self) -> None:
         """Continue in a task."""
-        self._flights.unwatched.pop(self, None)
+        self._owner.unwatched.pop(self, None)
         arriving = self._arriving = ResponseWaiter()
         if self._answer is not None:
             self._answer.on_end = None
             arriving.answered(self._answer)
-        self.wait_for(self._flights.go_on(self.context, self, arriving))
+        self.wait_for(self._owner.go_on(self.context, self, arriving))
 
     def cancel(self) -> None:
         """End the request, as its deadline has passed."""
-        self._flights.unwatched.pop(self, None)
+        self._owner.unwatched.pop(self, None)
         if self._answer is not None:
             self._answer.on_end = None
         self._count(0)

@@ -159,7 +159,7 @@ class HybridCache:
 
     async def _publish(self, word: bytes) -> None:
         link = self._redis.link
-        reply = b"rowcall:heard:" + secrets.token_hex(8).encode()
+        reply = b"rowcall:reply:" + secrets.token_hex(8).encode()
         try:
             await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + REPLY_TIMEOUT
@@ -168,7 +168,7 @@ class HybridCache:
             raise invalidation_failed() from None
         # A Redis that has just restarted does not know all listeners yet.
         if not self._hears() or time.monotonic() - self._since < NOTED:
-            missing.add(b"somebody")
+            missing.add(b"unknown")
         while missing and (remaining := until - time.monotonic()) > SHORTEST:
             missing.discard(await self._next_reply(reply, remaining))
         if missing:

@@ -189,7 +189,7 @@ class MemoryCache:
         time_limit: float,
         steps_to_skip: int,
         on_hit: Step | None,
-        tell: Callable[[RequestContext, str], None] | None,
+        report: Callable[[RequestContext, str], None] | None,
         otherwise: Step,
     ) -> Step:
         """Return the step that looks up a request before the routine runs.
@@ -202,7 +202,7 @@ class MemoryCache:
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, wanted, self._table, seconds, LONGEST_NAME, self._unshared)
-        return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, tell, otherwise)
+        return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, report, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
         """Return the step that stores the result, as `MemoryLease.keep` does.
@@ -234,7 +234,7 @@ class MemoryCache:
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
-        self._tell(lease.name, RETRY_LOOKUP if flags != GONE and flags & FORGOTTEN else entry, flags)
+        self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & FORGOTTEN else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:
         if len(self._unshared) >= MOST_UNSHARED:
@@ -244,9 +244,9 @@ class MemoryCache:
 
     def end(self, lease: MemoryLease, outcome: Outcome) -> None:
         """End a lease without a stored response, and report the outcome to the waiting requests."""
-        self._tell(lease.name, outcome, self._table.drop(lease.name, lease.number))
+        self._report_outcome(lease.name, outcome, self._table.drop(lease.name, lease.number))
 
-    def _tell(self, name: bytes, outcome: Outcome, flags: int) -> None:
+    def _report_outcome(self, name: bytes, outcome: Outcome, flags: int) -> None:
         """Report the outcome to the waiting requests. flags: result of ending the lease in the table."""
         if self._waiters.has(name):
             # If it was invalidated meanwhile, requests that wait now wait for another lease.

@@ -36,7 +36,7 @@ Take = Callable[[bytes], None]
 Missed = Callable[[], None]
 
 _MESSAGE, _AFTER = b"m", b"n"
-_BELL, _AFTER_BELL = b"b", b"c"
+_PIPE, _AFTER_PIPE = b"b", b"c"
 
 
 def _key(number: int) -> bytes:
@@ -84,17 +84,17 @@ class MessageBus:
             number = int.from_bytes(last[1:], "big") + 1 if last else 1
             transaction.put(_key(number), len(name).to_bytes(1, "big") + name + payload)
             _trim(transaction, number)
-            bells = [key[1:].decode() for key, _ in between(transaction, _BELL, _AFTER_BELL)]
-        unread_pipes = self._notifier.ring(bells)
+            pipes = [key[1:].decode() for key, _ in between(transaction, _PIPE, _AFTER_PIPE)]
+        unread_pipes = self._notifier.ring(pipes)
         if unread_pipes:
             with self._environment.write() as transaction:
                 for pipe in unread_pipes:
-                    transaction.delete(_BELL + pipe.encode())
+                    transaction.delete(_PIPE + pipe.encode())
 
     def close(self) -> None:
         if self._wakeup_pipe is not None:
             with self._environment.write() as transaction:
-                transaction.delete(_BELL + self._name.encode())
+                transaction.delete(_PIPE + self._name.encode())
             self._wakeup_pipe.close()
             self._wakeup_pipe = None
         self._notifier.close()
@@ -107,7 +107,7 @@ class MessageBus:
             return
         self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)
         with self._environment.write() as transaction:
-            transaction.put(_BELL + self._name.encode(), b"")
+            transaction.put(_PIPE + self._name.encode(), b"")
             last = last_before(transaction, _AFTER, _MESSAGE)
             self._next = int.from_bytes(last[1:], "big") + 1 if last else 1
 

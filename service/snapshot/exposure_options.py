@@ -15,7 +15,7 @@ from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults
 from rowcall.service.discovery.catalogue import Wanted
 from rowcall.service.discovery.filters import RoutineFilter, TableFilter
-from rowcall.service.discovery.trust import EVERYBODY
+from rowcall.service.discovery.trust import ALL_OWNERS
 from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.from_settings import comments_mode, endpoint_defaults
 from rowcall.service.options.sql_files import SqlFileOptions, sql_file_options
@@ -40,9 +40,9 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
     """Return the exposure. options: provide the names that annotations may use."""
     defaults = endpoint_defaults(settings, options, plan)
-    if EVERYBODY in (settings.texts(TRUSTED) or ()):
+    if ALL_OWNERS in (settings.texts(TRUSTED) or ()):
         message = "%s is %s: every role that can create a function can publish it with the rights of the service"
-        log.warning(message, TRUSTED, EVERYBODY)
+        log.warning(message, TRUSTED, ALL_OWNERS)
     patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
     operations = TableDefaults(
         operations=_operations(settings),

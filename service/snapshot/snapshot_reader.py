@@ -21,7 +21,7 @@ from rowcall.core.building.exact_types import exact_endpoint, exact_types
 from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
-from rowcall.core.data.interning import forget
+from rowcall.core.data.interning import clear_all
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.result_types import of_any_user_type
 from rowcall.core.sqlfile.session_effects import DependencyGraph, Key, session_effects
@@ -202,7 +202,7 @@ class SnapshotReader:
             try:
                 snapshot = await self._read_until_stable(number, only_files=only_files)
             finally:
-                forget()
+                clear_all()
             keep(first=number == 1)
             return snapshot
 

@@ -154,9 +154,7 @@ async def _ask(
     pgconn.enter_pipeline_mode()
     try:
         # Not `connection.wait`, which does not return before everything in progress has been answered.
-        answers = await wait_async(
-            _exchange_messages(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1
-        )
+        answers = await wait_async(_send_and_receive(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1)
     except BaseException:
         # Results are still to come that nothing would read, so the connection is closed.
         pgconn.finish()
@@ -165,7 +163,7 @@ async def _ask(
     return [results[1:] if len(results) > 1 else results for results in answers]
 
 
-def _exchange_messages(
+def _send_and_receive(
     pgconn: PGconn, send: Callable[[_Send], None], questions: Iterator[_Send], count: int
 ) -> Generator[Wait, Ready | int, list[list[PGresult]]]:
     """Send and receive at the same time: a server that cannot send its results accepts no more queries."""

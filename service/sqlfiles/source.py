@@ -52,7 +52,7 @@ from rowcall.core.text.globs import has_wildcard, is_recursive
 from rowcall.core.text.naming import default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
-from rowcall.service.discovery.trust import NOBODY, Trust
+from rowcall.service.discovery.trust import NO_TRUST, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import (
     Described,
@@ -102,7 +102,7 @@ Place = Callable[[str], str | None]
 class SqlFileSource:
     """The files of one service, over all readings of the catalogue."""
 
-    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, trust: Trust = NOBODY) -> None:
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, trust: Trust = NO_TRUST) -> None:
         self._trust = trust
         self.options = options
         self._naming = naming

@@ -15,7 +15,7 @@ import orjson
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
-from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Tell
+from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Page
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
@@ -48,7 +48,7 @@ class Admin:
         self._one_at_a_time = threading.Lock()
         self.restarts = 0
         self._profiler = profiler
-        by_method: dict[str, Tell] = {"GET": self._metrics, "POST": self._profile}
+        by_method: dict[str, Page] = {"GET": self._metrics, "POST": self._profile}
         self._listener = AdminListener(options, {(method, path): by_method[method] for method, path in options.pages})
         self.url = self._listener.url
 

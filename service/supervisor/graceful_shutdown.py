@@ -20,13 +20,13 @@ log = logging.getLogger("rowcall")
 class GracefulShutdown:
     """Runs the phases of a shutdown.
 
-    tell: sends a message to all workers. stay: whether, as far as known, the sockets stay open in another process when
+    send: sends a message to all workers. stay: whether, as far as known, the sockets stay open in another process when
     this one ends; if so, it accepts no connections while it sends `Connection: close`.
     """
 
-    def __init__(self, options: ShutdownOptions, tell: Callable[[Leave], None], stay: Callable[[], bool]) -> None:
+    def __init__(self, options: ShutdownOptions, send: Callable[[Leave], None], stay: Callable[[], bool]) -> None:
         self._options = options
-        self._tell = tell
+        self._send = send
         self._stay = stay
         self._message: Leave | None = None
         """The last message to the workers, once a shutdown has begun."""
@@ -68,7 +68,7 @@ class GracefulShutdown:
 
     def _say(self, message: Leave) -> None:
         self._message = message
-        self._tell(message)
+        self._send(message)
 
     async def _unless_hurried(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

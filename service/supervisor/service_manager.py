@@ -22,24 +22,24 @@ class ServiceManager:
 
     def ready(self, status: str) -> None:
         """Report readiness, with the process id: this may be the successor of the process that was started."""
-        self._tell("READY=1", f"MAINPID={os.getpid()}", f"STATUS={status}")
+        self._notify("READY=1", f"MAINPID={os.getpid()}", f"STATUS={status}")
 
     def reloading(self) -> None:
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+        self._notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self, status: str) -> None:
-        self._tell("STOPPING=1", f"STATUS={status}")
+        self._notify("STOPPING=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:
-        self._tell(f"STATUS={status}")
+        self._notify(f"STATUS={status}")
 
     async def keep_alive(self) -> None:
         """Send keep-alive messages without end: systemd restarts a process whose event loop is blocked."""
         while True:
-            self._tell("WATCHDOG=1")
+            self._notify("WATCHDOG=1")
             await asyncio.sleep(self.between)
 
-    def _tell(self, *lines: str) -> None:
+    def _notify(self, *lines: str) -> None:
         if not self._address:
             return
         # An address that begins with @ is abstract, without a file.

@@ -186,7 +186,7 @@ class Session:
     async def renew(self) -> bool:
         """Reset the session to its initial state, which costs a tenth of a new one. Return whether this was
         possible."""
-        self.hear = _nobody
+        self.hear = _ignore_notice
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
         try:
@@ -252,5 +252,5 @@ class SessionPool:
         self._idle.clear()
 
 
-def _nobody(_notice: Notice) -> None:
+def _ignore_notice(_notice: Notice) -> None:
     """Ignore notices between two files."""

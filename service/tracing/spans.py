@@ -108,7 +108,7 @@ class RequestTrace:
         now = time.monotonic()
         ended = now if execution.streaming or not self._answered or not execution.finished else self._answered
         started = max(execution.began, ended - execution.seconds)
-        self._tell("wait for a connection", execution.began, started)
+        self._add_span("wait for a connection", execution.began, started)
         attributes = {
             "db.system.name": "postgresql",
             "db.stored_procedure.name": self._name,
@@ -116,13 +116,13 @@ class RequestTrace:
         }
         if execution.error is not None:
             attributes["db.response.status_code"] = execution.error.sqlstate
-        database = self._tell("database", started, ended, SpanKind.CLIENT, attributes)
+        database = self._add_span("database", started, ended, SpanKind.CLIENT, attributes)
         if isinstance(execution.plan, TimedPlan):
             # Rendering is spread over the time in which rows arrive; it is shown as if it were at the end.
             seconds = min(execution.plan.seconds, ended - started)
-            self._tell("render", ended - seconds, ended, within=database)
+            self._add_span("render", ended - seconds, ended, within=database)
 
-    def _tell(
+    def _add_span(
         self,
         name: str,
         start: float,

@@ -27,10 +27,10 @@ async def with_progress(
     reporter = _ProgressReporter(notice_listener, 0, total)
     async for piece in reporter.over(pieces):
         yield piece
-    reporter.tell(reporter.received)
+    reporter.publish(reporter.received)
 
 
-async def told_of_part(
+async def with_progress_of_part(
     pieces: AsyncIterator[bytes], notice_listener: NoticeListener, begins: int, length: int | None
 ) -> AsyncIterator[bytes]:
     """Yield the same chunks, of a file that arrives in several requests, and report progress.
@@ -40,7 +40,7 @@ async def told_of_part(
     reporter = _ProgressReporter(notice_listener, begins, length)
     async for piece in reporter.over(pieces):
         yield piece
-    reporter.tell(length)
+    reporter.publish(length)
 
 
 class _ProgressReporter:
@@ -58,11 +58,11 @@ class _ProgressReporter:
             yield piece
             if time.monotonic() - last > PAUSE and self.received != self._of:
                 last = time.monotonic()
-                self.tell(self._of)
+                self.publish(self._of)
 
-    def tell(self, of: int | None) -> None:
+    def publish(self, of: int | None) -> None:
         """Publish the progress, unless it equals the last event."""
         word = orjson.dumps({"received": self.received, "of": of}).decode()
         if word != self._reported:
             self._reported = word
-            self._notice_listener.tell(word)
+            self._notice_listener.send(word)

@@ -66,8 +66,8 @@ class Receiving:
         self._keys = upload.handlers or (options.default_handler,)
         self._metadata = metadata_parameter(endpoint)
         self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, services)
-        self._tells_progress = upload.progress
-        self._tells_claims = bool(options.common.claims_key)
+        self._reports_progress = upload.progress
+        self._adds_claims = bool(options.common.claims_key)
 
     async def receive(self, context: RequestContext, files: Files | None = None) -> None:
         """Store the files, run the routine, and put its result into the request context. Everything is committed then.
@@ -82,7 +82,7 @@ class Receiving:
         cleanup = contextlib.ExitStack()
         transaction = self._database.transaction(self._call, context)
         user = context.user
-        claims = user.json if user is not None and self._tells_claims else None
+        claims = user.json if user is not None and self._adds_claims else None
         turn = Turn(context, transaction, folders, claims, cleanup, body_read=files is not None)
         try:
             async with transaction:
@@ -135,7 +135,7 @@ class Receiving:
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
-        if self._tells_progress and self._call.hear is not None:
+        if self._reports_progress and self._call.hear is not None:
             pieces = with_progress(context.scope, pieces, self._call.hear(context))
         async for piece in pieces:
             yield piece

@@ -135,11 +135,11 @@ class Application:
         """Return the current gauges of this worker (`core.operations.exposition.GAUGES`): name, labels, value."""
         result: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
         for connection, database in self._databases.named_all():
-            for lane in database.load():
-                labels = {"connection": connection, "lane": lane.name}
-                result.append(("rowcall_database_connections", labels, lane.connections))
-                result.append(("rowcall_database_requests_in_flight", labels, lane.in_flight))
-                result.append(("rowcall_database_requests_waiting", labels, lane.waiting))
+            for pool in database.load():
+                labels = {"connection": connection, "lane": pool.name}
+                result.append(("rowcall_database_connections", labels, pool.connections))
+                result.append(("rowcall_database_requests_in_flight", labels, pool.in_flight))
+                result.append(("rowcall_database_requests_waiting", labels, pool.waiting))
         streams = self.events.streams_by_path()
         result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:

@@ -60,14 +60,15 @@ class RouteTable:
         has_headers = any(
             not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options
         )
-        telling = routes if has_headers else ()
-        pieces = dict(piece_routes(telling, services))
+        # The routes whose response to OPTIONS differs from the default one.
+        advertised = routes if has_headers else ()
+        pieces = dict(piece_routes(advertised, services))
         self.router = routing.router.changed((), (*pieces, *fixed))
-        self.closed = frozenset(id(route) for route in (*telling, *pieces) if not route.primary.options.cors)
+        self.closed = frozenset(id(route) for route in (*advertised, *pieces) if not route.primary.options.cors)
         """Routes that send no CORS headers to pages of other origins."""
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
         self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
-        whole = (route for route in telling if all(map(resumes, route.candidates)))
+        whole = (route for route in advertised if all(map(resumes, route.candidates)))
         self.options_headers = {id(route): announced(services) for route in (*whole, *pieces)}
         """Headers of the response to OPTIONS, by id of the route."""
         self.find = self.router.find

@@ -22,7 +22,7 @@ _NULLS = {
     "ignore": QueryNull.IGNORE,
 }
 
-_STRANGERS = {"ignore": True, "refuse": False}
+_UNKNOWN_PARAMETERS = {"ignore": True, "refuse": False}
 
 _HEADERS = {
     "ignore": HeadersMode.IGNORE,
@@ -65,7 +65,7 @@ def _absent_status(draft: Draft, line: Line) -> None:
 
 
 def _ignore_unknown_parameters(draft: Draft, line: Line) -> None:
-    draft.set(ignores_unknown_parameters=choose(line.arguments[0], _STRANGERS))
+    draft.set(ignores_unknown_parameters=choose(line.arguments[0], _UNKNOWN_PARAMETERS))
 
 
 ANNOTATIONS = (

@@ -47,9 +47,9 @@ _SCRIPT = """(async () => {
     store.setItem(options.messageKey, message);
     const to = home(taken("_return_to")) || home(options.returnTo) || "/";
     if (taken("__external_popup")) {
-      const told = { type: "external-sign-in", provider: options.provider, status: Number(status), message };
-      if (window.opener) window.opener.postMessage(told, location.origin);
-      else new BroadcastChannel("external-sign-in").postMessage(told);
+      const notice = { type: "external-sign-in", provider: options.provider, status: Number(status), message };
+      if (window.opener) window.opener.postMessage(notice, location.origin);
+      else new BroadcastChannel("external-sign-in").postMessage(notice);
       window.close();
       return;
     }
@@ -67,7 +67,7 @@ _SCRIPT = """(async () => {
     location.replace(options.authUrl);
     return;
   }
-  const kept = JSON.parse(taken("__external_params") || "{}");
+  const stored = JSON.parse(taken("__external_params") || "{}");
   const state = taken("__external_state");
   history.replaceState(null, "", path);
   if (!state || state !== query.get("state")) {
@@ -84,7 +84,7 @@ _SCRIPT = """(async () => {
     const response = await fetch(path + asked, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ ...kept, ...Object.fromEntries(query) })
+      body: JSON.stringify({ ...stored, ...Object.fromEntries(query) })
     });
     finish(String(response.status), await response.text());
   } catch (error) {

@@ -26,7 +26,7 @@ _NOTES = {
     "awaitConnectionMs": "milliseconds to wait before the request is sent",
     "parseUrl": "may change the URL",
     "parseRequest": "may change the request",
-    "progress": "is told how many bytes of how many are sent",
+    "progress": "is called with the number of sent bytes and the number of all bytes",
     "xsrfToken": "goes into a header of the request",
 }
 

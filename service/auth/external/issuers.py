@@ -42,7 +42,7 @@ class Addresses:
     revoke: str | None
     basic: bool = False
     """Whether the client secret is sent in a header instead of the form."""
-    tells_issuer: bool = False
+    sends_issuer: bool = False
     """Whether the provider sends its identifier with every code (RFC 9207)."""
     keys: KeySet | None = None
 
@@ -122,7 +122,7 @@ class Issuers:
             logout=urls["end_session_endpoint"],
             revoke=urls["revocation_endpoint"],
             basic="client_secret_post" not in (methods if isinstance(methods, list) else ()),
-            tells_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+            sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
             keys=self._key_set(urls["jwks_uri"] or ""),
         )
 

@@ -43,18 +43,18 @@ class Profiles:
         return await self._issuers.addresses()
 
     async def by_code(
-        self, code: str, redirect_uri: str, verifier: str | None, nonce: str | None, said_issuer: object
+        self, code: str, redirect_uri: str, verifier: str | None, nonce: str | None, received_issuer: object
     ) -> Profile:
         """Return the profile for an authorization code.
 
-        said_issuer: the `iss` parameter beside the code (RFC 9207), or None.
+        received_issuer: the `iss` parameter beside the code (RFC 9207), or None.
 
         Raises:
             ProviderError: there is no profile.
         """
         addresses = await self.addresses()
         issuer = self._provider.issuer
-        if issuer is not None and said_issuer != issuer and (said_issuer is not None or addresses.tells_issuer):
+        if issuer is not None and received_issuer != issuer and (received_issuer is not None or addresses.sends_issuer):
             raise ProviderError("the code comes from another issuer")
         fields = {"redirect_uri": redirect_uri, "code": code, **self._who_asks(addresses)}
         fields["grant_type"] = "authorization_code"

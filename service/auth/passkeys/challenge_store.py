@@ -104,7 +104,7 @@ class HostChallengeStore:
             transaction.delete(key_of(challenge_id, flow))
 
     def _environment(self, *, of_users: bool) -> Environment:
-        return self._host.environment("passkeys" if of_users else "passkeys-of-strangers", SIZE)
+        return self._host.environment("passkeys" if of_users else "passkeys-of-anonymous", SIZE)
 
 
 def digest(content: bytes) -> str:

@@ -24,7 +24,7 @@ class Results:
         self._results = results
         self._seconds = seconds
 
-    def tell(self, measure: Callable[[], Coverage] | None) -> ExitCode:
+    def report(self, measure: Callable[[], Coverage] | None) -> ExitCode:
         """Print the summary and the coverage, write report files, and return the exit code.
 
         measure: returns the coverage; None if not all files have run.

@@ -224,9 +224,9 @@ class Run:
             await behind()
         report = Results(self._options, results, time.monotonic() - began)
         if partly:
-            return report.tell(None)
+            return report.report(None)
         host = self._worker.outbound.proxy.host
-        return report.tell(partial(coverage_of, application.routes, self._calls, host, gaps=self._options.detailed))
+        return report.report(partial(coverage_of, application.routes, self._calls, host, gaps=self._options.detailed))
 
     async def _watch(
         self,

@@ -60,7 +60,7 @@ class DedicatedRuns:
         self._background = background
         self._stream_after = stream_after
         self._pooler = pooler
-        self.tells_whose: NoticeHandler | None = None
+        self.identifies_requests: NoticeHandler | None = None
         """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
@@ -262,8 +262,8 @@ class DedicatedRuns:
         return execution.state != ExecutionState.WAITING
 
     def _set_owner(self, connection: Connection, context: RequestContext) -> None:
-        if self.tells_whose is not None:
-            connection.on_notice = _notices_of(context.protocol, self.tells_whose)
+        if self.identifies_requests is not None:
+            connection.on_notice = _notices_of(context.protocol, self.identifies_requests)
 
     def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
         """Return the statement for this connection: a guarded one, which needs no reset, for routines that often run
@@ -408,9 +408,9 @@ async def _wait(seconds: float, context: RequestContext) -> None:
 def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
     """Return a notice handler for a connection that works for one request only."""
 
-    def tell(
+    def handle(
         label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object
     ) -> None:
         handler(label, severity, sqlstate, message, preamble, protocol)
 
-    return tell
+    return handle

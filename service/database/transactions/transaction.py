@@ -233,8 +233,8 @@ class _Throughout:
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         self._notice_listener.hear(severity, sqlstate, message, hint)
 
-    def tell(self, message: str) -> None:
-        self._notice_listener.tell(message)
+    def send(self, message: str) -> None:
+        self._notice_listener.send(message)
 
     def end(self, committed: bool) -> None:
         """Ignore the end of one execution."""

@@ -61,7 +61,7 @@ class RedisTransport:
             finally:
                 await client.aclose()
         except (*FAILURES, *MALFORMED) as error:
-            self._tell(error)
+            self._report(error)
 
     async def write(self) -> None:
         """Send events, forever."""
@@ -76,7 +76,7 @@ class RedisTransport:
                         pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
                     await pipeline.execute()
             except (*FAILURES, *MALFORMED) as error:
-                self._tell(error)
+                self._report(error)
                 await _close(client)
                 client = None
                 await asyncio.sleep(pause(attempt))
@@ -104,7 +104,7 @@ class RedisTransport:
                     log.warning("Redis at %s is back: events go to other hosts again", self._address)
                 attempt = 0
             except (*FAILURES, *MALFORMED) as error:
-                self._tell(error)
+                self._report(error)
                 await _close(client)
                 client = None
                 # Redis may return empty, with new ids for its entries; events that are read twice are recognised.
@@ -135,7 +135,7 @@ class RedisTransport:
     async def _client(self, time_limit: float | None = None) -> Client:
         return await open_client(self._address, "rowcall-events", time_limit or self._address.timeout)
 
-    def _tell(self, error: BaseException) -> None:
+    def _report(self, error: BaseException) -> None:
         if not self._gone:
             self._gone = True
             reason = str(error).strip() or "no answer"

@@ -13,7 +13,7 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 _SECTION = "ForwardedHeaders:"
-_ANYBODY = _SECTION + "TrustAllProxies"
+_TRUST_ALL = _SECTION + "TrustAllProxies"
 
 Read = TypeVar("Read")
 
@@ -26,15 +26,15 @@ def forwarding(settings: Settings) -> Forwarding:
     """
     if not settings.flag(_SECTION + "Enabled"):
         return Forwarding()
-    trust_all = settings.flag(_ANYBODY)
+    trust_all = settings.flag(_TRUST_ALL)
     if trust_all:
-        log.warning("%s is on: any client can say that it has another address, host and scheme", _ANYBODY)
+        log.warning("%s is on: any client can say that it has another address, host and scheme", _TRUST_ALL)
     options = Forwarding(
         enabled=True,
         limit=settings.integer_or_none(_SECTION + "ForwardLimit", minimum=1),
         proxies=tuple(_read(settings, "KnownProxies", _address)),
         networks=tuple(_read(settings, "KnownNetworks", parse_network)),
-        anybody=trust_all,
+        all_trusted=trust_all,
         hosts=host_patterns(settings, _SECTION + "AllowedHosts"),
     )
     log.debug(

@@ -135,7 +135,7 @@ class Workers:
             snapshot = self.snapshot
             # Before the first snapshot there is nothing to serve; the first publication includes this worker.
             if worker is not None and snapshot.number:
-                (error,) = await _told_everything(snapshot, [worker])
+                (error,) = await _send_all(snapshot, [worker])
                 error = error or await worker.activate_snapshot(snapshot.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
@@ -220,11 +220,11 @@ class Workers:
                     )
                     done.remove(worker)
         others = [worker for worker in workers if worker not in done]
-        errors = dict(zip(others, await _told_everything(snapshot, others), strict=True)) if others else {}
+        errors = dict(zip(others, await _send_all(snapshot, others), strict=True)) if others else {}
         return [errors.get(worker) for worker in workers]
 
 
-async def _told_everything(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
+async def _send_all(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
     """Send the whole snapshot to workers, and return their answers. They read a part while the next one is pickled
     here.
     """

@@ -41,7 +41,7 @@ from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.incoming import File, read_back
-from rowcall.service.uploads.progress import told_of_part
+from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import Receiving
 from rowcall.service.uploads.resumable.parts import Known, Part, Parts, aside
 from rowcall.service.uploads.resumable.responses import RETURNED, Completed, completed
@@ -119,7 +119,7 @@ class _Resuming:
             raise _closing(
                 context, Problem(405, f"an upload does not support the method {method[:20]}", headers=allowed)
             )
-        ways = {"HEAD": self._tell, "PATCH": self._go_on, "DELETE": self._end}
+        ways = {"HEAD": self._head, "PATCH": self._go_on, "DELETE": self._end}
         return self._guarded(context, partial(ways[method], id=id))
 
     async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
@@ -167,7 +167,7 @@ class _Resuming:
             raise Problem(413, f"the file is larger than {self._options.max_size} bytes")
         return length
 
-    async def _tell(self, context: RequestContext, id: str) -> None:
+    async def _head(self, context: RequestContext, id: str) -> None:
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
@@ -254,7 +254,7 @@ class _Resuming:
         room = (self._options.max_size if length is None else length) - begins
         pieces = digested(scope, body_pieces(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
-            pieces = told_of_part(pieces, self._hear(context), begins, length)
+            pieces = with_progress_of_part(pieces, self._hear(context), begins, length)
         try:
             await self._parts.append(part, pieces, None if computed is None else computed.update)
             _check(None if computed is None else computed.digest(), digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.data.interning import Same, forget, remembered
+from rowcall.core.data.interning import Same, clear_all, remembered
 
 
 def test_keys_are_equal_only_for_the_same_object() -> None:
@@ -21,5 +21,5 @@ def test_results_are_shared_until_they_are_forgotten() -> None:
     stored = boxed(Same(numbers))
     assert boxed(Same(numbers)) is stored
     assert boxed(Same([1])) is not stored
-    forget()
+    clear_all()
     assert boxed(Same(numbers)) is not stored

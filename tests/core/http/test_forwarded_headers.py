@@ -51,19 +51,21 @@ def test_what_an_untrusted_peer_says_does_not_count() -> None:
 
 def test_all_entries_without_a_limit() -> None:
     assert (
-        client(Forwarding(enabled=True, limit=None, anybody=True), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}).address
+        client(
+            Forwarding(enabled=True, limit=None, all_trusted=True), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}
+        ).address
         == "1.1.1.1"
     )
 
 
 @pytest.mark.parametrize("entry", ["unknown", "_hidden", "1.2.3.4.5", "[::1"])
 def test_an_unreadable_entry_stops_the_walk(entry: str) -> None:
-    options = Forwarding(enabled=True, limit=None, anybody=True)
+    options = Forwarding(enabled=True, limit=None, all_trusted=True)
     assert client(options, **{"for": f"1.1.1.1, {entry}"}).address == "10.1.1.1"
 
 
 def test_a_host_that_is_not_allowed_is_ignored() -> None:
-    options = Forwarding(enabled=True, anybody=True, hosts=("*.zone.example",))
+    options = Forwarding(enabled=True, all_trusted=True, hosts=("*.zone.example",))
     assert client(options, **{"host": "a.zone.example:8443"}).host == "a.zone.example:8443"
     assert client(options, **{"host": "evil.example", "for": "9.9.9.9"}) == Client("9.9.9.9", "http", None)
     assert client(Forwarding(enabled=True), LOCAL, **{"host": "bad host"}).host is None

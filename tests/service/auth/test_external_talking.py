@@ -68,7 +68,7 @@ def test_what_an_issuer_publishes(server: Upstream) -> None:
     server.on(DOCUMENT, answer(document(server, userinfo_endpoint=f"{server.url}/info", more=[1])))
     result = addresses(server.url)
     assert (result.token, result.info) == (f"{server.url}/token_endpoint", f"{server.url}/info")
-    assert (result.logout, result.revoke, result.basic, result.tells_issuer) == (None, None, True, False)
+    assert (result.logout, result.revoke, result.basic, result.sends_issuer) == (None, None, True, False)
     assert addresses(server.url, info_url="https://own.example/info").info == "https://own.example/info"
 
 
