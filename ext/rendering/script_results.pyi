@@ -9,6 +9,6 @@ class NamedRows(BodyWriter):
     def __init__(self, inner: BodyWriter, prefix: bytes) -> None: ...
 
 class AffectedRows(BodyWriter):
-    """Writes the number of rows that a command has changed, or -1 for a command that changes no rows. Rows are dropped."""
+    """Writes the number of rows that a command has changed, or -1 if a command changes no rows. Rows are dropped."""
 
     def __init__(self, prefix: bytes) -> None: ...
