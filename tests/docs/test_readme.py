@@ -1,0 +1,55 @@
+"""The README: its first example answers as shown, its figures are those of a kept run, its pictures and links exist."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from bench.summary import table
+from ci.draw_architecture import FILE, drawing
+from tests.docs.pages import read_page
+from tests.harness.database import Database
+from tests.http.conftest import Serve
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+RUN = ROOT / "bench" / "results" / "2026-11-23T0008-vm.json"
+
+
+def test_the_first_example_answers_as_shown(own_database: Database, serve_once: Serve) -> None:
+    example = re.search(r"^\$ curl 'http://localhost:8080(?P<target>[^']+)'\n(?P<body>.*)\n```", TEXT, re.MULTILINE)
+    assert example is not None
+    service = serve_once(own_database, read_page(README).sql, {"Service:RequiresAuthorization": None})
+    response = service.get(example["target"])
+    assert (response.status_code, response.text) == (200, example["body"])
+
+
+def test_figures_are_those_of_the_named_run() -> None:
+    assert f"({RUN.relative_to(ROOT).with_suffix('.md')})" in TEXT
+    header, line, *rows = table(json.loads(RUN.read_text(encoding="utf-8"))["scenarios"])
+    shown = re.search(rf"{re.escape(header)}\n{re.escape(line)}\n(?P<rows>(?:\|.*\n)+)", TEXT)
+    assert shown is not None
+    of_the_readme = shown["rows"].splitlines()
+    assert len(of_the_readme) <= 6
+    assert set(of_the_readme) <= set(rows)
+
+
+def test_links_and_images_exist() -> None:
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\((?!https?:)([^)#][^)]*)\)", TEXT)]
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_tests_that_are_named_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)`", TEXT)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_command_of_continuous_integration_is_the_one_that_is_shown() -> None:
+    assert "\nmake test " in TEXT
+    assert (ROOT / "ci" / "test.sh").read_text(encoding="utf-8").endswith("\nmake test\n")
+
+
+def test_the_architecture_is_drawn_by_its_script() -> None:
+    assert FILE.read_text(encoding="utf-8") == drawing()
