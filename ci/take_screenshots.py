@@ -1,6 +1,6 @@
 """Writes the screenshots of docs/images with a headless Chromium, from the running demo.
 
-`python ci/take_screenshots.py` needs Chromium (Debian: `apt install chromium`), and starts the demo as `make demo` does.
+`python ci/take_screenshots.py` needs Chromium (Debian: `apt install chromium`); it starts the demo as `make demo` does.
 """
 
 from __future__ import annotations
