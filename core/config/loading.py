@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -16,8 +16,8 @@ from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import KeyType
 from rowcall.core.config.placeholders import NoSubstitution
 from rowcall.core.config.settings import Settings
-from rowcall.core.config.table import ALIASES, KEY_TREE, KeyNode, canonical, knows
-from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, is_index, merge, merge_all, single
+from rowcall.core.config.table import ALIASES, FORMER_KEYS, KEY_TREE, KeyNode, canonical, knows
+from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, find, is_index, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
 
 _COMMAND_LINE = Origin("command line")
@@ -88,8 +88,8 @@ def environment_keys(environment: Mapping[str, str]) -> Section:
     root = Section()
     for name, text in sorted(environment.items()):
         path = canonical(name.replace("__", ":"))
-        if path.count(":") <= MAX_DEPTH and knows(path):
-            root = merge(root, single(path, text, _ENVIRONMENT))
+        if path.count(":") <= MAX_DEPTH and (knows(path) or path.casefold() in _FORMER):
+            root = merge(root, _with_present_names(single(path, text, _ENVIRONMENT)))
     return root
 
 
@@ -99,7 +99,40 @@ def _canonical(root: Section) -> Section:
     for child in root.children.values():
         name = ALIASES.get(child.name.casefold(), child.name)
         merged = merge(merged, Section({name.casefold(): Child(name, child.node, child.origin)}))
-    return merged
+    return _with_present_names(merged)
+
+
+_FORMER = {former.casefold(): present for former, present in FORMER_KEYS.items()}
+
+
+def _with_present_names(root: Section) -> Section:
+    """Rename former keys. If a source contains both names of a key, the present one counts."""
+    for former, present in _FORMER.items():
+        root = _with_key_renamed(root, former.split(":"), present.rpartition(":")[2])
+    return root
+
+
+def _with_key_renamed(section: Section, former: Sequence[str], present: str) -> Section:
+    first, *rest = former
+    child = section.children.get(first)
+    if child is None:
+        return section
+    children = dict(section.children)
+    if not rest:
+        del children[first]
+        children.setdefault(present.casefold(), Child(present, child.node, child.origin, child.name))
+    elif isinstance(child.node, Section):
+        children[first] = replace(child, node=_with_key_renamed(child.node, rest, present))
+    return Section(children, is_array=section.is_array)
+
+
+def former_keys(root: Section) -> Iterator[str]:
+    """Yield a warning for each setting with a former name."""
+    for former, present in FORMER_KEYS.items():
+        section = find(root, present.rpartition(":")[0])
+        child = section.children.get(present.rpartition(":")[2].casefold()) if isinstance(section, Section) else None
+        if child is not None and child.former:
+            yield f"{former} at {child.origin} is accepted, but is called {present} now; rename it"
 
 
 @cache

@@ -106,6 +106,12 @@ KEYS: tuple[Key, ...] = (
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
 """Alternative names of top-level sections (case-folded) and their canonical names."""
 
+FORMER_KEYS: Mapping[str, str] = {
+    "HttpServer:Shutdown:GoodbyeTime": "HttpServer:Shutdown:ConnectionCloseTime",
+    "Service:ServerSentEvents:SlowReaderPatience": "Service:ServerSentEvents:SlowReaderTimeout",
+}
+"""Former names of keys and their present names in the same section. Former names are accepted with a warning."""
+
 
 _WILD = "<>"
 _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}

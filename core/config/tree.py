@@ -41,6 +41,8 @@ class Child:
     node: Node
     origin: Origin
     """The place of the name."""
+    former: str = ""
+    """The name in the user's spelling if it is a former name of the key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,15 @@ GAUGES: Mapping[str, str] = {
     "rowcall_database_requests_in_flight": "Requests in flight on the connections of a pool.",
     "rowcall_database_requests_waiting": "Requests that wait for a connection of a pool.",
     "rowcall_event_streams": "Open event streams, by path.",
-    "rowcall_upstream_connections": "Open connections to other servers.",
-    "rowcall_exchanges_running": "Requests in progress, including those to paths without an endpoint.",
+    "rowcall_http_client_connections": "Open connections to other servers.",
+    "rowcall_requests_in_progress": "Requests in progress, including those to paths without an endpoint.",
+    "rowcall_upstream_connections": "Former name of rowcall_http_client_connections; deprecated.",
+    "rowcall_exchanges_running": "Former name of rowcall_requests_in_progress; deprecated.",
 }
 """Gauges that are read from the workers for each request of metrics, with their help texts."""
+
+FORMER_GAUGES: Mapping[str, str] = {
+    "rowcall_http_client_connections": "rowcall_upstream_connections",
+    "rowcall_requests_in_progress": "rowcall_exchanges_running",
+}
+"""Present names of gauges and their former names, which are served as well."""

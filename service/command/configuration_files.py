@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
+from rowcall.core.config.loading import former_keys
 from rowcall.core.config.table import ALIASES
 from rowcall.core.config.tree import Scalar, find
 from rowcall.service.command.switches import Arguments
@@ -102,6 +103,7 @@ def load_configuration(
     variables, env_notes = _with_env_file(Settings(merged, environment), environment, directory)
     override_pairs = tuple(overrides)
     loaded = assemble(merged, override_pairs, variables)
+    notes += [Note(logging.WARNING, message) for message in former_keys(loaded.settings.root)]
     return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(override_pairs)))
 
 

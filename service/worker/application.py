@@ -18,6 +18,7 @@ from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.router import MalformedPathError, Route
 from rowcall.core.http.routing import Routing
+from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.ext.driver.request_context import StepRunner
@@ -133,7 +134,7 @@ class Application:
 
     def gauges(self) -> list[tuple[str, Mapping[str, str], float]]:
         """Return the current gauges of this worker (`core.operations.exposition.GAUGES`): name, labels, value."""
-        result: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
+        result: list[tuple[str, Mapping[str, str], float]] = [("rowcall_requests_in_progress", {}, self.running)]
         for connection, database in self._databases.named_all():
             for pool in database.load():
                 labels = {"connection": connection, "lane": pool.name}
@@ -143,8 +144,9 @@ class Application:
         streams = self.events.streams_by_path()
         result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:
-            result.append(("rowcall_upstream_connections", {}, self._client.open_connections))
-        return result
+            result.append(("rowcall_http_client_connections", {}, self._client.open_connections))
+        former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
+        return result + former
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
         """Set the callback for a statement that no longer fits the schema."""

@@ -16,7 +16,11 @@ import yaml
 from tests.harness.command import rowcall
 
 FOLDER = Path(__file__).parents[2] / "examples" / "deployment"
-SETTINGS = ("HttpServer:Shutdown:Delay", "HttpServer:Shutdown:GoodbyeTime", "ConnectionSettings:Pool:ShutdownTimeout")
+SETTINGS = (
+    "HttpServer:Shutdown:Delay",
+    "HttpServer:Shutdown:ConnectionCloseTime",
+    "ConnectionSettings:Pool:ShutdownTimeout",
+)
 
 
 def tool(name: str) -> Any:

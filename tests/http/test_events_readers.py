@@ -82,7 +82,7 @@ def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, s
 
 
 def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
-    service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderPatience": "2s"})
+    service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderTimeout": "2s"})
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         service.post("/api/tell-long", json={"length": 4_000_000})
         fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)

@@ -76,7 +76,7 @@ def test_versions_follow_each_other_and_no_client_notices(
         "Metrics:Enabled": "true",
         "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
         "HttpServer:HandoverSocket": str(tmp_path / "handover"),
-        "HttpServer:Shutdown:GoodbyeTime": "1 second",
+        "HttpServer:Shutdown:ConnectionCloseTime": "1 second",
     }
     first = serve_once(own_database, SQL, settings, workers=2, port=port)
     with ThreadPoolExecutor() as pool:
@@ -116,7 +116,7 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
 ) -> None:
     settings = {
         "HttpServer:HandoverSocket": str(tmp_path / "handover"),
-        "HttpServer:Shutdown:GoodbyeTime": "1 minute",
+        "HttpServer:Shutdown:ConnectionCloseTime": "1 minute",
         "CacheOptions:Enabled": "true",
         "CacheOptions:InvalidateCacheSuffix": "forget",
     }
@@ -222,7 +222,7 @@ def test_load_balancers_are_told_before_anything_ends(own_database: Database, se
 
 def test_clients_are_asked_to_come_back_on_another_connection(own_database: Database, serve_once: Serve) -> None:
     """So that nobody is sending a request on the connection that is closed."""
-    settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:GoodbyeTime": "1 hour"}
+    settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:ConnectionCloseTime": "1 hour"}
     service = serve_once(own_database, SQL, settings)
     with EventStream(service, "/tell/info") as stream:
         assert "connection" not in service.get("/echo?id=1").headers
@@ -271,7 +271,7 @@ class Systemd:
             "Service:RequiresAuthorization": "false",
             "HttpServer:Workers": "2",
             "HttpServer:HandoverSocket": str(self._folder / "handover"),
-            "HttpServer:Shutdown:GoodbyeTime": "100 milliseconds",
+            "HttpServer:Shutdown:ConnectionCloseTime": "100 milliseconds",
             **settings,
         }
         arguments = [f"--{key}={value}" for key, value in chosen.items()]

@@ -73,7 +73,7 @@ def test_localhost_is_both_loopback_addresses_and_no_other_one(
     settings = {
         "Urls": f"http://localhost:{port};http://*:{wide}",
         "HttpServer:HandoverSocket": str(tmp_path / "handover"),
-        "HttpServer:Shutdown:GoodbyeTime": "1 second",
+        "HttpServer:Shutdown:ConnectionCloseTime": "1 second",
         "Log:MinimalLevels:rowcall": "Debug",
     }
     first = serve_once(own_database, SQL, settings, workers=2, port=port)

@@ -182,7 +182,7 @@ def test_what_is_under_way_and_who_leaves(service: Service, admin: httpx.Client,
             busy = numbers_of(admin)
             assert busy.of("rowcall_database_requests_in_flight", connection="main", lane="exclusive") >= 1
             assert busy.of("rowcall_database_connections", connection="main", lane="exclusive") >= 1
-            assert busy.of("rowcall_exchanges_running") >= 1
+            assert busy.of("rowcall_requests_in_progress") == busy.of("rowcall_exchanges_running") >= 1
         gone = wait_until(
             lambda: numbers_of(admin).of("rowcall_requests_total", route="/gate", status="499"), "it is noticed"
         )

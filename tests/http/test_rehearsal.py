@@ -74,3 +74,10 @@ def test_a_configuration_of_the_established_system_starts_as_it_is(tmp_path: Pat
     assert '"UrlPathPrefix": "/v1"' in done.stdout
     loaded = load_configuration([ConfigFile("appsettings.json")], (), {}, tmp_path)
     assert [note.message for note in loaded.notes].count("The section NpgsqlRest is read as Service") == 1
+
+
+def test_a_former_name_of_a_key_is_a_warning_of_the_start(tmp_path: Path, own_database: Database) -> None:
+    (tmp_path / "own.json").write_text(json.dumps({"Service": {"ServerSentEvents": {"SlowReaderPatience": "2s"}}}))
+    code, report = validate(tmp_path, own_database, "own.json")
+    assert code == 0
+    assert any("SlowReaderTimeout" in warning for warning in report["startWarnings"])

@@ -40,7 +40,7 @@ ROWS: tuple[Key, ...] = (
     ),
     integer(_P + "SlowReaderEvents", 1000, "Maximum number of queued events for a slow reader."),
     interval(
-        _P + "SlowReaderPatience",
+        _P + "SlowReaderTimeout",
         "60 seconds",
         "A stream ends if its reader takes no events for this time while some are queued.",
     ),

@@ -89,7 +89,7 @@ ROWS: tuple[Key, ...] = (
         "Time for which requests are still served while ready checks fail already, so that load balancers notice.",
     ),
     interval(
-        "HttpServer:Shutdown:GoodbyeTime",
+        "HttpServer:Shutdown:ConnectionCloseTime",
         "2 seconds",
         "Time for which responses carry `Connection: close` before idle connections are closed: after a Delay, or if "
         "another process has taken over the listening sockets.",

@@ -98,7 +98,7 @@ def event_options(settings: Settings) -> EventOptions:
         retry=settings.seconds_or_none(_SECTION + "Retry"),
         ends_slow=settings.choice(_SECTION + "SlowReaders") == "End",
         queue=settings.integer(_SECTION + "SlowReaderEvents", minimum=1),
-        time_limit=settings.seconds(_SECTION + "SlowReaderPatience"),
+        time_limit=settings.seconds(_SECTION + "SlowReaderTimeout"),
         way=Way(settings.choice(_SECTION + "BetweenHosts")),
         channel=settings.text(_SECTION + "Channel"),
         redis=settings.text_or_none(_SECTION + "RedisConfiguration")

@@ -37,7 +37,7 @@ def shutdown_options(settings: Settings) -> ShutdownOptions:
         )
     return ShutdownOptions(
         delay=settings.seconds(_P + "Delay"),
-        close_announcement=settings.seconds(_P + "GoodbyeTime"),
+        close_announcement=settings.seconds(_P + "ConnectionCloseTime"),
         within=settings.seconds("ConnectionSettings:Pool:ShutdownTimeout"),
         handover=handover,
     )

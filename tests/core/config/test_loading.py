@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.config import ConfigError, Settings, SourceText, assemble, load_files
+from rowcall.core.config.loading import former_keys
 from rowcall.core.config.relaxed_json import parse
 from rowcall.core.config.tree import Scalar, Section, leaves, merge
 
@@ -236,3 +237,29 @@ def test_merging_is_associative(first: Section, second: Section, third: Section)
 def test_every_value_of_the_later_source_survives_a_merge(base: Section, over: Section) -> None:
     merged: dict[str, Scalar] = dict(leaves(merge(base, over)))
     assert dict(leaves(over)).items() <= merged.items()
+
+
+FORMER = "HttpServer:Shutdown:GoodbyeTime"
+PRESENT = "HttpServer:Shutdown:ConnectionCloseTime"
+
+
+def test_a_former_name_of_a_key_sets_it_with_a_warning_in_every_source() -> None:
+    text = '{"Config": {"AddEnvironmentVariables": true}, "Kestrel": {"shutdown": {"goodbyeTime": "1s"}}}'
+    variables = {"HttpServer__Shutdown__GoodbyeTime": "2s"}
+    for settings, seconds in (
+        (load(text), 1.0),
+        (load(text, environment=variables), 2.0),
+        (load(text, environment=variables, overrides={FORMER: "3s"}), 3.0),
+    ):
+        assert settings.seconds(PRESENT) == seconds
+        (warning,) = former_keys(settings.root)
+        assert FORMER in warning
+        assert PRESENT in warning
+    files = load_files([SourceText("a.json", text)])
+    assert assemble(files, (), {}).unknown == ()
+
+
+def test_the_present_name_of_a_key_precedes_a_former_one_of_the_same_or_an_earlier_source() -> None:
+    both = load('{"HttpServer": {"Shutdown": {"ConnectionCloseTime": "4s", "GoodbyeTime": "5s"}}}')
+    later = load('{"HttpServer": {"Shutdown": {"GoodbyeTime": "5s"}}}', overrides={PRESENT: "4s"})
+    assert [(item.seconds(PRESENT), [*former_keys(item.root)]) for item in (both, later)] == [(4.0, [])] * 2
