@@ -239,7 +239,9 @@ class Binder:
         return None
 
     def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
-        """The established way: a text that cannot be used gives way to the next source, and at last to the default."""
+        """Return the value by the rules of the established system: an invalid text is replaced by the value of the next
+        source, and finally by the default.
+        """
         name = slot.parameter.api_name
         failed: InvalidValueError | None = None
         for texts in ([request.path[name]] if name in request.path else None, request.texts.get(name)):

@@ -1,4 +1,4 @@
-"""Exchange a code for tokens, and read the user's profile with them (external-sign-in-5)."""
+"""Redeem a code for tokens, and read the user's profile with them (external-sign-in-5)."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class _SignIn:
     # --- the code --------------------------------------------------------------------------------------------------
 
     async def finish(self, context: RequestContext) -> None:
-        """Exchange the code for a profile and sign the user in."""
+        """Redeem the code for a profile and sign the user in."""
         scope = context.scope
         ended: list[str] = []
         try:

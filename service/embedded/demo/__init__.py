@@ -68,7 +68,7 @@ EXAMPLES = (
     ("curl {base}/forecast", "takes a second, the first time: its answer is kept for a minute"),
     ("curl '{base}/complaints?settled=false'", "a table with no function in front of it; its columns are filters"),
     (
-        'curl -X PUT {base}/complaints --json \'{{"parcel":9,"text":"Nobody rang"}}\'',
+        'curl -X PUT {base}/complaints --json \'{{"parcel":9,"text":"Too late"}}\'',
         "adds a row to the table; what is left out gets its default",
     ),
     ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),

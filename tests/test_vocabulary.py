@@ -1,0 +1,105 @@
+"""Retired words occur neither in identifiers nor in docstrings, comments, messages and pages.
+
+`docs/internals/glossary.md` has the words that replace them. A word is found inside identifiers too: `tell` in
+`tell_waiters`, `TellWaiters` and `TELL`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("bench", "ci", "core", "docs", "examples", "ext", "service", "tests")
+
+NOT_YET_COVERED = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "bench",
+    "ci",
+    "docs",
+    "examples",
+    "tests",
+)
+"""Folders and files with prose that has not been reworded yet. Remove an entry when its folder is clean."""
+
+GLOSSARY = "docs/internals/glossary.md"
+THIS_FILE = "tests/test_vocabulary.py"
+
+WORDS = frozenset(
+    """
+    anybody bell discreet doubts edition editions errand errands everybody exchange exchanges flights goodbye hearer
+    hearers lane lanes leftover leftovers mourn mourning needless nobody patience predecessor predecessors ringer somebody
+    stranger strangers tell teller tellers telling tells told unheard untold whoever
+    """.split()
+)
+PHRASES = ("as it were", "gives way", "give way", "own path")
+
+
+class Exempt(NamedTuple):
+    """A retired word that may occur in a file."""
+
+    file: str
+    word: str
+    reason: str
+
+
+EXCEPTIONS = (
+    Exempt("core/cache/redis_address.py", "exchange", "StackExchange.Redis is the name of a library"),
+    Exempt("core/config/table.py", "goodbye", "a former name of a key, which is accepted"),
+    Exempt("core/config/table.py", "patience", "a former name of a key, which is accepted"),
+    Exempt("core/operations/exposition.py", "exchanges", "a former name of a metric, which is served"),
+    Exempt("service/worker/application.py", "lane", "a label of metrics, which dashboards of users name"),
+)
+
+_SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".md", ".sh"}
+_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_PHRASE = re.compile("|".join(map(re.escape, PHRASES)), re.IGNORECASE)
+_SPELLINGS = frozenset(form for word in WORDS for form in (word, word.capitalize(), word.upper()))
+
+
+def test_retired_words_do_not_occur() -> None:
+    places = [
+        f"{name}:{number}: {word}"
+        for name in files()
+        for number, word in retired_words((ROOT / name).read_text())
+        if not any((item.file, item.word) == (name, word) for item in EXCEPTIONS)
+    ]
+    assert places == [], f"{len(places)} retired words; {GLOSSARY} has the terms to use"
+
+
+def test_exceptions_are_few_and_needed() -> None:
+    assert len(EXCEPTIONS) <= 20
+    for item in EXCEPTIONS:
+        words = {word for _, word in retired_words((ROOT / item.file).read_text())}
+        assert item.word in words, f"{item.file} no longer has {item.word}; remove the exception"
+
+
+def test_entries_that_are_not_covered_yet_exist() -> None:
+    assert [name for name in NOT_YET_COVERED if not (ROOT / name).exists()] == []
+
+
+def test_retired_words_are_found_in_every_spelling() -> None:
+    text = "a = tell_all()\nclass TellAll: ...\nTELL = 1\n# As it were.\nretell, tellurium, strangeness\n"
+    assert [*retired_words(text)] == [(1, "tell"), (2, "tell"), (3, "tell"), (4, "as it were")]
+
+
+def files() -> Iterator[str]:
+    paths = (*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*")))
+    for path in paths:
+        name = path.relative_to(ROOT).as_posix()
+        uncovered = any(name == entry or name.startswith(f"{entry}/") for entry in NOT_YET_COVERED)
+        if path.suffix in _SUFFIXES and not uncovered and name not in (GLOSSARY, THIS_FILE):
+            yield name
+
+
+def retired_words(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of the line and the word for each retired word."""
+    if _SPELLINGS.isdisjoint(_PIECES.findall(text)) and not _PHRASE.search(text):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, piece.lower()) for piece in _PIECES.findall(line) if piece in _SPELLINGS)
+        yield from ((number, match[0].lower()) for match in _PHRASE.finditer(line))
