@@ -18,7 +18,8 @@ from tests.harness.sql_files import write_files
 from tests.http.conftest import Serve
 
 PAGES = pages()
-WITH_EXAMPLES = [page for page in PAGES if page.contexts]
+WITH_EXAMPLES = [page for page in PAGES if page.contexts and page.name != "tutorial.md"]
+"""test_tutorial.py runs the tutorial with its files."""
 
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]+))?\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
