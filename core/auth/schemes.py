@@ -96,7 +96,7 @@ class Schemes:
 
     @property
     def challenge(self) -> str:
-        """The challenge of a 401 (RFC 9110, 11.6.1)."""
+        """Value of `WWW-Authenticate` in a 401 (RFC 9110, 11.6.1): `Bearer`, unless only cookies are configured."""
         if self.bearers or self.jwts or not self.cookies:
             return "Bearer"
         return f'Cookie cookie-name="{self.cookies[0].cookie}"'

@@ -66,7 +66,8 @@ def cache_plan(
 ) -> CachePlan | None:
     """Return the plan, or None if responses of the endpoint are not cached.
 
-    timestamps_utc: how timestamps of requests are read. commands: those run before every routine.
+    timestamps_utc: how timestamps of requests are read. commands: those that run before every routine; the values that
+    they use become a part of the key.
     """
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.requested or not may_be_cached(endpoint, options):
@@ -99,7 +100,7 @@ def cache_plan(
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """Add the rule's values in the form in which they are bound.
+    """Return the rule with its values, and in addition the texts that binding makes of them.
 
     The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to what
     was sent (caching-36).
@@ -148,7 +149,10 @@ def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """Whether the endpoint is called for its effect: a cached upload or sign-in would not take place."""
+    """Return whether the endpoint is an upload, a sign-in or sign-out, or changes a table.
+
+    Served from a cache, it would have no effect.
+    """
     upload = endpoint.options.upload
     if upload is not None and upload.enabled:
         return True
@@ -250,10 +254,10 @@ _SAFE_METHODS = frozenset({"GET", "QUERY"})
 
 
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
-    """Yield the endpoints that invalidate a response of this one (caching-39): its path with the suffix, and the same
-    without its last segment if that is optional.
+    """Yield the endpoints that invalidate cached responses of this one (caching-39), one or two: at its path with the
+    suffix, and, if its last segment is optional, at the path without that segment.
 
-    Every endpoint with a cache has one, even if results of its kind are never cached (caching-39): it finds no entry.
+    They exist for each endpoint with `cached`, even if results of its kind are never cached, and then find no entry.
 
     Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
     changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.

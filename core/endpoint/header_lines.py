@@ -33,7 +33,7 @@ _ATTRIBUTE_CHARACTERS = "!#$&+-.^_`|~"
 
 @dataclass(frozen=True, slots=True)
 class HeaderSection:
-    """The response headers that the comment of an endpoint sets for one request."""
+    """The filled header lines of a comment: the response headers of one request."""
 
     content_type: str | None
     """None: the default of the result."""
@@ -167,7 +167,7 @@ def _cut(value: str) -> str:
 
 
 def _clean_parameter(value: str) -> str:
-    """Return a value that is safe inside `filename=…`, where a delimiter could begin another file name."""
+    """Return the value with `_` in place of delimiters, which could begin another parameter behind `filename=…`."""
     return _DELIMITERS.sub("_", _clean(value))
 
 

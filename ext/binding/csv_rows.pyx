@@ -336,7 +336,10 @@ cdef class CsvRows:
         return out + 1
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
-        """Make room for one line: a byte of it becomes at most `NULL,`."""
+        """Enlarge the two buffers, of the row and of a cell, for a line of `size` bytes.
+
+        A byte of the line becomes at most five of the row (`NULL,`).
+        """
         cdef void *made
         if self.out_room < 6 * size + 16:
             made = realloc(self.out, 6 * size + 16)

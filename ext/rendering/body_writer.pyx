@@ -97,7 +97,7 @@ cdef class BodyWriter:
     def render_result(self, pgresult_ptr: int) -> bytes:
         """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg).
 
-        If the statement returns no set, only the first row is written; a scalar NULL gives no bytes.
+        For a routine that returns no set, only the first row is written, and a scalar NULL gives no bytes.
         """
         cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
         cdef RowPlan plan = self.plan_for(result)

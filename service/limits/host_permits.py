@@ -131,7 +131,7 @@ class HostPermits:
     # --- windows and buckets ---------------------------------------------------------------------------------------
 
     def ask(self, policy: Policy, caller: str) -> Decision:
-        """Request a permit of a window or bucket.
+        """Request a permit of a window or bucket; return whether the request is admitted, refused or has to wait.
 
         If there is no room for a counter, the request is admitted.
         """
@@ -173,9 +173,9 @@ class HostPermits:
             self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
 
     def _sweep_some(self, *, force: bool) -> bool:
-        """Examine the next counters; return whether there are more.
+        """Delete idle counters among the next few, or all of these with `force`; return whether there are more.
 
-        It examines a few at a time, because the event loop waits. If the environment is so full that deleting many
+        Few at a time, because the event loop is blocked meanwhile. If the environment is so full that deleting many
         finds no free pages, it deletes fewer.
         """
         for most in (SWEPT_AT_ONCE, SWEPT_AT_ONCE // 10, 1):
@@ -270,7 +270,7 @@ class HostPermits:
         self._notify_waiters(self._with_room(partial(self._leave, policy, caller), otherwise=()))
 
     def _leave(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
-        """Return the waiting requests that now hold a permit."""
+        """Release one permit of this process, and grant it to the next waiting requests; return these requests."""
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))

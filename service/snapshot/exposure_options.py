@@ -38,7 +38,11 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 
 
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
-    """Return the exposure. options: provide the names that annotations may use."""
+    """Return which routines, tables and files are published, and the defaults of their endpoints.
+
+    options: provide the names that annotations may use, such as those of rate limits. Logs a warning if objects of
+    every owner are published.
+    """
     defaults = endpoint_defaults(settings, options, plan)
     if ALL_OWNERS in (settings.texts(TRUSTED) or ()):
         message = "%s is %s: every role that can create a function can publish it with the rights of the service"
@@ -95,7 +99,10 @@ def _table_filter(settings: Settings) -> TableFilter:
 
 
 def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
-    """Return the eight filters by schema and name. Filters of the source itself take precedence."""
+    """Return the eight filters by schema and name, and the trusted owners, as arguments of `Wanted`.
+
+    own: section with filters for one kind of source, which take precedence over those of `Service`.
+    """
 
     def text(key: str) -> str | None:
         return (settings.text_or_none(own + key) if own else None) or settings.text_or_none("Service:" + key)
@@ -117,8 +124,8 @@ def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
 
 
 def _operations(settings: Settings) -> frozenset[str]:
-    """Return the enabled operations. Raises `StartupError` for an unknown word, which otherwise would only show in
-    missing endpoints."""
+    """Return the operations of tables that `CrudTypes` enables. Raises `StartupError` for an unknown word, which
+    otherwise would only show in missing endpoints."""
     names = {name.casefold(): name for name in OPERATION_NAMES}
     operations: set[str] = set()
     for word in settings.texts(_TABLES + "CrudTypes") or ("All",):

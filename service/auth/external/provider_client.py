@@ -99,7 +99,12 @@ class ProviderClient:
         return body
 
     async def _ask(self, method: str, url: str, headers: Headers, body: bytes | None) -> tuple[int, bytes]:
-        """Send a request and return status and body. Raises `ProviderError`, or `Problem` 503 above `MOST` requests."""
+        """Send a request and return status and body, read up to `LARGEST` bytes.
+
+        Raises:
+            ProviderError: the address is refused, or there is no complete response within `WITHIN` seconds.
+            Problem: 503 if `MOST` requests of this worker are in progress.
+        """
         if self._asking >= MOST:
             raise unavailable("too many sign-ins are waiting for their provider")
         self._asking += 1
@@ -137,5 +142,8 @@ def _is_refusal(status: int, word: object) -> bool:
 
 
 def _shown(word: object) -> str:
-    """Return the error code of RFC 6749, 5.2 for the log. Other members may contain anything and are not logged."""
+    """Return `: ` with the error code of RFC 6749, 5.2 for the log, or an empty text if there is none.
+
+    Other members of the response may contain anything and are not logged.
+    """
     return f": {one_line(word[:100])}" if isinstance(word, str) else ""

@@ -207,7 +207,7 @@ def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
 
 @cache
 def decoy() -> Stored:
-    """Return a random key that no authenticator has, for credentials that do not exist."""
+    """Return a stored credential with a random public key, to verify against if the requested one does not exist."""
     numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
     point = {-2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
     return Stored(encode_cbor({1: 2, 3: DECOY_ALGORITHM, -1: 1, **point}), DECOY_ALGORITHM, 0)
