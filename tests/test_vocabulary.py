@@ -16,8 +16,6 @@ FOLDERS = ("bench", "ci", "core", "docs", "examples", "ext", "service", "tests")
 
 NOT_YET_COVERED = (
     "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
     "bench",
     "ci",
     "docs",
