@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 TUTORIAL = FOLDER / "tutorial.md"
@@ -48,13 +50,27 @@ def _settings(folder: Path) -> dict[str, str | None]:
     }
 
 
-def _run_examples(service: Service) -> None:
+def _run_examples(service: Service, database: Database | None = None) -> None:
+    """Run the requests and streams in the order of the page.
+
+    database: where the SQL between them is executed too, while the service watches the catalogue.
+    """
     known: dict[str, str] = {}
+    steps = list(_SQL.finditer(TEXT)) if database is not None else []
     for example in PAGE.contexts:
+        while database is not None and steps and TEXT.count("\n", 0, steps[0].start()) < example.line:
+            sql = steps.pop(0)["text"]
+            database.execute(sql)
+            for method, path in re.findall(r"HTTP (\w+) (/\S+?)'?$", sql, re.MULTILINE):
+                wait_until(partial(_is_served, service, method, path), f"{method} {path} is served")
         if isinstance(example, Stream):
             _check_stream(service, example)
         else:
             _check(service, example, known)
+
+
+def _is_served(service: Service, method: str, path: str) -> bool:
+    return "there is no endpoint at" not in service.request(method, path).text
 
 
 def _check(service: Service, example: RequestContext, known: dict[str, str]) -> None:
@@ -71,18 +87,11 @@ def _check_stream(service: Service, example: Stream) -> None:
         stream.wait(lambda: fits(example.promised, stream.body.decode()), "what the tutorial shows")
 
 
-def test_requests_and_events_of_each_step(own_database: Database, serve_once: Serve, folder: Path) -> None:
-    own_database.execute(PAGE.sql)
-    service = serve_once(own_database, "", _settings(folder), workers=2)
-    _run_examples(service)
+def test_each_step_takes_effect_while_the_service_runs(own_database: Database, serve_once: Serve, folder: Path) -> None:
+    service = serve_once(own_database, "", {**_settings(folder), "Watch:Enabled": "true"}, workers=2)
+    _run_examples(service, own_database)
+    assert "export async function addNote(" in (folder / "web" / "api.ts").read_text(encoding="utf-8")
     assert "<title>Notes</title>" in service.get("/").text
-
-
-def test_each_step_of_sql_runs_on_the_ones_before_it(own_database: Database) -> None:
-    steps = [block["text"] for block in _SQL.finditer(TEXT)]
-    assert len(steps) == 5
-    for step in steps:
-        own_database.execute(step)
 
 
 def test_the_deployed_application_needs_no_superuser(own_database: Database, serve_once: Serve, folder: Path) -> None:
