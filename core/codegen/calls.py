@@ -99,10 +99,12 @@ class Call:
         return self.status and self.answer.reading is not Reading.RESPONSE
 
 
-def call_of(endpoint: Endpoint, name: str, asked: ClientCode, reader: ShapeReader, options: ClientOptions) -> Call:
-    """Return the call of an endpoint. asked: annotations for this language."""
+def call_of(
+    endpoint: Endpoint, name: str, annotations: ClientCode, reader: ShapeReader, options: ClientOptions
+) -> Call:
+    """Return the call of an endpoint. annotations: those for this language."""
     value = tuple(Given(item, parameter_shape(item), is_optional(item)) for item in given_parameters(endpoint, options))
-    url_only = bool(asked.url_only)
+    url_only = bool(annotations.url_only)
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     return Call(
         endpoint=endpoint,
@@ -110,18 +112,18 @@ def call_of(endpoint: Endpoint, name: str, asked: ClientCode, reader: ShapeReade
         given=value,
         answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
         sending=sending(endpoint, [item.parameter for item in value]),
-        status=_said(asked.status_code, options.status_code),
-        parse_url=_said(asked.parse_url, options.parse_url),
-        parse_request=_said(asked.parse_request, options.parse_request),
-        export_url=url_only or _said(asked.export_url, options.export_urls),
+        status=_said(annotations.status_code, options.status_code),
+        parse_url=_said(annotations.parse_url, options.parse_url),
+        parse_request=_said(annotations.parse_request, options.parse_request),
+        export_url=url_only or _said(annotations.export_url, options.export_urls),
         url_only=url_only,
         upload=uploads(endpoint),
-        events=path if asked.events is not False and not url_only else None,
+        events=path if annotations.events is not False and not url_only else None,
     )
 
 
-def _said(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked
+def _said(annotated: bool | None, default: bool) -> bool:
+    return default if annotated is None else annotated
 
 
 def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:

@@ -40,7 +40,7 @@ cdef class RequestContext:
         self.next_step = 0
 
     cpdef skip(self, Py_ssize_t count):
-        """Skip the next `count` steps."""
+        """Skip the next `count` steps. Called by a step that has made their result, such as a cache hit."""
         self.next_step += count
 
     cpdef at_end(self, ending):

@@ -123,7 +123,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, onc
 async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
     """Mark the token as used.
 
-    Raises `Problem` 401 if it was used before, or if a later token of the same sign-in was used twice.
+    Raises `Problem` 401 if it was used before, or if it descends from a token that was used twice (`RefreshTokenUse`).
     """
     if once is None or await once.is_first(mark, lifetime):
         return

@@ -36,7 +36,7 @@ class RefreshTokenUse:
         accepted.
 
         Raises:
-            Problem: 503, it is unknown.
+            Problem: 503, if the supervisor does not answer within `ANSWER_WITHIN` seconds, or does not know.
         """
         number = next(self._numbers)
         future: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()

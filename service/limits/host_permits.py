@@ -275,8 +275,8 @@ class HostPermits:
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
             gate.take_back(self._process)
-            served = list(_give(gate, policy))
-            _keep(transaction, name, gate)
+            served = list(_grant(gate, policy))
+            _store(transaction, name, gate)
         return served
 
     def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
@@ -315,12 +315,12 @@ class HostPermits:
                 gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != process]
                 policy = self._policies.get(name[1 : 2 + name[1]])
                 if policy is not None:
-                    served += _give(gate, policy)
-                _keep(transaction, name, gate)
+                    served += _grant(gate, policy)
+                _store(transaction, name, gate)
         return served
 
 
-def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
+def _grant(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
     """Grant free permits to waiting requests, in the order of the policy; yield these requests."""
     while gate.waiters and gate.held < policy.permits:
         waiter = gate.waiters.pop(0 if policy.oldest_first else -1)
@@ -328,7 +328,7 @@ def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
         yield waiter
 
 
-def _keep(transaction: Transaction, name: bytes, gate: _Gate) -> None:
+def _store(transaction: Transaction, name: bytes, gate: _Gate) -> None:
     """Store a concurrency limit, or delete it if it is unused."""
     if gate.holders or gate.waiters:
         transaction.put(name, gate.packed())

@@ -91,7 +91,7 @@ class Issuers:
         """Request and check the discovery document. Raises `ProviderError`."""
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            document = orjson.loads(await self._provider_client.question(url))
+            document = orjson.loads(await self._provider_client.get(url))
         except orjson.JSONDecodeError:
             document = None
         if not isinstance(document, dict):
@@ -129,7 +129,7 @@ class Issuers:
     def _key_set(self, url: str) -> KeySet:
         """Return the key set of this URL. Known keys stay if the document is read again and names the same URL."""
         if self._keys is None or self._keys[0] != url:
-            self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._provider_client.question, BETWEEN_KEYS)
+            self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._provider_client.get, BETWEEN_KEYS)
         return self._keys[1]
 
 

@@ -154,7 +154,7 @@ class Profiles:
         """Request the user info; return it as a dictionary and as text."""
         if url is None:
             return {}, "{}"
-        body = await self._provider_client.question(url, access)
+        body = await self._provider_client.get(url, access)
         try:
             user_info = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -168,7 +168,7 @@ class Profiles:
         if url is None:
             return None
         try:
-            return email_of(orjson.loads(await self._provider_client.question(url, access)))
+            return email_of(orjson.loads(await self._provider_client.get(url, access)))
         except orjson.JSONDecodeError:
             raise ProviderError(f"{url} returned no JSON") from None
 

@@ -86,7 +86,7 @@ class ProviderClient:
         message = f"{url} answered {status}{_shown(error_code)}"
         raise RefusedByProviderError(message) if _is_refusal(status, error_code) else ProviderError(message)
 
-    async def question(self, url: str, token: str | None = None) -> bytes:
+    async def get(self, url: str, token: str | None = None) -> bytes:
         """Return the body of the response to GET. token: sent as a bearer token.
 
         Raises:

@@ -44,7 +44,11 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The values that a response has to match."""
+    """The values of the service that a response of an authenticator has to match.
+
+    These are the challenge that was issued, origins and relying party of the configuration, and the user verification
+    that was requested.
+    """
 
     challenge: bytes
     origins: frozenset[str]
@@ -85,7 +89,7 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored credential."""
+    """A credential as the commands of the configuration have stored it."""
 
     public_key: bytes
     algorithm: int | None
