@@ -90,7 +90,8 @@ cdef class CacheLookup:
     (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of a key that is
     used as a name itself; longer keys go to `otherwise`. unshared: if not empty, every request goes to `otherwise`.
     lease(answers, name, number, began): returns the lease object. ending: called at the end of the request.
-    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context, `report` also with
+    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context,
+    `report` also with
     `hit` or `miss`; or None. otherwise: the fallback step.
     """
 
@@ -102,7 +103,8 @@ cdef class CacheLookup:
     cdef object _mask
     cdef bytes _present
 
-    def __init__(self, bytes prefix not None, key_mask, table, double seconds, Py_ssize_t longest, dict unshared not None,
+    def __init__(self, bytes prefix not None, key_mask, table, double seconds, Py_ssize_t longest,
+                 dict unshared not None,
                  answers, lease, ending, Py_ssize_t steps_to_skip, on_hit, report, otherwise):
         self._prefix = prefix
         self._key_mask = key_mask
