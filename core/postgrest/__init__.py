@@ -1,0 +1,1 @@
+"""PostgREST's interface on tables and functions as data: requests, plans, statements, errors."""

@@ -1,0 +1,160 @@
+"""Options of PostgREST's interface, and how texts of a configuration become them.
+
+The keys are those of PostgREST, because three sources name them so: its file, the environment and settings of the login
+role. The section `PostgRest` is converted to the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HOISTED = ("statement_timeout", "plan_filter.statement_cost_limit", "default_transaction_isolation")
+TRANSACTION_ENDS = ("commit", "commit-allow-override", "rollback", "rollback-allow-override")
+OPENAPI_MODES = ("follow-privileges", "ignore-privileges", "disabled")
+APP_SETTINGS = "app.settings."
+FORBIDDEN_SCHEMAS = ("pg_catalog", "information_schema")
+
+
+class InvalidOptionError(ValueError):
+    """A value cannot be used. The message names the key of PostgREST."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgRestOptions:
+    """Options of PostgREST's interface. Times in seconds."""
+
+    path: str = "/"
+    schemas: tuple[str, ...] = ("public",)
+    extra_search_path: tuple[str, ...] = ("public",)
+    anonymous_role: str | None = None
+    pre_request: str | None = None
+    max_rows: int | None = None
+    aggregates: bool = False
+    plans: bool = False
+    transaction_end: str = "commit"
+    hoisted_settings: tuple[str, ...] = HOISTED
+    root_function: str | None = None
+    prepared_statements: bool = True
+    channel: str = "pgrst"
+    channel_enabled: bool = True
+    database_configuration: bool = True
+    pre_config: str | None = None
+    pool: int = 10
+    pool_acquisition_timeout: int = 10
+    pool_max_lifetime: int = 1800
+    jwt_secret: str | None = field(default=None, repr=False)
+    jwt_secret_is_base64: bool = False
+    jwt_audience: str | None = None
+    jwt_role_claim_key: str = "$.role"
+    jwt_cache_max_entries: int = 1000
+    openapi_mode: str = "follow-privileges"
+    openapi_security_active: bool = False
+    openapi_server_proxy_uri: str | None = None
+    minimal_errors: bool = False
+    legacy_target_names: bool = True
+    cors_allowed_origins: tuple[str, ...] | None = None
+    """None: all origins."""
+    server_timing: bool = False
+    trace_header: str | None = None
+    app_settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rolls_back(self) -> bool:
+        """Whether transactions end with a rollback unless a request asks for a commit."""
+        return self.transaction_end.startswith("rollback")
+
+    @property
+    def end_may_be_overridden(self) -> bool:
+        """Whether `Prefer: tx` has an effect."""
+        return self.transaction_end.endswith("-allow-override")
+
+
+def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
+    """Return the options for texts by key of PostgREST. Raises `InvalidOptionError`."""
+    read = _Reader(texts)
+    schemas = read.names("db-schemas", ("public",))
+    for schema in schemas:
+        if schema in FORBIDDEN_SCHEMAS:
+            raise InvalidOptionError(f"db-schemas does not allow schema: '{schema}'")
+    origins = read.names("server-cors-allowed-origins", ())
+    return PostgRestOptions(
+        path=read.text("path") or "/",
+        schemas=schemas,
+        extra_search_path=read.names("db-extra-search-path", ("public",), empty=True),
+        anonymous_role=read.text("db-anon-role"),
+        pre_request=read.text("db-pre-request"),
+        max_rows=read.number("db-max-rows"),
+        aggregates=read.flag("db-aggregates-enabled", default=False),
+        plans=read.flag("db-plan-enabled", default=False),
+        transaction_end=read.choice("db-tx-end", TRANSACTION_ENDS),
+        hoisted_settings=read.names("db-hoisted-tx-settings", HOISTED, empty=True),
+        root_function=read.text("db-root-spec"),
+        prepared_statements=read.flag("db-prepared-statements", default=True),
+        channel=read.text("db-channel") or "pgrst",
+        channel_enabled=read.flag("db-channel-enabled", default=True),
+        database_configuration=read.flag("db-config", default=True),
+        pre_config=read.text("db-pre-config"),
+        pool=read.number("db-pool") or 10,
+        pool_acquisition_timeout=read.number("db-pool-acquisition-timeout") or 10,
+        pool_max_lifetime=read.number("db-pool-max-lifetime") or 1800,
+        jwt_secret=read.text("jwt-secret"),
+        jwt_secret_is_base64=read.flag("jwt-secret-is-base64", default=False),
+        jwt_audience=read.text("jwt-aud"),
+        jwt_role_claim_key=read.text("jwt-role-claim-key") or "$.role",
+        jwt_cache_max_entries=read.number("jwt-cache-max-entries", 1000) or 0,
+        openapi_mode=read.choice("openapi-mode", OPENAPI_MODES),
+        openapi_security_active=read.flag("openapi-security-active", default=False),
+        openapi_server_proxy_uri=read.text("openapi-server-proxy-uri"),
+        minimal_errors=read.choice("client-error-verbosity", ("verbose", "minimal")) == "minimal",
+        legacy_target_names=read.flag("url-use-legacy-target-names", default=True),
+        cors_allowed_origins=origins or None,
+        server_timing=read.flag("server-timing-enabled", default=False),
+        trace_header=read.text("server-trace-header"),
+        app_settings=tuple(
+            (name, text) for name, text in sorted(texts.items()) if name.lower().startswith(APP_SETTINGS)
+        ),
+    )
+
+
+class _Reader:
+    """Typed reads of texts by key."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def text(self, key: str) -> str | None:
+        """Return a text; None if it is absent or empty."""
+        return self._texts.get(key) or None
+
+    def names(self, key: str, default: tuple[str, ...], *, empty: bool = False) -> tuple[str, ...]:
+        """Return the parts between commas. empty: an empty text means no parts, and not the default."""
+        text = self._texts.get(key)
+        if text is None or (not text.strip() and not empty):
+            return default
+        return tuple(part for part in (part.strip() for part in text.split(",")) if part)
+
+    def number(self, key: str, default: int | None = None) -> int | None:
+        text = (self._texts.get(key) or "").strip()
+        if not text:
+            return default
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            raise InvalidOptionError(f"{key}: {text!r} is not a whole number")
+        return int(text)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        text = (self._texts.get(key) or "").strip().lower()
+        if not text:
+            return default
+        if text in ("true", "yes", "on", "1"):
+            return True
+        if text in ("false", "no", "off", "0"):
+            return False
+        raise InvalidOptionError(f"{key}: {text!r} is not a boolean")
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        """Return one of `choices`; the first one is the default."""
+        text = self._texts.get(key) or ""
+        if text and text not in choices:
+            raise InvalidOptionError(f"{key}: {text!r} is not one of {', '.join(choices)}")
+        return text or choices[0]

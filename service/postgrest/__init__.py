@@ -1,0 +1,1 @@
+"""PostgREST's interface on tables and functions: the parts that touch the world."""

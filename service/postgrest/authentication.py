@@ -1,0 +1,253 @@
+"""Authentication of requests: a signed token gives claims, and the claims give the role.
+
+The texts of errors are those of PostgREST. A token that was verified is remembered by its text; its claims are checked
+at every request.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from jwt.algorithms import Algorithm, get_default_algorithms
+
+from rowcall.core.postgrest.claim_path import ClaimPath, ClaimPathError, parse_claim_path
+from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
+
+TOLERANCE = 30
+"""Seconds by which clocks may differ."""
+SHORTEST_SECRET = 32
+_FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "oct": ("HS256", "HS384", "HS512"),
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+
+
+class TokenError(Exception):
+    """A request cannot be authenticated. code: of PostgREST."""
+
+    def __init__(self, code: str, message: str, details: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The role of a request and the claims of its token; without a token, there are no claims."""
+
+    role: str
+    claims: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    key: Any
+    algorithms: tuple[str, ...]
+    id: str | None = None
+
+
+class Authentication:
+    """Authenticates the requests of one worker."""
+
+    def __init__(self, options: PostgRestOptions, clock: Callable[[], float] = time.time) -> None:
+        """Raises `InvalidOptionError` if the key or the path of the role cannot be read."""
+        self._options = options
+        self._clock = clock
+        self._keys = verification_keys(options)
+        self._role_path = role_path(options)
+        self._algorithms: Mapping[str, Algorithm] = get_default_algorithms()
+        self._verified: dict[str, Any] = {}
+        """Claims of verified tokens, by text of the token."""
+
+    def authenticate(self, authorization: str | None) -> Authenticated:
+        """Return the role and claims. authorization: the header. Raises `TokenError`."""
+        token = bearer_token(authorization)
+        claims: Mapping[str, Any] = {} if token is None else self._claims(token)
+        role = self._role(claims)
+        if role is None:
+            raise TokenError("PGRST302", "Anonymous access is disabled")
+        return Authenticated(role, claims)
+
+    def _role(self, claims: Mapping[str, Any]) -> str | None:
+        value = self._role_path.first(claims)
+        if value is None:
+            return self._options.anonymous_role
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        claims = self._verified.get(token)
+        if claims is None:
+            claims = self._verify(token)
+            self._remember(token, claims)
+        self._check(claims)
+        return claims
+
+    def _remember(self, token: str, claims: Any) -> None:
+        most = self._options.jwt_cache_max_entries
+        if most:
+            while len(self._verified) >= most:
+                del self._verified[next(iter(self._verified))]
+            self._verified[token] = claims
+
+    def _verify(self, token: str) -> dict[str, Any]:
+        if not token:
+            raise TokenError("PGRST301", "Empty JWT is sent in Authorization header")
+        if self._keys is None:
+            raise TokenError("PGRST300", "Server lacks JWT secret")
+        parts = token.split(".")
+        if len(parts) != 3:
+            raise TokenError("PGRST301", f"Expected 3 parts in JWT; got {len(parts)}")
+        header = _json_part(parts[0])
+        if not isinstance(header, dict) or not isinstance(header.get("alg"), str):
+            raise TokenError("PGRST301", "JWT couldn't be decoded")
+        self._check_signature(parts, header)
+        claims = _json_part(parts[1])
+        if not isinstance(claims, dict):
+            raise TokenError("PGRST303", "Parsing claims failed")
+        return claims
+
+    def _check_signature(self, parts: Sequence[str], header: Mapping[str, Any]) -> None:
+        name = header["alg"]
+        if name == "none":
+            raise TokenError(
+                "PGRST301",
+                "Wrong or unsupported encoding algorithm",
+                "JWT is unsecured but expected 'alg' was not 'none'",
+            )
+        algorithm = self._algorithms.get(name)
+        keys = [key for key in self._keys or () if name in key.algorithms and _has_id(key, header.get("kid"))]
+        if algorithm is None or not keys:
+            raise TokenError(
+                "PGRST301", "No suitable key or wrong key type", "No suitable key was found to decode the JWT"
+            )
+        message = f"{parts[0]}.{parts[1]}".encode()
+        signature = _decoded(parts[2])
+        if signature is None or not any(_verifies(algorithm, message, key, signature) for key in keys):
+            raise TokenError(
+                "PGRST301", "No suitable key or wrong key type", "None of the keys was able to decode the JWT"
+            )
+
+    def _check(self, claims: Mapping[str, Any]) -> None:
+        """Check the registered claims. Raises `TokenError` for the first one that fails."""
+        now = self._clock()
+        expires = _number(claims, "exp")
+        if expires is not None and now - TOLERANCE > expires:
+            raise TokenError("PGRST303", "JWT expired")
+        begins = _number(claims, "nbf")
+        if begins is not None and begins > now + TOLERANCE:
+            raise TokenError("PGRST303", "JWT not yet valid")
+        issued = _number(claims, "iat")
+        if issued is not None and issued > now + TOLERANCE:
+            raise TokenError("PGRST303", "JWT issued at future")
+        self._check_audience(claims.get("aud"))
+
+    def _check_audience(self, audience: Any) -> None:
+        if audience is None:
+            return
+        values = [audience] if isinstance(audience, str) else audience
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise TokenError("PGRST303", "The JWT 'aud' claim must be a string or an array of strings")
+        expected = self._options.jwt_audience
+        if expected is not None and values and expected not in values:
+            raise TokenError("PGRST303", "JWT not in audience")
+
+
+def bearer_token(authorization: str | None) -> str | None:
+    """Return the token of the header `Authorization`; None if it has another scheme. The scheme may have any case."""
+    scheme, *rest = (authorization or "").split(None, 1)[:2] or [""]
+    return (rest[0] if rest else "") if scheme.lower() == "bearer" else None
+
+
+def role_path(options: PostgRestOptions) -> ClaimPath:
+    try:
+        return parse_claim_path(options.jwt_role_claim_key)
+    except ClaimPathError as error:
+        raise InvalidOptionError(str(error)) from None
+
+
+def verification_keys(options: PostgRestOptions) -> tuple[_Key, ...] | None:
+    """Return the keys of `jwt-secret`, or None without one. Raises `InvalidOptionError`."""
+    secret = options.jwt_secret
+    if secret is None:
+        return None
+    try:
+        value = json.loads(secret)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        return tuple(_jwks(value))
+    key = _from_base64(secret) if options.jwt_secret_is_base64 else secret.encode()
+    if len(key) < SHORTEST_SECRET:
+        raise InvalidOptionError("The JWT secret must be at least 32 characters long.")
+    return (_Key(key, ("HS256",)),)
+
+
+def _from_base64(text: str) -> bytes:
+    plain = text.strip().replace("-", "+").replace("_", "/").replace(".", "=")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except binascii.Error as error:
+        raise InvalidOptionError(f"jwt-secret is not base64: {error}") from None
+
+
+def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
+    members = value["keys"] if isinstance(value.get("keys"), list) else [value]
+    for member in members:
+        family = _FAMILIES.get(str(member.get("kty"))) if isinstance(member, dict) else None
+        if family is None:
+            raise InvalidOptionError("jwt-secret: a JWK has an unknown type of key")
+        name = member.get("alg")
+        if member.get("kty") == "EC":
+            family = ({"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}.get(str(member.get("crv")), "ES256"),)
+        algorithms = (name,) if name in family else family
+        try:
+            key = jwt.PyJWK(dict(member), algorithm=algorithms[0]).key
+        except jwt.PyJWTError as error:
+            raise InvalidOptionError(f"jwt-secret: {error}") from None
+        yield _Key(key, algorithms, member.get("kid"))
+
+
+def _has_id(key: _Key, requested: object) -> bool:
+    return requested is None or key.id == requested
+
+
+def _verifies(algorithm: Algorithm, message: bytes, key: _Key, signature: bytes) -> bool:
+    try:
+        return algorithm.verify(message, key.key, signature)
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return False
+
+
+def _decoded(part: str) -> bytes | None:
+    try:
+        return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _json_part(part: str) -> Any:
+    content = _decoded(part)
+    try:
+        return None if content is None else json.loads(content)
+    except ValueError:
+        return None
+
+
+def _number(claims: Mapping[str, Any], name: str) -> int | None:
+    """Return a claim that is a time in seconds; None if it is absent or null. Raises `TokenError`."""
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TokenError("PGRST303", f"The JWT '{name}' claim must be a number")
+    return int(value) if value == value and abs(value) < 2**63 and int(value) == value else 0

@@ -1,0 +1,197 @@
+"""Tokens of PostgREST's interface: every row of the tables of keys, claims and failures."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
+from rowcall.service.postgrest.authentication import Authentication, TokenError, bearer_token
+
+SECRET = "reallyreallyreallyreallyverysafe"
+NOW = 1_700_000_000
+OPTIONS = PostgRestOptions(jwt_secret=SECRET, anonymous_role="anon")
+
+
+def authenticated(token: str | None, options: PostgRestOptions = OPTIONS) -> Any:
+    header = None if token is None else f"Bearer {token}"
+    return Authentication(options, lambda: NOW).authenticate(header)
+
+
+def signed(claims: Any, secret: Any = SECRET, algorithm: str = "HS256", **headers: str) -> str:
+    return jwt.encode(claims, secret, algorithm, headers or None)
+
+
+def test_a_token_gives_role_and_claims() -> None:
+    result = authenticated(signed({"role": "author", "id": 7}))
+    assert (result.role, dict(result.claims)) == ("author", {"role": "author", "id": 7})
+
+
+@pytest.mark.parametrize("token", [None, signed({"id": 7})])
+def test_without_a_role_the_request_is_anonymous(token: str | None) -> None:
+    assert authenticated(token).role == "anon"
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer abc", "abc"),
+        ("BEARER   abc", "abc"),
+        ("Bearer", ""),
+        ("Basic abc", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
+    assert bearer_token(header) == token
+
+
+@pytest.mark.parametrize(
+    ("token", "code", "message", "details"),
+    [
+        ("", "PGRST301", "Empty JWT is sent in Authorization header", None),
+        ("a.b", "PGRST301", "Expected 3 parts in JWT; got 2", None),
+        ("a.b.c.d.e", "PGRST301", "Expected 3 parts in JWT; got 5", None),
+        (
+            signed({}, "another secret of sufficient size"),
+            "PGRST301",
+            "No suitable key or wrong key type",
+            "None of the keys was able to decode the JWT",
+        ),
+        (
+            signed({}, "another secret of sufficient size" * 2, "HS512"),
+            "PGRST301",
+            "No suitable key or wrong key type",
+            "No suitable key was found to decode the JWT",
+        ),
+        (
+            jwt.encode({}, None, "none"),
+            "PGRST301",
+            "Wrong or unsupported encoding algorithm",
+            "JWT is unsecured but expected 'alg' was not 'none'",
+        ),
+        (signed({"exp": NOW - 31}), "PGRST303", "JWT expired", None),
+        (signed({"nbf": NOW + 31}), "PGRST303", "JWT not yet valid", None),
+        (signed({"iat": NOW + 31}), "PGRST303", "JWT issued at future", None),
+        (signed({"exp": "soon"}), "PGRST303", "The JWT 'exp' claim must be a number", None),
+        (signed({"nbf": "soon"}), "PGRST303", "The JWT 'nbf' claim must be a number", None),
+        (signed({"exp": 0.5}), "PGRST303", "JWT expired", None),
+    ],
+)  # fmt: skip
+def test_failures(token: str, code: str, message: str, details: str | None) -> None:
+    with pytest.raises(TokenError) as failure:
+        authenticated(token)
+    error = failure.value
+    assert (error.code, error.message, error.details) == (code, message, details)
+
+
+@pytest.mark.parametrize("claims", [{"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}, {"exp": None}])
+def test_clocks_may_differ_by_thirty_seconds(claims: Any) -> None:
+    assert authenticated(signed(claims)).role == "anon"
+
+
+@pytest.mark.parametrize(
+    ("audience", "accepted"),
+    [("me", True), (["you", "me"], True), ([], True), (None, True), ("you", False), (["you"], False)],
+)
+def test_audience(audience: Any, accepted: bool) -> None:
+    options = PostgRestOptions(jwt_secret=SECRET, anonymous_role="anon", jwt_audience="me")
+    if accepted:
+        assert authenticated(signed({"aud": audience}), options).role == "anon"
+    else:
+        with pytest.raises(TokenError, match="JWT not in audience"):
+            authenticated(signed({"aud": audience}), options)
+
+
+@pytest.mark.parametrize("audience", [5, ["a", 5], {"a": 1}])
+def test_an_invalid_audience_is_refused(audience: Any) -> None:
+    with pytest.raises(TokenError, match="must be a string or an array of strings"):
+        authenticated(signed({"aud": audience}))
+
+
+def test_without_a_secret_tokens_are_an_error() -> None:
+    options = PostgRestOptions(anonymous_role="anon")
+    with pytest.raises(TokenError) as failure:
+        authenticated("a.b.c", options)
+    assert failure.value.code == "PGRST300"
+    assert authenticated(None, options).role == "anon"
+
+
+def test_without_an_anonymous_role_a_token_is_needed() -> None:
+    with pytest.raises(TokenError, match="Anonymous access is disabled"):
+        authenticated(None, PostgRestOptions(jwt_secret=SECRET))
+
+
+def jwk(key: Any, **members: str) -> dict[str, Any]:
+    algorithm: Any = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPublicKey) else jwt.algorithms.ECAlgorithm
+    return {**json.loads(algorithm.to_jwk(key)), **members}
+
+
+def test_keys_by_id() -> None:
+    first = rsa.generate_private_key(65537, 2048)
+    second = ec.generate_private_key(ec.SECP256R1())
+    keys = {"keys": [jwk(first.public_key(), kid="one"), jwk(second.public_key(), kid="two")]}
+    options = PostgRestOptions(jwt_secret=json.dumps(keys), anonymous_role="anon")
+    assert authenticated(signed({"role": "a"}, first, "RS256"), options).role == "a"
+    assert authenticated(signed({"role": "b"}, second, "ES256", kid="two"), options).role == "b"
+    with pytest.raises(TokenError, match="No suitable key"):
+        authenticated(signed({"role": "b"}, second, "ES256", kid="one"), options)
+
+
+def test_base64_secret_in_either_alphabet() -> None:
+    key = bytes(range(220, 256)) * 2
+    for encoded in (base64.b64encode(key), base64.urlsafe_b64encode(key)):
+        options = PostgRestOptions(jwt_secret=encoded.decode(), jwt_secret_is_base64=True)
+        assert authenticated(signed({"role": "a"}, key), options).role == "a"
+
+
+def test_a_short_secret_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="at least 32 characters"):
+        Authentication(PostgRestOptions(jwt_secret="short"))
+
+
+CLAIMS = {
+    "app": {"roles": ["reader", "ops", "admin-x"]},
+    "https://x/role": {"key": "web"},
+    "b-c": [{"name": "one"}, {"name": "two"}],
+    "number": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "role"),
+    [
+        ("$.app.roles[1]", "ops"),
+        ("$.app.roles[-1]", "admin-x"),
+        ("$['https://x/role'].key", "web"),
+        ("$.app.roles[?(@ == 'ops')]", "ops"),
+        ("$.app.roles[?@ == 'ops']", "ops"),
+        ("$.app.roles[?search(@, '^adm')]", "admin-x"),
+        ("$['b-c'][?@.name == 'two'].name", "two"),
+        (".app.roles[1]", "ops"),
+        ('."b-c"[0].name', "one"),
+        ('.app.roles[?(@ == "reader")]', "reader"),
+        ('.app.roles[?(@ ^== "adm")]', "admin-x"),
+        ('.app.roles[?(@ ==^ "-x")]', "admin-x"),
+        ('.app.roles[?(@ *== "eade")]', "reader"),
+        ("$.number", "5"),
+        ("$.app.roles[9]", "anon"),
+        ("$.nothing", "anon"),
+    ],
+)
+def test_path_of_the_role(path: str, role: str) -> None:
+    options = PostgRestOptions(jwt_secret=SECRET, anonymous_role="anon", jwt_role_claim_key=path)
+    assert authenticated(signed(CLAIMS), options).role == role
+
+
+@pytest.mark.parametrize("path", ["role", "$.a[", "$.a[?(x)]", "$["])
+def test_an_invalid_path_is_refused(path: str) -> None:
+    with pytest.raises(InvalidOptionError):
+        Authentication(PostgRestOptions(jwt_role_claim_key=path))
