@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from rowcall.core.config import Settings
-from rowcall.service.log.entry import VERBOSE, Entry, level_name
+from rowcall.service.log.entry import VERBOSE, Entry, json_line, level_name
 from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
-from rowcall.service.log.json_lines import json_line
 from rowcall.service.log.options import LogOptions, log_options
 from rowcall.service.log.request_line import Seen, request_entry
 from rowcall.service.log.rotating_file import RotatingFile

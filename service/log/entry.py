@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import orjson
 
 VERBOSE = 5
 OFF = logging.CRITICAL + 10
@@ -71,3 +74,18 @@ def harmless(text: str) -> str:
 def one_line(text: str) -> str:
     """Escape a text from outside, so that it can neither look like a log entry nor affect the terminal."""
     return text if text.isprintable() else text.translate(_FREQUENT)
+
+
+def json_line(entry: Entry) -> str:
+    """Return the entry as a line of JSON, for collectors that read standard output or files:
+    `{"time":…,"level":…,"source":…,"message":…}`, with `exception` and the properties if there are any."""
+    moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC)
+    fields = {
+        "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": level_name(entry.level),
+        "source": entry.source,
+        "message": entry.message,
+    }
+    if entry.exception:
+        fields["exception"] = entry.exception
+    return orjson.dumps({**entry.properties, **fields}, default=str, option=orjson.OPT_APPEND_NEWLINE).decode()

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.http.digest import announced_digest
-from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name, number_text
+from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name, format_moment, number_text
 from rowcall.core.uploads.checks import Checks, Status, image_type, image_types, matches, patterns
-from rowcall.core.uploads.date_formats import format_moment
 from rowcall.core.uploads.names import LONGEST, extension, file_name
 from rowcall.core.uploads.row_command import row_command
 

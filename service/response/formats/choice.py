@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.header_lines import header_lines
 from rowcall.core.endpoint.template import Template
+from rowcall.core.errors.problems import Problem
+from rowcall.core.formats.table_formats import HTML, HtmlTables
+from rowcall.ext.rendering.html_rows import HtmlTable
 from rowcall.service.database.database import Database
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.response.formats.html import html_format
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.formats.table import Table, TableFormat
 
 
@@ -26,9 +31,26 @@ def table_formats(
 
         formats[excel[0]] = excel_format(table, excel[1])
     if html is not None and _may_be(wanted, html[0]):
-        formats[html[0]] = html_format(table, html[1])
+        formats[html[0]] = _html_format(table, html[1])
     return formats
 
 
 def _may_be(template: Template, key: str) -> bool:
     return not template.is_fixed or template.parts == (key,)
+
+
+def _html_format(table: Table, look: HtmlTables) -> TableFormat:
+    """Return the format of HTML tables: rendered by a writer of their own, in the same way as JSON."""
+    status = table.endpoint.success_status
+
+    def respond(context: RequestContext) -> Awaitable[None] | None:
+        execution = context.execution
+        if execution is None:
+            raise Problem(500, "the routine returned nothing")
+        headers = table.headers(context, HTML)
+        if execution.streaming:
+            return table.stream(context, headers)
+        context.protocol.response_bytes(status, headers, execution.body)
+        return None
+
+    return TableFormat(HtmlTable(table.is_set, table.titles, look.header.encode(), look.footer.encode()), respond)
