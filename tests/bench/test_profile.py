@@ -1,4 +1,4 @@
-"""`python -m bench.profile` tells where the time goes."""
+"""`python -m bench.profile` shows where the time goes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.profile.__main__ import main
 from tests.harness.database import Database
 
 
-def test_a_statement_is_told_column_by_column(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_statement_is_reported_column_by_column(database: Database, capsys: pytest.CaptureFixture[str]) -> None:
     database.execute("create type gauge as (id int, label text)")
     sql = "select n, array[row(n, 'a\"b')::gauge] as gauges from generate_series(1, 50) n"
     assert main(["--sql", sql, "--connection", database.conninfo, "--requests", "3"]) == 0

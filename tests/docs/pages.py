@@ -2,7 +2,7 @@
 
 On a page, ```sql blocks are loaded in order into one database, and a block ```sql sql/name.sql is a file, as is
 ```html wwwroot/name.html. A block ```json rowcall.json is the configuration that the page is served with. An ```http
-block holds one exchange or several: request line, header lines, an empty line and the body; then the same for the
+block holds one request or several: request line, header lines, an empty line and the body; then the same for the
 response. `…` in a promised answer stands for any text, and so does a name in angle brackets, `⟨token⟩`, which stands
 for that text in the requests that follow on the page. An ```events block is a stream: the request that opens it, those
 that are sent then, and what comes over the stream.
@@ -97,7 +97,7 @@ def read_page(path: Path) -> Page:
         elif " wwwroot/" in block["kind"]:
             files.append((block["kind"].partition(" ")[2], block["text"].removesuffix("\n")))
         elif block["kind"] == "http":
-            contexts += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
+            contexts += _requests(block["text"], text[: block.start("text")].count("\n") + 1)
         elif block["kind"] == "events":
             contexts.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
     name = path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else path.name
@@ -163,7 +163,7 @@ def _sent(text: str) -> Sent:
     return Sent(method, target, tuple((name.strip(), value.strip()) for name, _, value in fields), body)
 
 
-def _exchanges(block: str, first_line: int) -> Iterator[RequestContext]:
+def _requests(block: str, first_line: int) -> Iterator[RequestContext]:
     line = first_line
     for text in _REQUEST.split(block):
         if text.strip():
@@ -186,7 +186,7 @@ def _context(text: str, line: int) -> RequestContext:
 
 
 def _message(text: str) -> tuple[tuple[tuple[str, str], ...], str]:
-    """Header lines and body. Blank lines at the end separate exchanges and belong to neither."""
+    """Header lines and body. Blank lines at the end separate requests and belong to neither."""
     head, _, body = (f"\n{text}").partition("\n\n")
     fields = (line.partition(":") for line in head.splitlines() if line)
     return tuple((name.strip().lower(), value.strip()) for name, _, value in fields), body.rstrip("\n")

@@ -106,7 +106,7 @@ def test_systemd_understands_its_units_and_finds_little_exposed(tmp_path: Path) 
     assert judged.returncode == 0, judged.stdout.splitlines()[-1]
     stop = re.search(r"^TimeoutStopSec=(\d+)$", service.read_text(), re.MULTILINE)
     assert stop is not None
-    assert int(stop[1]) > 2 + 30, "a goodbye, and what runs"
+    assert int(stop[1]) > 2 + 30, "the announcement, and running requests"
 
 
 @pytest.mark.parametrize("replicas", [1, 3])

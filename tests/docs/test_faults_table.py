@@ -25,7 +25,7 @@ TESTED = {
     ),
     "The database is stopped, or fails over": (
         (DATABASE, "test_server_stopped_and_started_under_load"),
-        (DATABASE, "test_while_the_server_is_away_clients_are_told_to_come_again"),
+        (DATABASE, "test_while_the_server_is_away_clients_are_asked_to_retry"),
     ),
     "The database hangs: it accepts connections and says nothing": (
         (HANG, "test_a_hang_leaves_no_connection_behind"),
@@ -42,10 +42,10 @@ TESTED = {
     "A client leaves while its query runs": (
         (LIMITS, "test_query_of_a_client_that_left_is_cancelled"),
         (NEIGHBOURS, "test_query_of_a_client_that_left_is_cancelled_on_a_shared_connection"),
-        (NEIGHBOURS, "test_whoever_stands_behind_a_query_without_a_client_is_served"),
+        (NEIGHBOURS, "test_requests_behind_a_query_without_a_client_are_served"),
     ),
     "A function changes its result, or is dropped": (
-        (SCHEMA, "test_changed_return_type_is_never_told_as_the_old_one"),
+        (SCHEMA, "test_changed_return_type_is_never_rendered_as_the_old_one"),
         (SCHEMA, "test_dropped_endpoint_is_never_an_error_of_the_service"),
     ),
     "A worker dies": (

@@ -49,7 +49,7 @@ def _page(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_page_is_configuration_sql_and_exchanges(tmp_path: Path) -> None:
+def test_a_page_is_configuration_sql_and_requests(tmp_path: Path) -> None:
     page = read_page(_page(tmp_path, PAGE))
     assert page.settings == {
         "Service:RequiresAuthorization": "false",

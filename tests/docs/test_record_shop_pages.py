@@ -97,7 +97,7 @@ def test_albums_are_listed_and_searched(page: Page) -> None:
     expect(rows.locator("td")).to_have_text(["Harbour Lights", "The Lanterns", "2019-03-08", "18.50", "4", "Buy"])
 
 
-def test_a_sale_is_seen_by_everybody_at_once(page: Page, opened: Browser, shop: Service, database: Database) -> None:
+def test_a_sale_is_seen_by_all_pages_at_once(page: Page, opened: Browser, shop: Service, database: Database) -> None:
     """What the form and the button write, and the stream of events that brings it to another visitor."""
     context = opened.new_context()
     other = _visited(context.new_page(), shop)

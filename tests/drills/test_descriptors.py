@@ -88,7 +88,7 @@ def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve
     assert "Too many open files" not in service.log
 
 
-def test_configured_limit_that_cannot_be_had_is_told(own_database: Database, serve_once: Serve) -> None:
+def test_configured_limit_that_cannot_be_had_is_reported(own_database: Database, serve_once: Serve) -> None:
     many = {"HttpServer:Limits:MaxConcurrentConnections": "5000"}
     service = serve_once(own_database, SQL, many, open_files=FEW)
     assert "220 open files" in service.wait_for_log("MaxConcurrentConnections")

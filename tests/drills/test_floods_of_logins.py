@@ -1,4 +1,4 @@
-"""Many guesses at once: checking passwords is the dearest thing that anybody may ask of the service."""
+"""Many guesses at once: checking passwords is the most expensive operation that anonymous callers can start."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_unknown_users_cost_a_check_too(service: Service) -> None:
 
     def flood() -> None:
         with service.new_client(timeout=600) as client:
-            body = {"nick": "nobody", "passphrase": "guess"}
+            body = {"nick": "unknown", "passphrase": "guess"}
             statuses.append(client.post("/api/sign-in", json=body).status_code)
 
     threads = [threading.Thread(target=flood) for _ in range(60)]

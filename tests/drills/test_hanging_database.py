@@ -28,7 +28,7 @@ comment on function write(int) is 'HTTP POST';
 """
 
 MOST_SESSIONS = 2 + 2 + 16 + 16 + 1 + 1
-"""docs/performance.md: of a worker its lanes and one for itself, and one of the supervisor."""
+"""docs/performance.md: the pools of a worker, one of its own, and one of the supervisor."""
 CANCELS = 4
 """Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
 
@@ -84,7 +84,7 @@ def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServ
 def test_sessions_of_backends_that_hang_count_until_they_are_gone(
     own_postgres: PostgresServer, serve_once: Serve
 ) -> None:
-    """The server is well but for some backends: nobody can end them, so nothing may take their place in the pool."""
+    """The server works except for some backends, which cannot be ended, so nothing may take their place in the pool."""
     narrow = {"ConnectionSettings:Pool:ExclusiveConnections": "6"}
     database, service = hasty(own_postgres, serve_once, **narrow)
     with ThreadPoolExecutor(16) as clients, database.locked(3):
@@ -121,7 +121,7 @@ def test_the_service_is_back_when_the_server_wakes(own_postgres: PostgresServer,
     wait_until(lambda: service.get(path).status_code == 200, "the service is back", 30)
 
 
-def test_health_is_told_while_the_database_hangs(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_health_is_reported_while_the_database_hangs(own_postgres: PostgresServer, serve_once: Serve) -> None:
     """A check that waited for the server, also after it was cancelled, would hang with it."""
     settings = {"HealthChecks:Enabled": "true", "HealthChecks:Timeout": "1 second", "HealthChecks:CacheDuration": "0"}
     _, service = hasty(own_postgres, serve_once, **settings)

@@ -68,7 +68,7 @@ def test_one_locked_table_stops_no_other_read(own_database: Database, serve_once
     with ThreadPoolExecutor(16) as clients, table_locked(own_database, "locked"):
         for _ in range(3):
             stuck = [clients.submit(hurried, "/api/of-locked") for _ in range(14)]
-            wait_until(lambda: own_database.backends("wait_event_type = 'Lock'"), "somebody waits for the lock")
+            wait_until(lambda: own_database.backends("wait_event_type = 'Lock'"), "a session waits for the lock")
             others = [clients.submit(hurried, "/api/of-free") for _ in range(2)]
             assert [future.result() for future in others] == [200, 200]
             assert {future.result() for future in stuck} <= {503, 504}
@@ -104,7 +104,7 @@ def test_query_of_a_client_that_left_is_cancelled_on_a_shared_connection(
     assert answer(one_shared.get("/api/maybe-wait?id=7")) == (200, TEXT, "7")
 
 
-def test_whoever_stands_behind_a_query_without_a_client_is_served(own_database: Database, one_shared: Service) -> None:
+def test_requests_behind_a_query_without_a_client_are_served(own_database: Database, one_shared: Service) -> None:
     """It can't be cancelled alone, so those behind it go elsewhere, and its connection ends with it."""
     with own_database.locked(LOCK):
         with one_shared.connect() as slow, one_shared.connect() as behind:

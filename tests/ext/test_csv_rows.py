@@ -136,7 +136,7 @@ def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
 @pytest.mark.parametrize(
     ("text", "why"), [(b'"a', "line 1: a quote is not closed"), (b'a\n"b"c\n', "line 2: text foll")]
 )
-def test_quotes_that_do_not_fit_are_told_with_their_line(text: bytes, why: str) -> None:
+def test_quotes_that_do_not_fit_are_reported_with_their_line(text: bytes, why: str) -> None:
     assert str(read(CsvRows(b",", True, True), [text])).startswith(why)
 
 

@@ -24,7 +24,7 @@ BODIES = (0, 0, 1, 7, 40, 110, 135, 136, 137, 251, 252, 253, 700, 1000, 4001, 12
 KEYS = (0, 1, 2, 7, 15, 16, 90, 135, 136, 137, 388, 389, 1023, 1025, 30_000)
 TAGS = (*(f"tag {number}" for number in range(24)), "", "zwölf", "x" * 300)
 LOCK = 64
-"""Bytes in front, which the lock has: whoever writes to them holds it."""
+"""Bytes in front, which belong to the lock: the process that writes to them holds it."""
 HEAD = 4096
 FIRST, FURTHER = 136, 252
 """Bytes of an answer in its first block, and in each further one."""
@@ -137,7 +137,7 @@ class Trial:
         return entry is not None and not (entry.ends and self.at >= entry.ends)
 
     def is_over(self, lease: Lease) -> bool:
-        """It may have been given to somebody else."""
+        """It may have been given to another process."""
         return lease.ends != 0 and self.at >= lease.ends
 
     def is_invalidated(self, tags: tuple[str, ...], began: float) -> bool:
@@ -167,7 +167,7 @@ class Trial:
         # Each tag may be a new one when room is made.
         if not self.has_room(len(entry.tags)):
             if self.is_live(key) and self.table.find(key, self.at) is None:
-                # It was too large, and nobody had to go for it.
+                # It was too large, and no other request waited for it.
                 del self.judge.entries[key]
                 assert blocks_of(key, entry) + len(entry.tags) >= self.room
             self.look_who_had_to_go()
@@ -229,7 +229,7 @@ class Trial:
         return True
 
     def end(self) -> None:
-        """A lease that stands, by whoever has it or somebody else."""
+        """A valid lease, of its holder or of another process."""
         if not self.judge.leases:
             return
         key = list(self.judge.leases)[self.choices.of(len(self.judge.leases))]

@@ -151,7 +151,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         self.claims: Callable[[dict[str, Any]], dict[str, Any]] = lambda claims: claims
         """Changes the claims of an ID token before it is signed."""
         self.sign: Callable[[dict[str, Any]], str] = self.signed
-        self.tells_issuer = True
+        self.sends_issuer = True
         self.info: dict[str, Any] | None = None
         """Claims of the userinfo endpoint. None: those of the ID token."""
         self.seen: list[tuple[str, str, dict[str, str]]] = []
@@ -275,7 +275,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
             "revocation_endpoint": f"{self.url}/revoke",
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
             "code_challenge_methods_supported": ["S256"],
-            "authorization_response_iss_parameter_supported": self.tells_issuer,
+            "authorization_response_iss_parameter_supported": self.sends_issuer,
         }
 
     def _authorize(self, request: Any, *, granted: bool) -> Answer:
@@ -287,7 +287,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
             page = '<!DOCTYPE html><title>Provider</title><form method="post"><button>Sign in</button></form>'
             return 200, [("Content-Type", "text/html")], page.encode()
         status, headers, body = self.create_authorization_response(request, self.user, grant)
-        if self.tells_issuer:
+        if self.sends_issuer:
             headers = [
                 (name, f"{value}&{urlencode({'iss': self.url})}" if name == "Location" else value)
                 for name, value in headers

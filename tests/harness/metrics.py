@@ -53,12 +53,12 @@ def numbers_of(client: httpx.Client, *, open_metrics: bool = False, path: str = 
     return Numbers({family.name: family for family in parse(response.text)})  # type: ignore[attr-defined]
 
 
-_TOLD = re.compile(r"the admin listener is at (\S+)")
+_LOGGED = re.compile(r"the admin listener is at (\S+)")
 
 
 def admin_of(service: Service, token: str | None = None) -> httpx.Client:
     """Return a client for the admin listener, at its port."""
-    match = _TOLD.search(service.wait_for_log("the admin listener is at"))
+    match = _LOGGED.search(service.wait_for_log("the admin listener is at"))
     assert match is not None
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     return httpx.Client(base_url=match[1], headers=headers, timeout=30, trust_env=False, verify=NO_TLS)

@@ -54,28 +54,28 @@ class Authenticator:
         changed.key = self.key
         return changed
 
-    def made(self, told: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    def made(self, options: dict[str, Any], **changes: Any) -> dict[str, Any]:
         """Return the request that ends a registration. The argument is the response of the options endpoint."""
-        self.handle = told["user"]["id"]
+        self.handle = options["user"]["id"]
         attested = bytes(16) + len(self.id).to_bytes(2, "big") + self.id + cbor2.dumps(self.cose or self.public())
         data = self._data(self.flags | ATTESTED) + attested
         return {
-            "challengeId": told["challengeId"],
+            "challengeId": options["challengeId"],
             "credentialId": base64url(self.id),
             "attestationObject": base64url(cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})),
-            "clientDataJSON": base64url(self._client_data("webauthn.create", told["challenge"])),
+            "clientDataJSON": base64url(self._client_data("webauthn.create", options["challenge"])),
             "transports": ["internal"],
-            "userContext": told["userContext"],
+            "userContext": options["userContext"],
             **changes,
         }
 
-    def signed(self, told: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    def signed(self, options: dict[str, Any], **changes: Any) -> dict[str, Any]:
         """Return the request that ends a login."""
         data = self._data(self.flags)
-        client_data = self._client_data("webauthn.get", told["challenge"])
+        client_data = self._client_data("webauthn.get", options["challenge"])
         signature = self._sign(data + hashlib.sha256(client_data).digest())
         return {
-            "challengeId": told["challengeId"],
+            "challengeId": options["challengeId"],
             "credentialId": base64url(self.id),
             "authenticatorData": base64url(data),
             "clientDataJSON": base64url(client_data),

@@ -15,9 +15,9 @@ from rowcall.core.codegen.files import client_files
 from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
-from tests.harness.editions import read_edition, settings_of
 from tests.harness.node import compile_strictly, run
 from tests.harness.service import Service
+from tests.harness.snapshots import read_snapshot, settings_of
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -384,7 +384,7 @@ export const id = (entry: Entry): number | null => typeof entry["oid"] === "numb
 
 @pytest.fixture(scope="module")
 def snapshot(made: Database) -> SchemaSnapshot:
-    return read_edition(made, PLAIN)
+    return read_snapshot(made, PLAIN)
 
 
 @pytest.fixture

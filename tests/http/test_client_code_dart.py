@@ -15,7 +15,7 @@ from rowcall.core.codegen.options import DartOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.dart import mistakes_in_dart
 from tests.harness.database import Database
-from tests.harness.editions import read_edition
+from tests.harness.snapshots import read_snapshot
 from tests.http.conftest import Serve
 
 SQL = """
@@ -110,7 +110,7 @@ Generate = Callable[..., dict[str, str]]
 @pytest.fixture(scope="module")
 def snapshot(database: Database) -> SchemaSnapshot:
     database.execute(SQL)
-    return read_edition(database, {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"})
+    return read_snapshot(database, {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonO
 from rowcall.core.codegen.python.files import python_names
 from rowcall.core.endpoint.endpoint import Endpoint
 from tests.harness.database import Database
-from tests.harness.editions import read_edition
+from tests.harness.snapshots import read_snapshot
 
 SQL = """
 create function thing() returns int language sql as 'select 1';
@@ -44,13 +44,13 @@ def names(endpoints: Sequence[Endpoint]) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def alone(database: Database) -> Sequence[Endpoint]:
     database.execute(SQL)
-    return read_edition(database).endpoints
+    return read_snapshot(database).endpoints
 
 
 @pytest.fixture(scope="module")
 def endpoints(database: Database, alone: Sequence[Endpoint]) -> Sequence[Endpoint]:
     database.execute(ADDED)
-    return read_edition(database).endpoints
+    return read_snapshot(database).endpoints
 
 
 def test_names_say_what_distinguishes_endpoints(alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:

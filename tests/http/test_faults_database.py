@@ -118,9 +118,7 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
     wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle again")
 
 
-def test_while_the_server_is_away_clients_are_told_to_come_again(
-    own_postgres: PostgresServer, serve_once: Serve
-) -> None:
+def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
     assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")

@@ -72,7 +72,7 @@ def define(type_name: str, body: str) -> str:
 
 @pytest.mark.parametrize("name", RETURNED)
 @pytest.mark.parametrize("warm", [0, 40], ids=["uncalled", "promoted"])
-def test_changed_return_type_is_never_told_as_the_old_one(
+def test_changed_return_type_is_never_rendered_as_the_old_one(
     own_database: Database, serve_once: Serve, name: str, warm: int
 ) -> None:
     (old_type, old_body, before), (new_type, new_body, after) = RETURNED[name]

@@ -161,7 +161,7 @@ def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -
     assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
 
 
-def test_log_tells_what_changed(own_database: Database, serve_once: Serve) -> None:
+def test_log_names_what_changed(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")

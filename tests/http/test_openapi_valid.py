@@ -11,7 +11,7 @@ import rowcall.service.embedded
 from rowcall.core.documents.openapi import VERSIONS, OpenApiOptions, document
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
-from tests.harness.editions import read_edition
+from tests.harness.snapshots import read_snapshot
 from tests.http import test_client_code
 
 DEMO = Path(rowcall.service.embedded.__path__[0])
@@ -39,7 +39,7 @@ def snapshot(database: Database) -> SchemaSnapshot:
         "Service:SqlFileSource:Enabled": "true",
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
     }
-    return read_edition(database, {**EVERYTHING, **files})
+    return read_snapshot(database, {**EVERYTHING, **files})
 
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))

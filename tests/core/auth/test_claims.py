@@ -88,7 +88,7 @@ def test_forms_for_parameters() -> None:
     [
         (["boss"], True),
         (["BOSS"], True),
-        (["nobody", "gate"], True),
+        (["unknown", "gate"], True),
         (["41"], False),
         (["kiri"], False),
         (["user:41"], True),
@@ -98,7 +98,7 @@ def test_forms_for_parameters() -> None:
         (["name:41"], False),
         (["user:boss"], False),
         (["Kiri"], False),
-        (["nobody"], False),
+        (["unknown"], False),
         (["north"], False),
         ([""], False),
     ],

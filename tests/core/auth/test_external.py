@@ -113,7 +113,7 @@ def test_what_is_added_to_an_address(url: str, wanted: str) -> None:
     assert with_query(url, {}) == url
 
 
-def _told(page: bytes) -> object:
+def _message_of(page: bytes) -> object:
     match = re.search(r"const options = (\{.*\});\n", page.decode())
     assert match is not None
     return json.loads(match[1])
@@ -124,7 +124,7 @@ def test_nothing_gets_out_of_the_script(key: str, url: str, state: str) -> None:
     """Whatever the texts hold, the script ends where it ends and reads what was meant."""
     provider = Provider(key, "/signin", "client")
     page = sign_in_page(ExternalOptions((provider,)), provider, url, state)
-    result = _told(page)
+    result = _message_of(page)
     assert isinstance(result, dict)
     assert (result["provider"], result["authUrl"], result["state"]) == (key, url, state)
     assert page.count(b"</script>") == 1

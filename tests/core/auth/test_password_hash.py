@@ -65,7 +65,7 @@ def test_what_is_no_hash_verifies_nothing(stored: str) -> None:
 
 @pytest.mark.parametrize("iterations", [ITERATIONS, STRONGER, STRONGER + 1])
 def test_a_check_takes_the_rounds_of_the_decoy_at_least(iterations: int) -> None:
-    """Or a quick answer would tell who has a hash from before the work factor was raised."""
+    """Otherwise a quick response would reveal a hash from before the work factor was raised."""
     work = iterations_of(decoy(STRONGER)) or 0
     assert iterations + missing_rounds(iterations, work) == max(iterations, STRONGER)
 

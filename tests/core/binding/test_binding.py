@@ -223,7 +223,7 @@ class TestBody:
 
 
 class TestFaults:
-    """Everything that is wrong with a request is told at once, with its place."""
+    """Everything that is wrong with a request is reported at once, with its place."""
 
     def test_all_of_them_are_listed(self) -> None:
         subject = binder(parameter("a"), parameter("b", "date"), parameter("c", "text"))
@@ -237,7 +237,7 @@ class TestFaults:
             ],
         )
 
-    def test_places_in_arrays_and_composites_are_told(self) -> None:
+    def test_places_in_arrays_and_composites_are_reported(self) -> None:
         subject = binder(parameter("pairs", "pair[]"), parameter("ids", "integer[]"))
         body = b'{"pairs":[{"n":1},{"n":"x","m":1},{"n":2,"someTexts":7}],"ids":[1,"two",3.5]}'
         assert faults(subject.bind_body, body) == (
@@ -263,7 +263,7 @@ class TestFaults:
         status, listed = faults(binder(parameter("a", "integer[]")).bind_body, body)
         assert (status, len(listed)) == (400, MOST_FAULTS)
 
-    def test_a_fault_can_be_told_without_its_value(self) -> None:
+    def test_a_fault_can_be_reported_without_its_value(self) -> None:
         with pytest.raises(BindingError) as caught:
             binder(parameter("pin"), parameter("name", "text")).bind_query("pin=1234x")
         redacted = caught.value.redacted()

@@ -101,7 +101,7 @@ def test_defaults_come_from_the_configuration() -> None:
     assert made.options.nested
 
 
-def test_sign_in_is_required_unless_told_otherwise() -> None:
+def test_sign_in_is_required_by_default() -> None:
     assert endpoint().options.requires_authorization
 
 
@@ -189,7 +189,7 @@ def test_a_procedure_is_tagged_as_one() -> None:
     assert endpoint(comment="for procedure\nsingle", kind=RoutineKind.PROCEDURE).options.single
 
 
-def test_parameters_that_requests_cannot_tell_apart_are_reported() -> None:
+def test_parameters_that_requests_cannot_distinguish_are_reported() -> None:
     made = routine(parameter("_id"), parameter("id"))
     (diagnostic,) = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
     assert diagnostic.message == "parameters _id and id share the name id in requests"
@@ -212,7 +212,7 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
         ({"volatility": Volatility.STABLE}, "", None),
     ],
 )
-def test_reading_from_a_replica_that_never_comes_to_it_is_told(
+def test_reading_from_a_replica_that_never_comes_to_it_is_reported(
     changes: dict[str, Any], lines: str, said: str | None
 ) -> None:
     made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)

@@ -36,7 +36,7 @@ def warnings(comment: str) -> list[str]:
         ("paramter $1 number type is int", "parameter"),
     ],
 )
-def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
+def test_a_near_miss_is_reported_with_what_was_meant(line: str, meant: str) -> None:
     [message] = warnings(line)
     assert f"did you mean {meant!r}" in message
 
@@ -136,7 +136,7 @@ def test_prose_stays_prose(line: str) -> None:
         "decrypt = maybe",
         "user_parameters = yes",
         "role_from_claim = role",
-        "sse_scope nobody",
+        "sse_scope unknown",
         "check_text = maybe",
         "encrypt: _n",
         "encrypted: yes",
@@ -179,7 +179,7 @@ def test_a_header_called_like_an_annotation_of_access_leaves_the_endpoint_out(li
     assert "did you mean" in draft.diagnostics[0].message
 
 
-def test_any_other_such_header_is_left_out_and_told() -> None:
+def test_any_other_such_header_is_left_out_and_reported() -> None:
     draft = read("HTTP\ntimeout: 1s\nX-Real: yes")
     assert (draft.headers, draft.refused) == ([("X-Real", "yes")], False)
     assert "did you mean `timeout 1s`?" in draft.diagnostics[0].message
@@ -189,7 +189,7 @@ def test_any_other_such_header_is_left_out_and_told() -> None:
 @pytest.mark.parametrize(
     "line", ["tsclient", "@tsclient false", "tsclient_module yard", "excel_sheet_name Parts of it"]
 )
-def test_an_annotation_without_its_sign_is_told(line: str) -> None:
+def test_an_annotation_without_its_sign_is_reported(line: str) -> None:
     [message] = warnings(line)
     assert message.startswith(
         f"this is no annotation: it is written `{line.split()[0].strip('@').removeprefix('excel_')} ="
@@ -217,7 +217,7 @@ def test_headers_of_http_are_no_annotations(name: str) -> None:
         ("timeout", False),
     ],
 )
-def test_words_that_an_annotation_does_not_take_are_told(line: str, refused: bool) -> None:
+def test_words_that_an_annotation_does_not_take_are_reported(line: str, refused: bool) -> None:
     draft = read(line)
     assert len(draft.diagnostics) == 1
     assert draft.refused is refused
@@ -228,7 +228,7 @@ def test_words_that_an_annotation_does_not_take_are_told(line: str, refused: boo
     ["HTTP", "HTTP PATCH /x", "HTTP QUERY", "HTTP /x", "HTTP x", "HTTP GET /x", "single", "single = true", "raw",
      "authorize boss, clerk", "validate _n using required, email", "param _n default 3", "timeout 2 minutes"],
 )  # fmt: skip
-def test_what_is_right_is_not_told(line: str) -> None:
+def test_what_is_right_is_not_reported(line: str) -> None:
     assert warnings(line) == []
 
 

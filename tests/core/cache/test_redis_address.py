@@ -35,7 +35,7 @@ def test_addresses(text: str, address: RedisAddress) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ssl=true", "h,wrong=1", "h:port", "h,ssl=perhaps", "http://h", "redis://h:x"])
-def test_what_cannot_be_used_is_told_without_the_password(text: str) -> None:
+def test_what_cannot_be_used_is_reported_without_the_password(text: str) -> None:
     with pytest.raises(BadAddressError) as error:
         parse_redis(f"{text},password=much-secret" if "://" not in text else text)
     assert "much-secret" not in str(error.value)

@@ -16,7 +16,7 @@ from tests.core.routines import GAUGE, catalog, endpoint, parameter, routine
 
 @dataclass(frozen=True, slots=True)
 class Script(Record):
-    """A source that tells its parameters."""
+    """A source that names its parameters."""
 
     identity: str
     tags: frozenset[str] = frozenset()

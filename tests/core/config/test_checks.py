@@ -138,11 +138,11 @@ def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"CacheOptions": {"Enabled": "yes"}}, ["CacheOptions:Enabled at f.json:1:30"]),
     ],
 )
-def test_a_key_without_effect_is_told_once_for_its_section_when_it_would_change_something(
+def test_a_key_without_effect_is_reported_once_for_its_section_when_it_would_change_something(
     value: dict[str, object], found: list[str]
 ) -> None:
     assert list(without_effect(settings(json.dumps(value)))) == found
 
 
-def test_what_has_an_effect_is_not_told() -> None:
+def test_what_has_an_effect_is_not_reported() -> None:
     assert without_effect(settings('{"Urls": "http://x", "Service": {"UrlPathPrefix": "/v1"}}')) == ()

@@ -35,9 +35,9 @@ OUR_OWN_DEFAULT = {
     "Service:OpenApiOptions:FileName",
     "Service:McpOptions:ToolSchemas:OpenAiFileName",
     "Service:McpOptions:ToolSchemas:AnthropicFileName",
-    # a cancelled statement is 504: a 205 would tell the client that all went well
+    # a cancelled statement is 504: a 205 would report success to the client
     "ErrorHandlingOptions:ErrorCodePolicies",
-    # what a caller cannot choose is no part of what it is told
+    # what a caller cannot choose is no part of what it is reported
     "Service:ClientCodeGen:ErrorType",
     "Service:ClientCodeGen:OmitAutomaticParameters",
     "Service:DartClientCodeGen:OmitAutomaticParameters",

@@ -62,7 +62,7 @@ def test_a_misspelled_key_beside_names_of_the_users_own_is_no_such_name() -> Non
     assert unknown(text) == ["Auth:External:Enabeld at f.json:1:24 (did you mean Auth:External:Enabled?)"]
 
 
-def test_a_key_of_earlier_days_is_told_its_new_name() -> None:
+def test_a_former_key_is_reported_with_its_present_name() -> None:
     assert unknown('{"Auth": {"JwtExpireMinutes": 5}}') == [
         "Auth:JwtExpireMinutes at f.json:1:11 (did you mean Auth:JwtExpire?)"
     ]

@@ -87,7 +87,7 @@ FORMS = (
 
 
 def written(form: str, secret: str) -> str:
-    """As whoever writes the form has to quote it."""
+    """Quoted as in the form."""
     if form.startswith("host="):
         return form.format("'" + secret.replace("\\", "\\\\").replace("'", "\\'") + "'")
     if "Password=" in form:

@@ -86,7 +86,7 @@ def test_numbers_are_read_as_decimals(text: str, number: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "1_0", "1e999", "two"])
-def test_what_nobody_can_wait_for_is_no_number(text: str) -> None:
+def test_a_time_too_long_to_wait_is_not_a_number(text: str) -> None:
     with pytest.raises(ConfigError, match="these are not all numbers of at least 0"):
         given_(f"{DELAYS}:0", text).numbers(DELAYS)
 
@@ -160,7 +160,7 @@ def test_a_null_is_no_limit_where_it_is_a_value_of_its_own(text: str) -> None:
     assert given_("HealthChecks:CacheDuration", "{NOT_SET}").seconds_or_none("HealthChecks:CacheDuration") == 5
 
 
-def test_an_unset_flag_can_be_told_from_a_false_one() -> None:
+def test_an_unset_flag_can_be_reported_from_a_false_one() -> None:
     assert Settings().flag_or_none("TestRunner:Coverage") is None
     assert given_("TestRunner:Coverage", "no").flag_or_none("TestRunner:Coverage") is False
 

@@ -52,7 +52,7 @@ OLD = contract(endpoint())
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         (OLD, OLD, []),
         (OLD, contract(), ["breaking: GET /f: removed"]),
@@ -120,8 +120,8 @@ OLD = contract(endpoint())
         ),
     ],
 )
-def test_each_change_is_named(old: dict[str, Any], new: dict[str, Any], told: list[str]) -> None:
-    assert [str(change) for change in changes(old, new)] == told
+def test_each_change_is_named(old: dict[str, Any], new: dict[str, Any], expected: list[str]) -> None:
+    assert [str(change) for change in changes(old, new)] == expected
 
 
 def test_a_contract_is_its_text() -> None:

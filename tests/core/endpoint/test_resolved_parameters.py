@@ -33,7 +33,7 @@ def statement(sql: str) -> str:
         ("_token = select 1 ;", [(1, "select 1", ())]),
         ("_token = selected({_uid})", [(1, "select selected($1)", (0,))]),
         ("_token = with x as (values (1)) table x", [(1, "with x as (values (1)) table x", ())]),
-        ("_token = select {nobody}", [(1, "select $1", (None,))]),
+        ("_token = select {unknown}", [(1, "select $1", (None,))]),
         ("""_token = select '{"a": {1, 2}}' || {_code}""", [(1, """select '{"a": {1, 2}}' || $1""", (None,))]),
         ("_token = select {code}, {_box_code}", [(1, "select $1, $2", (2, 2))]),
         ("_token = select '{uid}' || {uid} || $${uid}$$", [(1, "select '{uid}' || $1 || $${uid}$$", (0,))]),
@@ -50,16 +50,16 @@ def test_an_expression_is_a_statement_with_numbered_parameters(
 
 
 def test_values_may_have_the_types_of_their_parameters() -> None:
-    made = endpoint(parameter("_uid"), parameter("_token", 25), comment="_token = select {uid}, {token}, {nobody}")
+    made = endpoint(parameter("_uid"), parameter("_token", 25), comment="_token = select {uid}, {token}, {unknown}")
     (item,) = resolved_parameters(made)
     assert statement(item.typed) == "select $1::integer, $2::text, $3::text"
 
 
 def test_what_an_expression_cannot_mean_is_reported() -> None:
-    first = "_uid = select {nobody} || '{a}{uid}'"
+    first = "_uid = select {unknown} || '{a}{uid}'"
     made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment=f"{first}\n_box = select 1")
     assert [(item.line, item.message) for item in expression_diagnostics(made)] == [
-        (first, "{nobody} names no parameter and is NULL"),
+        (first, "{unknown} names no parameter and is NULL"),
         (first, "{uid} is within quotes, where it is text and not a value; write it outside of quotes"),
         ("_box = select 1", "_box is a composite, which no expression can fill; it is not used"),
     ]

@@ -15,19 +15,19 @@ MO = User((("user_id", "42"), ("user_name", "mo"), ("user_roles", "gate")), Iden
 
 
 def seen_by(event: Event) -> str:
-    viewers = {"nobody": None, "kiri": KIRI, "mo": MO}
+    viewers = {"anonymous": None, "kiri": KIRI, "mo": MO}
     return " ".join(name for name, user in viewers.items() if Viewer("", user).may_see(event))
 
 
 @pytest.mark.parametrize(
     ("publication", "hint", "seen"),
     [
-        (Publication(Audience.ALL, (), True, ("boss",)), None, "nobody kiri mo"),
+        (Publication(Audience.ALL, (), True, ("boss",)), None, "anonymous kiri mo"),
         (Publication(Audience.ALL, (), True, ("Boss",)), "matching", "kiri"),
         (Publication(Audience.ALL, (), True, ()), "matching", "kiri mo"),
-        (Publication(Audience.ALL, (), False, ()), "matching", "nobody kiri mo"),
+        (Publication(Audience.ALL, (), False, ()), "matching", "anonymous kiri mo"),
         (Publication(Audience.MATCHING, (), True, ("gate",)), None, "mo"),
-        (Publication(Audience.MATCHING, (), True, ("gate",)), "all", "nobody kiri mo"),
+        (Publication(Audience.MATCHING, (), True, ("gate",)), "all", "anonymous kiri mo"),
         (Publication(Audience.AUTHORIZE, (), False, ()), None, "kiri mo"),
         (Publication(Audience.AUTHORIZE, ("Boss",), False, ()), None, "kiri"),
         (Publication(Audience.AUTHORIZE, ("mo", "42", "Kiri"), False, ()), None, ""),

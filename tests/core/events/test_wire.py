@@ -48,7 +48,7 @@ def test_any_text_is_a_position(text: str) -> None:
     assert all(isinstance(number, int) for number in read_position(text).values())
 
 
-def test_whoever_was_silent_for_the_longest_time_is_left_out_first() -> None:
+def test_the_host_that_was_silent_for_the_longest_time_is_left_out_first() -> None:
     position: dict[str, int] = {}
     for origin in range(MOST_ORIGINS):
         advance(position, str(origin), 1)

@@ -95,7 +95,7 @@ def test_without_lists_a_proxy_on_this_host_is_believed(peer: str) -> None:
 
 
 @pytest.mark.parametrize("peer", ["10.1.1.1:1", "192.168.0.1:1", "[fe80::1]:1", "8.8.8.8:1"])
-def test_and_nobody_else(peer: str) -> None:
+def test_no_other_peer_is_trusted(peer: str) -> None:
     result = client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9", "proto": "https", "host": "evil.example"})
     assert (result.address, result.scheme, result.host) == (str(parse_address(peer)), "http", None)
 

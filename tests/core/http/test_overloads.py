@@ -28,7 +28,7 @@ def test_a_candidate_that_knows_the_keys_is_found_whatever_the_order_of_discover
     assert choose([SHORT, LONG], ["b"], 1) == 1
 
 
-def test_equal_totals_are_told_apart_by_their_names() -> None:
+def test_equal_totals_are_distinguished_by_their_names() -> None:
     assert choose([candidate("a", "b"), candidate("a", "c")], ["a", "c"], 0) == 1
 
 

@@ -38,7 +38,7 @@ def test_what_a_client_claims_to_be_stays_here(name: str) -> None:
     assert request_headers([(name, "1"), ("a", "b")], (), with_body=False) == [("a", "b")]
 
 
-def test_the_client_is_told_anew() -> None:
+def test_the_client_gets_it_again() -> None:
     assert forwarded_headers("::1", "https", "a.example:1") == [
         ("x-forwarded-proto", "https"),
         ("x-forwarded-for", "::1"),

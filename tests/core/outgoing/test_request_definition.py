@@ -92,7 +92,7 @@ NOT_SENT = "is not sent: the service sets it itself if a request needs it"
         ("TRANSFER-encoding: chunked", f"the header TRANSFER-encoding {NOT_SENT}"),
     ],
 )
-def test_what_is_no_header_of_the_request_is_told_and_not_sent(line: str, problem: str) -> None:
+def test_what_is_no_header_of_the_request_is_reported_and_not_sent(line: str, problem: str) -> None:
     reading = read_definition(f"POST https://a\n{line}\nX: 1\n\nbody")
     assert reading.problems == (problem,)
     assert reading.definition is not None
@@ -107,13 +107,13 @@ def test_what_is_no_header_of_the_request_is_told_and_not_sent(line: str, proble
         ("a/b", "the URL is not absolute"),
     ],
 )
-def test_a_url_that_can_never_be_called_is_told(url: str, why: str) -> None:
+def test_a_url_that_can_never_be_called_is_reported(url: str, why: str) -> None:
     (problem,) = read_definition(f"GET {url}").problems
     assert problem.startswith(f"{url} cannot be called: {why}")
 
 
 @pytest.mark.parametrize("url", ["/api/{x}", "{host}/a", "https://{host}/a", "https://a:1/{x}?{y}"])
-def test_a_url_that_values_complete_is_told_of_when_it_is_called(url: str) -> None:
+def test_a_url_that_values_complete_is_checked_when_it_is_called(url: str) -> None:
     assert read_definition(f"GET {url}").problems == ()
 
 

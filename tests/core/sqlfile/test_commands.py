@@ -69,7 +69,7 @@ def test_the_strongest_change_mentioned_decides(sql: str, method: str) -> None:
         ("create table t (a int)", Effect.ALONE),
     ],
 )
-def test_the_effect_of_a_statement_is_told_by_its_words(sql: str, expected: Effect) -> None:
+def test_the_effect_of_a_statement_is_reported_by_its_words(sql: str, expected: Effect) -> None:
     (statement,) = split(sql).statements
     assert effect(statement, SUSPECTS) is expected
 
@@ -101,7 +101,7 @@ def way(sql: str) -> str:
         ("begin; update t set a=1; commit and chain; update t set a=2; commit; select 1", "b!uc!uc!s|"),
     ],
 )
-def test_statements_travel_together_where_nobody_can_tell(sql: str, expected: str) -> None:
+def test_statements_are_sent_together_if_it_makes_no_difference(sql: str, expected: str) -> None:
     assert way(sql) == expected
 
 

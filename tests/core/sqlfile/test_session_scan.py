@@ -95,7 +95,7 @@ def test_what_stands_in_front_hides_nothing(text: str, before: str) -> None:
     assert scan(text).traces <= scan(f"{before}\n; {text}").traces
 
 
-def test_readers_of_sequences_are_told() -> None:
+def test_readers_of_sequences_are_reported() -> None:
     assert scan("select lastval()").reads_sequences
     assert scan("begin execute x; end").reads_sequences
     assert not scan("select nextval('s')").reads_sequences
@@ -132,7 +132,7 @@ def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None
     assert dependency_graph.of_functions([99]).traces == {SessionEffect.ANYTHING}
 
 
-def test_what_is_everywhere_counts_for_everybody() -> None:
+def test_a_search_path_entry_counts_for_all_functions() -> None:
     functions = [thing(1, "root", "select 1"), thing(2, "to_int", "begin set x = 1; end")]
     assert DependencyGraph(functions, everywhere=(2,)).of_functions([1]).traces == {SessionEffect.SETTINGS}
     assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_functions([1]).reads_sequences

@@ -121,6 +121,6 @@ def test_splitting_what_was_split_changes_nothing(text: str) -> None:
         assert again.placeholders == statement.placeholders
 
 
-def test_kinds_are_told_apart() -> None:
+def test_kinds_are_distinguished() -> None:
     kinds = [token.kind for token in tokens("a$1 $1 :b::c:=")]
     assert kinds == [Kind.WORD, Kind.SPACE, Kind.POSITIONAL, Kind.SPACE, Kind.NAMED, Kind.OTHER, Kind.WORD, Kind.OTHER]

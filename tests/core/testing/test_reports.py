@@ -60,7 +60,7 @@ BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR,
         ),
     ],
 )
-def test_a_file_is_told_of(result: FileResult, detailed: bool, lines: list[str]) -> None:
+def test_a_file_is_reported(result: FileResult, detailed: bool, lines: list[str]) -> None:
     assert list(file_lines(result, Style(detailed))) == lines
 
 

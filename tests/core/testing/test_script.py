@@ -204,7 +204,7 @@ def test_what_the_head_does_not_know_is_doubted() -> None:
     ]
 
 
-def test_a_directive_that_nobody_knows_is_doubted() -> None:
+def test_an_unknown_directive_is_a_warning() -> None:
     doubt, step = steps("/* GET /x\n# @other 1 */")
     assert isinstance(doubt, ScriptWarning)
     assert doubt.message == "'# @other 1' has no effect; known are @claim, @response and @snapshot"

@@ -1,4 +1,4 @@
-"""What runs again after a change (testing-14, testing-15), and what is told of endpoints."""
+"""What runs again after a change (testing-14, testing-15), and what is reported of endpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_without_files_of_sql_only_tests_matter() -> None:
     assert reaction([Change("sql/beds.sql")], "t/*.test.sql", None, "") == EVERYTHING
 
 
-def test_endpoints_that_come_and_go_are_told() -> None:
+def test_endpoints_that_come_and_go_are_reported() -> None:
     assert list(delta(["GET /a", "GET /b"], ["GET /a", "PUT /c", "PUT /d"])) == [
         "3 endpoint(s), before 2",
         "  + PUT /c",

@@ -35,13 +35,13 @@ def test_records_as_the_server_prints_them(text: str, values: list[str | None]) 
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "(1", "(1)2", '("a)'])
-def test_what_is_no_record_is_told(text: str) -> None:
+def test_what_is_no_record_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="not a record"):
         record_literal.attributes(text)
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "{1", "{1}2", '{"a}', "}"])
-def test_what_is_no_array_is_told(text: str) -> None:
+def test_what_is_no_array_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="not an array"):
         array_literal.parse(text)
 

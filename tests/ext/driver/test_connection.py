@@ -246,7 +246,7 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
         echo = statement("select $1::int as n", 1)
         async with connected(server) as connection:
             assert await answer(connection, echo, "1") == [{"n": 1}]
-            # Inside a block, where the command does not tell of it.
+            # Inside a block, which the command does not show.
             block = execution(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
             connection.submit(block)
             await outcome(block)
@@ -262,7 +262,7 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
 
 
 async def lose_statements(connection: Connection) -> None:
-    """Inside a block, where the command does not tell of it."""
+    """Inside a block, which the command does not show."""
     block = execution(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
     connection.submit(block)
     await outcome(block)
@@ -336,7 +336,7 @@ def addresses() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def test_a_script_without_memory_for_its_end_is_answered_and_nobody_gets_the_next_answer(server: Database) -> None:
+def test_a_script_without_memory_for_its_end_is_answered_and_takes_no_other_response(server: Database) -> None:
     async def work() -> None:
         part = Part(statement("select 1 as n", rows=False), True, True)
         # Never written to, so it costs addresses and no memory.
@@ -381,7 +381,7 @@ def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
     run(work())
 
 
-def test_a_failing_notice_handler_harms_nobody(server: Database) -> None:
+def test_a_failing_notice_handler_harms_no_request(server: Database) -> None:
     async def work() -> None:
         def fail(*_: object) -> None:
             raise RuntimeError
@@ -473,7 +473,7 @@ def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(serv
     run(work())
 
 
-def test_a_failing_callback_keeps_nobody_from_the_answer(server: Database) -> None:
+def test_a_failing_callback_keeps_no_request_from_its_response(server: Database) -> None:
     async def work() -> None:
         reported: list[str] = []
         loop = asyncio.get_running_loop()

@@ -124,7 +124,7 @@ def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) ->
     assert 20 not in written(server)
 
 
-def test_closing_leaves_nobody_waiting(server: Database) -> None:
+def test_closing_leaves_no_request_waiting(server: Database) -> None:
     async def work() -> None:
         write = statement("select locked_write($1::int, 42) as n", 1)
         async with connected(server) as connection:
@@ -259,7 +259,7 @@ def test_an_abandoned_request_says_so_when_it_ends_all_the_same(server: Database
     run(work())
 
 
-def test_an_error_in_the_middle_of_a_stream_is_told_at_its_end(server: Database) -> None:
+def test_an_error_in_the_middle_of_a_stream_is_reported_at_its_end(server: Database) -> None:
     async def work() -> None:
         failing = "select repeat('x', 1000) as v, 1 / (900 - n) as n from generate_series(1, 1000) n"
         async with connected(server) as connection:

@@ -69,7 +69,7 @@ def test_unexpected_results_end_the_connection(
     database: Database, proxy: HostilePostgres, name: str, count: int
 ) -> None:
     if name == "surplus answer behind the last":
-        # In front of a request that waits, it cannot be told from that request's own.
+        # In front of a request that waits, it cannot be reported from that request's own.
         count = 1
     elif name == "no Sync":
         # Noticed by what comes next.

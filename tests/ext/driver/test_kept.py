@@ -57,11 +57,11 @@ class Steps:
         self.unshared: dict[bytes, float] = {}
         self.waiting: dict[bytes, object] = {}
         self.landed: list[tuple[bytes, int]] = []
-        self.told: list[str] = []
-        tell = lambda _context, word: self.told.append(word)  # noqa: E731
-        other = lambda _context: self.told.append("otherwise")  # noqa: E731
+        self.reported: list[str] = []
+        report = lambda _context, word: self.reported.append(word)  # noqa: E731
+        other = lambda _context: self.reported.append("otherwise")  # noqa: E731
         key = (b"p", 0b11, self.table, 30.0, 100, self.unshared)
-        self.look_up = CacheLookup(*key, self, Lease, ending, 1, None, tell, other)
+        self.look_up = CacheLookup(*key, self, Lease, ending, 1, None, report, other)
         landed = lambda lease, _entry, flags: self.landed.append((lease.name, flags))  # noqa: E731
         self.keep = CacheWriter(self.table.keep, self.waiting, landed, ending, seconds, 50, True, most, other)
 
@@ -88,7 +88,7 @@ def test_a_miss_is_kept_and_found_by_the_same_request_only() -> None:
     assert (execution.body, execution.rows, execution.finished) == (b"one", 1, True)
     assert steps.ask(0b11, b"a", b"").lease is not None
     assert steps.ask(0b01, b"a").lease is not None
-    assert steps.told == ["miss", "hit", "miss", "miss"]
+    assert steps.reported == ["miss", "hit", "miss", "miss"]
     assert steps.table.find(encode_key(b"p", 0b11, [b"a", None], 0b11), 1.0) is not None
     assert steps.landed == []
 
@@ -99,21 +99,21 @@ def test_everything_else_is_left_to_others() -> None:
     steps.ask(0b11, b"a", None)
     steps.ask(0b111, b"a", None, b"")
     steps.ask(0b11, b"a" * 100, None)
-    assert steps.told == ["miss", "otherwise", "otherwise", "otherwise"]
+    assert steps.reported == ["miss", "otherwise", "otherwise", "otherwise"]
     held.execution = finished_execution(b"x" * 50, 1, False)
     steps.keep(held)
     steps.run(b"", 0, b"no row", None)
     steps.run(b"", 4, b"too many", None)
-    assert steps.told[4:] == ["otherwise", "miss", "otherwise", "miss", "otherwise"]
+    assert steps.reported[4:] == ["otherwise", "miss", "otherwise", "miss", "otherwise"]
     steps.unshared[b"something"] = 1.0
     steps.ask(0b11, b"b", None)
-    assert steps.told[-1] == "otherwise"
+    assert steps.reported[-1] == "otherwise"
     assert steps.table.count == 0
 
 
-def test_whoever_waits_is_told() -> None:
+def test_waiting_requests_get_the_response() -> None:
     steps = Steps()
-    steps.waiting[b"somebody"] = None
+    steps.waiting[b"other"] = None
     name = encode_key(b"p", 0b11, [b"a", None], 0b11)
     steps.run(b"one")
     assert steps.landed == [(name, 0)]

@@ -115,7 +115,7 @@ def test_a_row_without_columns_is_empty() -> None:
 
 
 def test_the_quoted_types_are_those_of_a_server(connection: Connection) -> None:
-    """Each value of one type with a separator: quotes tell what the renderer takes it for."""
+    """Each value of one type with a separator: quotes show how the renderer classifies it."""
     listed = connection.execute("""
         select oid::int, typname from pg_type where typnamespace = 'pg_catalog'::regnamespace and typtype = 'b'
             and typcategory <> 'A' order by oid

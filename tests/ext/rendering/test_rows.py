@@ -186,7 +186,7 @@ def test_only_the_column_itself_is_null_where_all_its_fields_are(connection: Con
     assert body(renderer, connection, "select array[(null, null)::gauge]") == b'[{"id":null,"label":null}]'
 
 
-def test_fields_of_a_nested_column_are_told_as_columns(connection: Connection, codecs: Codecs) -> None:
+def test_fields_of_a_nested_column_are_rendered_as_columns(connection: Connection, codecs: Codecs) -> None:
     connection.execute("create domain score as int; create type try as (at timestamp, score score, label text)")
     registry = catalogue.load(connection)
     renderer = Renderer(registry, "rows", is_set=False, named=False, keys=[], blank_is_null=True)

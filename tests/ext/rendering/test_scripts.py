@@ -129,7 +129,7 @@ def test_a_statement_of_nothing_but_a_comment_is_a_part_of_its_own(server: Datab
 
 
 async def watch(server: Database, script: Script) -> Execution:
-    """Run it while somebody else holds the lock that its last statement waits for, until the first one has ended."""
+    """Run it while another session holds the lock that its last statement waits for, until the first one has ended."""
     async with wire.connected(server) as connection:
         request = wire.execution(script, unlimited=True)
         with server.locked(4242):
@@ -140,7 +140,7 @@ async def watch(server: Database, script: Script) -> Execution:
 
 
 def test_the_end_of_each_statement_is_known_before_that_of_its_segment(server: Database) -> None:
-    """Whoever minds the time gives each statement all of it."""
+    """The caller that limits the time gives each statement the whole of it."""
     parts = (
         part("select 1", rows("a", first=True, is_set=False), values=0),
         part("select pg_advisory_lock(4242)", None, last=True, values=0),

@@ -127,7 +127,7 @@ def test_sql_null_is_null() -> None:
     assert render_value(Registry().codecs, 23, None) == b"null"
 
 
-def test_a_type_that_nobody_defined_is_text() -> None:
+def test_an_undefined_type_is_text() -> None:
     assert render_value(Registry().codecs, 4_000_000_000, b'(1,"x")') == b'"(1,\\"x\\")"'
 
 

@@ -1,4 +1,4 @@
-"""Answers and leases in memory that processes share: one computes, forgetting ends it, and nobody's death keeps it."""
+"""Responses and leases in shared memory: one process computes; invalidation or the end of the process ends a lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def kept(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.
     return table.keep(key, taken(table, key, at), at, entry, at)
 
 
-def test_one_process_has_it_and_is_told_who_waits() -> None:
+def test_one_process_has_it_and_learns_who_waits() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one")
     assert mine.begin(b"one", 0.0, 100.0) == HELD
@@ -67,7 +67,7 @@ def test_an_answer_is_everybodys_as_it_was_given() -> None:
     assert mine.count == 4
 
 
-def test_whoever_forgets_ends_answer_and_lease() -> None:
+def test_invalidation_ends_response_and_lease() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one")
     assert yours.begin(b"one", 0.0, 100.0) == HELD
@@ -123,7 +123,7 @@ def test_a_copy_is_not_kept_when_it_was_forgotten_since() -> None:
     assert mine.count == 0
 
 
-def test_whoever_read_the_clock_earlier_takes_no_forgetting_back() -> None:
+def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None:
     """A loop over many answers comes again with the time of its beginning, behind what others have forgotten since."""
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.5)
@@ -241,7 +241,7 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
-def test_a_process_that_is_killed_blocks_nobody() -> None:
+def test_a_killed_process_blocks_no_other() -> None:
     """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""
     memory = mmap.mmap(-1, LEAST)
     mine = ResponseTable(memory, os.getpid(), Entry)

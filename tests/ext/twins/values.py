@@ -39,7 +39,7 @@ def render_value(kind: Type, text: str | None, place: Place = "column", resolve_
         match kind:
             case Scalar(rule):
                 return _render_scalar(rule, text, place)
-            case Domain() if place != "column" and _is_told_as_text(base_of(kind)):
+            case Domain() if place != "column" and _is_rendered_as_text(base_of(kind)):
                 return json_string(text)
             case Domain(base):
                 return render_value(base, text, place, resolve_nested)
@@ -51,7 +51,7 @@ def render_value(kind: Type, text: str | None, place: Place = "column", resolve_
         return json_string(text)
 
 
-def _is_told_as_text(base: Type) -> bool:
+def _is_rendered_as_text(base: Type) -> bool:
     return isinstance(base, Scalar) and base.rule != "datetime"
 
 

@@ -108,8 +108,8 @@ def test_no_document_at_all(server: Upstream, response: bytes, said: str) -> Non
         addresses(server.url)
 
 
-def test_a_document_that_fails_is_not_asked_for_by_everybody(server: Upstream) -> None:
-    """The next one who comes within seconds is told the same."""
+def test_a_document_that_fails_is_not_requested_by_each_caller(server: Upstream) -> None:
+    """The next one who comes within seconds is reported the same."""
     server.on(DOCUMENT, answer({}, 500))
     before = len(server.to(DOCUMENT))
 

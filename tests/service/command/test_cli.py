@@ -69,7 +69,7 @@ def test_versions_are_json_when_asked_for_and_nothing_else(tmp_path: Path) -> No
         ("--version", {"granian", "rowcall.core.config.table"}),
     ],
 )
-def test_a_switch_that_only_tells_something_loads_little(tmp_path: Path, switch: str, unwanted: set[str]) -> None:
+def test_a_switch_that_only_names_something_loads_little(tmp_path: Path, switch: str, unwanted: set[str]) -> None:
     program = (
         f"import sys; from rowcall.service.cli import main; main(['{switch}']);"
         f"sys.exit(', '.join({unwanted} & sys.modules.keys()) or 0)"
@@ -78,8 +78,8 @@ def test_a_switch_that_only_tells_something_loads_little(tmp_path: Path, switch:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("argument", ["--version", "--ConnectionStrings:Default=postgresql://nobody@127.0.0.1:1/none"])
-def test_a_psycopg_that_will_not_do_is_told_in_one_line(tmp_path: Path, argument: str) -> None:
+@pytest.mark.parametrize("argument", ["--version", "--ConnectionStrings:Default=postgresql://unknown@127.0.0.1:1/none"])
+def test_a_psycopg_that_will_not_do_is_reported_in_one_line(tmp_path: Path, argument: str) -> None:
     done = rowcall(tmp_path, argument, PSYCOPG_IMPL="python")
     assert done.returncode == 1
     assert done.stderr.startswith("rowcall: psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed")
@@ -124,13 +124,15 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
         (["--strict", "--endpoints"], "Unknown parameter --strict\n\nIt requires --validate or --audit."),
     ],
 )
-def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:
+def test_a_switch_that_lacks_a_value_is_refused_with_the_reason(
+    tmp_path: Path, arguments: list[str], hint: str
+) -> None:
     done = rowcall(tmp_path, *arguments)
     assert done.returncode == 2
     assert hint in done.stderr
 
 
-def test_help_tells_every_switch(tmp_path: Path) -> None:
+def test_help_names_every_switch(tmp_path: Path) -> None:
     result = rowcall(tmp_path, "--help").stdout
     assert [switch.name for switch in SWITCHES if f"{switch.usage}\t{switch.meaning}" not in result] == []
 
@@ -186,7 +188,7 @@ PENDING = next(
     (
         key.path
         for key in KEYS
-        # Inside of a section that is off nothing is told.
+        # Inside of a section that is off nothing is reported.
         if key.pending and key.path in SWITCHED and f"{key.path.rsplit(':', 2)[0]}:Enabled" not in SWITCHED
     ),
     None,
@@ -194,7 +196,7 @@ PENDING = next(
 
 
 @pytest.mark.skipif(PENDING is None, reason="every key has an effect")
-def test_a_key_that_nothing_reads_yet_is_told_once(tmp_path: Path) -> None:
+def test_a_key_that_nothing_reads_yet_is_reported_once(tmp_path: Path) -> None:
     message = rowcall(tmp_path, f"--{PENDING}=true", "--ConnectionStrings:Default=").stdout
     assert message.count(f"WRN] These configuration keys have no effect yet: {PENDING} at command line") == 1
 
@@ -213,12 +215,12 @@ def test_default_files_are_read_in_order_and_not_beside_named_ones(tmp_path: Pat
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-def test_a_byte_order_mark_tells_the_encoding_of_a_file(tmp_path: Path, encoding: str) -> None:
+def test_a_byte_order_mark_names_the_encoding_of_a_file(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "rowcall.json").write_bytes('{"ApplicationName": "Zoë"}'.encode(encoding))
     assert '"ApplicationName": "Zoë"' in rowcall(tmp_path, "--config", "Zoë").stdout
 
 
-def test_what_is_no_text_file_is_told_and_ends_with_1(tmp_path: Path) -> None:
+def test_what_is_no_text_file_is_reported_and_ends_with_1(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"{\xff\xfe\x00}")
     (tmp_path / "env.json").write_text('{"Config": {"EnvFile": "binary.json"}}')
     for name, message in (
@@ -249,7 +251,7 @@ def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
     )
 
 
-def test_an_argument_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_an_argument_that_is_no_text_is_reported(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hash", os.fsdecode(b"a\xffb"))
     assert (done.returncode, done.stderr) == (1, "rowcall: an argument is not UTF-8 text\n")
 

@@ -134,7 +134,7 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
     assert "the environment variable CONNECTIONSTRINGS__DEFAULT__PASSWORD is not set" in unset
 
 
-def test_config_tells_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
+def test_config_names_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config")
     assert done.returncode == 1
     assert "1 unknown configuration key\n  - Service:KebabCaseUrl at command line" in done.stderr
@@ -245,13 +245,13 @@ def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Pa
     assert (message["valid"], message["warnings"]) == (True, [])
 
 
-def test_a_mode_that_is_no_mode_warns_and_is_told_as_it_was_given(tmp_path: Path) -> None:
+def test_a_mode_that_is_no_mode_warns_and_is_reported_as_it_was_given(tmp_path: Path) -> None:
     message = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
     assert (message["configValid"], message["validationMode"], message["warnings"]) == (True, "Loudly", ["Nope"])
     assert any("'Loudly' is not allowed" in str(result) for result in message["startWarnings"])  # type: ignore[attr-defined]
 
 
-def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
+def test_validate_names_why_the_database_is_not_reached(tmp_path: Path) -> None:
     message = validated(tmp_path)
     assert "environment variable PGDATABASE is not set" in str(message["connectionTest"])
     message = validated(
@@ -266,7 +266,7 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "list_", "told"),
+    ("arguments", "list_", "message_part"),
     [
         (
             ["--config:envfile=./other.env"],
@@ -314,11 +314,11 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_would_only_show_later_is_told(
-    tmp_path: Path, database: Database, arguments: list[str], list_: str, told: str
+def test_what_would_only_show_later_is_reported(
+    tmp_path: Path, database: Database, arguments: list[str], list_: str, message_part: str
 ) -> None:
     message = validated(tmp_path, f"--ConnectionStrings:Default={database.conninfo}", *arguments)
-    assert told in str(message[list_])
+    assert message_part in str(message[list_])
 
 
 def test_without_a_default_connection_the_one_that_a_start_would_serve_is_reached(tmp_path: Path) -> None:
@@ -345,7 +345,7 @@ def test_a_database_that_is_away_is_one_message(tmp_path: Path) -> None:
     )
 
 
-def test_maps_that_drop_entries_and_words_that_mean_nothing_are_told(tmp_path: Path) -> None:
+def test_maps_that_drop_entries_and_words_that_mean_nothing_are_reported(tmp_path: Path) -> None:
     claims = "Service:AuthenticationOptions:ContextKeyClaimsMapping"
     (tmp_path / "own.json").write_text(
         json.dumps(

@@ -27,7 +27,7 @@ create function find_parcels(_depot text, _limit int) returns table (id int) lan
 comment on function find_parcels is 'HTTP GET
 authorize clerk';
 """
-TOLD = """breaking: GET /api/find-parcels: each of the response has no note any more
+CHANGES = """breaking: GET /api/find-parcels: each of the response has no note any more
 breaking: GET /api/find-parcels: parameter limit is now required
 breaking: POST /api/ping: removed
 contract.json: 3 breaking
@@ -46,7 +46,7 @@ def test_a_change_that_breaks_clients_is_found(own_database: Database, tmp_path:
     assert (done.returncode, done.stdout) == (0, "contract.json is written: 2 endpoints\n"), done.stderr
     own_database.execute(CHANGE)
     done = rowcall(tmp_path, "--contract", "contract.json", "--check", connection)
-    assert (done.returncode, done.stdout) == (4, TOLD), done.stderr
+    assert (done.returncode, done.stdout) == (4, CHANGES), done.stderr
 
 
 def test_a_renamed_function_of_a_client_is_reported(own_database: Database, tmp_path: Path) -> None:

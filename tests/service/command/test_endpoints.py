@@ -86,7 +86,7 @@ def test_a_procedure_takes_a_body_and_gives_nothing(listed: dict[str, dict[str, 
     assert "returnColumns" not in entry
 
 
-def test_a_database_that_is_not_there_is_told_and_ends_with_1(tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_reported_and_ends_with_1(tmp_path: Path) -> None:
     done = rowcall(
         tmp_path,
         "--endpoints",

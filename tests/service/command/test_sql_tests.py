@@ -131,14 +131,14 @@ POST /beds
 
 {"id": 2, "kind": "moss"}
 */
-select status = 401, 'nobody' from _response_1;
+select status = 401, 'unknown' from _response_1;
 /*
 POST /beds
 # @claim user_roles=cook
 
 {"id": 2, "kind": "moss"}
 */
-select status = 403, 'somebody' from _response_2;
+select status = 403, 'signed in' from _response_2;
 /*
 POST /beds
 # @claim user_id=7
@@ -318,7 +318,7 @@ GET /me
 select true;
 """,
 }
-DOUBTS = {
+WARNINGS = {
     "doubtful.test.sql:1: '@tags slow' has no effect; the head of a test has @setup",
     "doubtful.test.sql:2: '@connection' has no effect",
     "doubtful.test.sql:3: 'HEAD /beds' is a comment without effect; a request line is GET, POST, PUT, PATCH",
@@ -329,7 +329,7 @@ DOUBTS = {
     "TestRunner:Steps:idle does nothing: it has none of Sql, SqlFile and Command",
     "TestRunner:Steps:shell: ConnectionName has no effect with Command",
 }
-"""What means nothing and hardly was meant to; a warning tells of it."""
+"""Directives without an effect, which are reported as warnings."""
 FAILING = {
     "false": ("FAIL", "select 1;\nselect false, 'bed is listed';\nselect 1 / 0;",
               "✗ bed is listed  [tests/false.test.sql:2]"),
@@ -360,7 +360,7 @@ FAILING = {
     "crash_inside": ("ERROR", "begin; insert into kept values ('inside'); /* GET /crash */ select true",
                      "the connection to the database was lost"),
     "snapshot": ("FAIL", "/*\nGET /beds\n# @snapshot\n*/", "there is no snapshot yet"),
-    "claim": ("ERROR", "/*\nGET /beds\n# @claim nobody\n*/", "a claim is written as # @claim name=value"),
+    "claim": ("ERROR", "/*\nGET /beds\n# @claim unknown\n*/", "a claim is written as # @claim name=value"),
 }  # fmt: skip
 SETTINGS = (
     "--Service:SqlFileSource:FilePattern=sql/*.sql",
@@ -439,8 +439,8 @@ def test_a_bad_file_says_why(name: str, whole: Outcome) -> None:
     assert message in whole.of(name)
 
 
-@pytest.mark.parametrize("doubt", sorted(DOUBTS))
-def test_what_means_nothing_is_told(doubt: str, whole: Outcome) -> None:
+@pytest.mark.parametrize("doubt", sorted(WARNINGS))
+def test_what_means_nothing_is_reported(doubt: str, whole: Outcome) -> None:
     assert doubt in whole.errors
 
 
@@ -465,7 +465,7 @@ def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
 
 
-def test_endpoints_that_were_not_called_are_told(whole: Outcome) -> None:
+def test_endpoints_that_were_not_called_are_reported(whole: Outcome) -> None:
     # A login cannot be; the proxy was, as a stub has answered for the other service.
     assert "endpoint coverage: 18/19 (94%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
     assert "\n        untested: GET /sleep\n" in whole.lines

@@ -30,7 +30,9 @@ class Running:
         return self._report.read_text(encoding="utf-8")
 
     def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self.report.count(text) >= times or self.process.poll() is not None, f"{text!r} is told", 60)
+        wait_until(
+            lambda: self.report.count(text) >= times or self.process.poll() is not None, f"{text!r} is reported", 60
+        )
         assert self.report.count(text) >= times, self.report
 
     def end(self) -> int:

@@ -1,4 +1,4 @@
-"""What a request brings along is seen by its routine and by nobody after it, on every kind of connection."""
+"""What a request brings along is seen by its routine and not by later requests, on every kind of connection."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def call(sql: str = "select * from seen()", preamble: Preamble | None = CONTEXT,
 
 @asynccontextmanager
 async def opened(server: harness.Database, **target: Any) -> AsyncIterator[Database]:
-    """One connection on each lane, so that every request follows another."""
+    """One connection in each pool, so that every request follows another."""
     pools = PoolOptions(pipelined_connections=1, dedicated_connections=1)
     parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
     database = Database(ConnectionTarget(parameters, **target), DatabaseOptions(pools))
@@ -118,7 +118,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
 
 
 async def until_shared(database: Database, one: Call) -> None:
-    """The first calls are measured alone; then its lane opens, and at last the one for generic plans."""
+    """The first calls are measured alone; then the pipelined pool is used, and at last that for generic plans."""
     async with await database._connector.open_plain() as connection:
         # What the calls of these tests run is read from nothing but what they set.
         one.session, one.harmless = (await read_dependency_graph(connection)).of_texts([one.build(0)[0]]), True
@@ -129,7 +129,7 @@ async def until_shared(database: Database, one: Call) -> None:
         if one.shared and one.generic and statement is not None and statement.armed:
             return
         await asyncio.sleep(0)
-    raise AssertionError("the call never came to the shared lane")
+    raise AssertionError("the call never came to the pipelined pool")
 
 
 @pytest.mark.parametrize("target", [{}, {"pooler": True}], ids=["direct", "pooler"])
@@ -157,7 +157,7 @@ def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connect
             assert [answer[0] for answer in answers[::2]] == users
             # A name that was set once reads back as an empty text: PostgreSQL knows no other way.
             assert {tuple(answer[:2]) for answer in answers[1::2]} == {("", "")}
-            # On a busy machine a call may go to the other lane; what counts is that both kinds have shared a session.
+            # On a busy machine a call may go to the other pool; what counts is that both kinds have shared a session.
             assert {answer[2] for answer in answers[::2]} & {answer[2] for answer in answers[1::2]}
 
     run(work)
@@ -235,7 +235,7 @@ def test_a_call_whose_command_fails_does_not_run(server: harness.Database) -> No
     async def work() -> None:
         async with opened(server) as database:
             with pytest.raises(Problem, match="22012"):
-                await ask(database, call("insert into written values ('nobody') returning 1", Preamble((), (broken,))))
+                await ask(database, call("insert into written values ('unknown') returning 1", Preamble((), (broken,))))
 
     run(work)
-    assert server.value("select count(*) from written where who = 'nobody'") == 0
+    assert server.value("select count(*) from written where who = 'unknown'") == 0

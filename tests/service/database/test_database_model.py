@@ -53,8 +53,8 @@ create function pair(_id int) returns table (id int, twice int) language sql sta
   as 'select _id, 2 * n from generate_series(_id, _id) n';
 create function slow_echo(_id int) returns int language plpgsql stable as $$
 begin
-  if current_setting('work_mem') = '1MB' or to_regclass('pg_temp.leftover') is not null then
-    raise exception 'somebody else has used this session';
+  if current_setting('work_mem') = '1MB' or to_regclass('pg_temp.remains') is not null then
+    raise exception 'another request has used this session';
   end if;
   perform pg_sleep(0.01);
   return _id;
@@ -79,7 +79,7 @@ begin insert into written values (_id); perform pg_sleep(60); return _id; end $$
 create function dirty(_id int) returns int language plpgsql as $$
 begin
   perform set_config('work_mem', '1MB', false), pg_advisory_lock(1);
-  create temp table if not exists leftover (id int);
+  create temp table if not exists remains (id int);
   return _id;
 end $$;
 create function deallocating(_id int) returns int language plpgsql as $$
@@ -243,7 +243,7 @@ class Model:
             await waiting
 
     def _drop(self, request: Execution) -> None:
-        """Nobody reads what it streams, or judges it."""
+        """No client reads or checks its stream."""
         self.database.end_stream(request, gone=True)
 
     async def _read_stream(self, request: Execution, client: Client) -> list[Any]:
@@ -313,7 +313,7 @@ class Model:
             self.choice.choice(connections).close("cut by the test")
 
     def _connections(self) -> list[Connection]:
-        return [connection for lane in self.database._pools for connection in lane.connections]
+        return [connection for pool in self.database._pools for connection in pool.connections]
 
     # --- what has to hold -------------------------------------------------------------------------------------------
 
@@ -355,7 +355,7 @@ class Model:
         assert not written
 
     async def check_connections(self) -> None:
-        """Everything is idle, everything idle can be had, and PostgreSQL counts what the lanes count."""
+        """Everything is idle, everything idle can be had, and PostgreSQL counts what the pools count."""
         exclusive = self.database._exclusive
         async with asyncio.timeout(20):
             while any(connection.in_flight for connection in self._connections()):  # noqa: ASYNC110

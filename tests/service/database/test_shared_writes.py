@@ -1,4 +1,4 @@
-"""VOLATILE routines on shared connections: who waits, who is told, and what stays of it (issue 15, 2)."""
+"""VOLATILE routines on shared connections: who waits, which requests fail, and what stays of it (issue 15, 2)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Calls:
         assert not session.traces
         renderer = Renderer(Codecs(), "scalar", False, False, [])
         volatile = name != "read"
-        # A pace that demotes nobody but for waiting: the machine may be busy.
+        # A pace that demotes only for waiting: the machine may be busy.
         return Call(
             name, lambda _mask: (f"select {name}($1::int)", 1), renderer, PoolAssignment(0.25), volatile=volatile,
             session=session, harmless=True, **options,
@@ -151,7 +151,7 @@ def test_a_wait_for_a_lock_stands_before_no_read_and_ends_sharing(own_database: 
     run(work())
 
 
-def test_whoever_stands_behind_a_lost_write_is_repeated_and_nobody_else(own_database: harness.Database) -> None:
+def test_only_requests_behind_a_lost_write_are_repeated(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
             locked, write = await calls.shared(calls.call("write_locked")), await calls.shared(calls.call("write"))

@@ -62,13 +62,13 @@ def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) ->
     with provider.bent(asks=True):
         with page.expect_popup() as popup:
             page.evaluate("""() => {
-                window.told = new Promise(done => addEventListener("message", done, { once: true }))
+                window.message = new Promise(done => addEventListener("message", done, { once: true }))
                     .then(event => ({ origin: event.origin, ...event.data }));
                 window.open("/signin-town?display=popup", "sign-in", "popup");
             }""")
         with popup.value.expect_event("close"):
             popup.value.click("text=Sign in")
-    assert page.evaluate("told") == {
+    assert page.evaluate("message") == {
         "origin": service.url,
         "type": "external-sign-in",
         "provider": "Town",
@@ -79,7 +79,7 @@ def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) ->
     expect(page.locator("#said")).to_have_text("12 couriers are paid.")
 
 
-def test_who_is_not_known_is_told_so(page: Page, service: Service, provider: IdentityProvider) -> None:
+def test_an_unknown_user_gets_the_reason(page: Page, service: Service, provider: IdentityProvider) -> None:
     with provider.bent(user=ALMA):
         page.goto(f"{service.url}/signin-town?return_to=/login")
         page.wait_for_url(f"{service.url}/login")
@@ -111,7 +111,7 @@ def test_the_browser_stays_on_this_origin(page: Page, service: Service, to: str)
         ("error=access_denied", "access_denied"),
     ],
 )
-def test_an_answer_that_nobody_has_asked_for(page: Page, service: Service, query: str, message: str) -> None:
+def test_a_callback_without_a_request(page: Page, service: Service, query: str, message: str) -> None:
     """Login CSRF by a link: the script does not even send the code."""
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)

@@ -63,10 +63,10 @@ def test_a_channel_left_and_wanted_again(database: Database) -> None:
         listening = listener(database, heard)
         await listening.watch(frozenset({"orders"}))
         await listening.watch(frozenset())
-        await asyncio.to_thread(database.execute, "notify orders, 'nobody'")
+        await asyncio.to_thread(database.execute, "notify orders, 'unknown'")
         await listening.watch(frozenset({"orders"}))
-        await asyncio.to_thread(database.execute, "notify orders, 'somebody'")
-        await until(lambda: heard == [("orders", "somebody")])
+        await asyncio.to_thread(database.execute, "notify orders, 'known'")
+        await until(lambda: heard == [("orders", "known")])
         listening.close()
 
     run(work())

@@ -25,7 +25,7 @@ def published(origins: list[str]) -> list[Batch]:
 
 
 @given(PUBLISHED, st.data())
-def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], data: st.DataObject) -> None:
+def test_a_subscriber_that_returns_anywhere_gets_each_event_once(origins: list[str], data: st.DataObject) -> None:
     """Two hosts hear the same publishers in different orders; a client moves from one to the other at any moment."""
     batches = published(origins)
     here, there = ReplayBuffer(1000, 1_000_000), ReplayBuffer(1000, 1_000_000)
@@ -44,7 +44,7 @@ def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], dat
 
 
 @given(PUBLISHED, st.integers(1, 10))
-def test_what_is_no_longer_kept_is_told(origins: list[str], most: int) -> None:
+def test_what_is_no_longer_kept_is_reported(origins: list[str], most: int) -> None:
     history = ReplayBuffer(most, 1_000_000)
     for batch in published(origins):
         history.add(batch)

@@ -91,7 +91,7 @@ def run(work, options: ClientOptions | None = None):  # type: ignore[no-untyped-
 # --- TLS ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_of_nobody_known_is_refused(secure: Upstream) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused(secure: Upstream) -> None:
     with pytest.raises(NotReachedError, match="the certificate is not valid"):
         run(lambda client: ask(client, f"https://localhost:{secure.port}/echo"))
 
@@ -290,7 +290,7 @@ def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
     run(work, ClientOptions(connections=1, queue=0))
 
 
-def test_a_cancelled_exchange_gives_its_place_back(upstream: Upstream) -> None:
+def test_a_cancelled_request_gives_its_place_back(upstream: Upstream) -> None:
     upstream.on("/silent", lambda _seen, _connection: upstream.released.wait(10) and None)
 
     async def work(client: Client) -> bytes:

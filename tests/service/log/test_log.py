@@ -85,7 +85,7 @@ def test_warnings_of_libraries_are_logged_too() -> None:
     stream = io.StringIO()
     configure_logging(assemble(load_files([]), [], {}).settings, stream)
     logging.getLogger("asyncio").warning("slow callback")
-    logging.getLogger("asyncio").info("nobody wants to know")
+    logging.getLogger("asyncio").info("an unwanted message")
     current_log().flush()
     assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] slow callback [asyncio]"]
 
@@ -133,7 +133,7 @@ def test_a_sink_that_hangs_holds_up_neither_the_service_nor_the_other_sinks(tmp_
     assert read.count(b"\n") >= 1999
 
 
-def test_the_sinks_are_told_at_debug(tmp_path: Path) -> None:
+def test_the_sinks_are_reported_at_debug(tmp_path: Path) -> None:
     file = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "x.txt")), ("Log:FileMinimumLevel", "Error")]
     lines = logged(*file, ("Log:MinimalLevels:rowcall.client", "Debug"))
     assert lines[0][14:] == "DBG] Log sinks: Console from Verbose, File from Error [rowcall.client]"

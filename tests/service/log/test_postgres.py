@@ -97,17 +97,17 @@ def test_entries_wait_for_a_server_that_restarts(own_postgres: PostgresServer) -
     assert message == []
 
 
-def test_what_the_command_refuses_is_told_elsewhere(prepared: Database) -> None:
+def test_what_the_command_refuses_is_reported_elsewhere(prepared: Database) -> None:
     text: list[str] = []
     result = threading.Event()
 
-    def tell(message: str) -> None:
+    def report(message: str) -> None:
         text.append(message)
         result.set()
 
-    thread = SinkThread(sink_on(prepared, "call no_such_procedure($1)"), 0, tell)
+    thread = SinkThread(sink_on(prepared, "call no_such_procedure($1)"), 0, report)
     thread.submit([entry("x")])
-    wait_until(result.is_set, "the trouble is told")
+    wait_until(result.is_set, "the trouble is reported")
     thread.close()
     assert "procedure no_such_procedure(unknown) does not exist" in text[0]
 

@@ -76,7 +76,7 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_somebody_has_moved_away_is_made_again(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
     file = opened(tmp_path)
     file.write(entries("a"))
     (tmp_path / f"log{stamp()}.txt").rename(tmp_path / "moved")

@@ -1,4 +1,4 @@
-"""What cannot be a part of a path, or a header, is told at the start."""
+"""What cannot be a part of a path, or a header, is reported at the start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def options(key: str, value: str) -> CacheOptions:
         ("StatusHeader", "X Cache", "StatusHeader: 'X Cache' is not the name of a header"),
     ],
 )
-def test_what_nobody_could_ask_for_or_send_stops_the_start(key: str, value: str, why: str) -> None:
+def test_a_value_that_no_request_can_have_stops_the_start(key: str, value: str, why: str) -> None:
     with pytest.raises(StartupError, match=why):
         options(key, value)
 

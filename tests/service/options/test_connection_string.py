@@ -97,7 +97,7 @@ def test_a_folder_is_an_embedded_database() -> None:
             "SSL Mode must be one of allow, disable, prefer, require, verify-ca, verify-full",
         ),
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
-        ("Host=db;Target Session Attributes=prefer-nobody", "Target Session Attributes must be one of any"),
+        ("Host=db;Target Session Attributes=prefer-unknown", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
         ("Host=db;Port=hunter2", "port needs a number from 1 to 65535"),
         ("Host=db:1,dc:65536", "port needs a number from 1 to 65535"),

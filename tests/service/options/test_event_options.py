@@ -1,4 +1,4 @@
-"""What cannot be a header of a stream, or of a request, is told at the start."""
+"""What cannot be a header of a stream, or of a request, is reported at the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Auth:External` at the start: providers by the field's keys, and what is told or refused (external-sign-in-1 to
+"""`Auth:External` at the start: providers by the field's keys, and what is reported or refused (external-sign-in-1 to
 external-sign-in-11)."""
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_addresses_of_ones_own_for_a_known_provider() -> None:
     assert provider.info_url == "https://api.github.com/user"
 
 
-def test_an_issuer_tells_the_rest() -> None:
+def test_an_issuer_names_the_rest() -> None:
     """Also of a known provider."""
     google = {"Auth:External:Google:Enabled": "true", "Auth:External:Google:Issuer": "https://accounts.google.com"}
     (provider,) = offered({**ON, **google}).providers
@@ -113,7 +113,7 @@ def test_an_issuer_tells_the_rest() -> None:
         ({**ON, **ACME, "Auth:CookieAuth": "false"}, "there is nothing to sign in with"),
     ],
 )
-def test_off_and_told(settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_off_and_reported(settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         assert options(**settings) is None
     assert said in caplog.text
@@ -130,13 +130,13 @@ def test_off_and_told(settings: dict[str, str], said: str, caplog: pytest.LogCap
         ({"Auth:External:ReturnToPath": "https://elsewhere.example/"}, "browsers land at / instead"),
     ],
 )
-def test_on_and_told(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_on_and_reported(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         offered({**ON, **ACME, **changes})
     assert said in caplog.text
 
 
-def test_nothing_is_told_of_an_address_on_this_machine(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_reported_of_an_address_on_this_machine(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         offered({**ON, **ACME, "Auth:External:Acme:TokenUrl": "http://localhost:8080/token"})
     assert caplog.text == ""

@@ -19,7 +19,7 @@ def said(*overrides: tuple[str, str], https_port: int | None = None) -> list[str
     return list(configuration_warnings(assemble(load_files([]), overrides, {}).settings, https_port))
 
 
-def test_addresses_that_endpoints_replace_are_told() -> None:
+def test_addresses_that_endpoints_replace_are_reported() -> None:
     assert said(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
         "Urls is not used: HttpServer:Endpoints says where to listen"
     ]
@@ -27,7 +27,7 @@ def test_addresses_that_endpoints_replace_are_told() -> None:
     assert said(("Urls", "http://127.0.0.1:1")) == []
 
 
-def test_a_redirection_that_leads_nowhere_is_told() -> None:
+def test_a_redirection_that_leads_nowhere_is_reported() -> None:
     [result] = said(("Ssl:Enabled", "true"))
     assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address is https")
     assert said(("Ssl:Enabled", "true"), https_port=443) == []
@@ -46,7 +46,7 @@ def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
         ("http://127.0.0.1:1", "https://127.0.0.1:0", "an https URL needs a certificate"),
     ],
 )
-def test_endpoints_tell_whether_passwords_are_safe(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
+def test_endpoints_show_whether_passwords_are_safe(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
     """HTTP Basic is refused without TLS; where it is not, the certificate that is missing ends the start."""
     done = rowcall(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Where operators may be told, and who may ask (issue 22)."""
+"""Where operators may be reported, and who may ask (issue 22)."""
 
 from __future__ import annotations
 

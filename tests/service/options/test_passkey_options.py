@@ -70,7 +70,7 @@ def said(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes:
     return "\n".join(record.getMessage() for record in caplog.records)
 
 
-def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     origin = (P + "RelyingPartyOrigins:0", "https://www.shop.example:8443/")
     assert "RelyingPartyOrigins is empty" in said(caplog)
     assert said(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""

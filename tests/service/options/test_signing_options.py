@@ -1,4 +1,4 @@
-"""What is configured about signing in and cannot work, or does not do what it says: each is told with its key."""
+"""What is configured about signing in and cannot work, or does not do what it says: each is reported with its key."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_cannot_work_stops_the_start(
         ({**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/elsewhere"}, []),
     ],
 )
-def test_what_does_not_do_what_it_says_is_told(
+def test_what_does_not_do_what_it_says_is_reported(
     settings: dict[str, str], messages: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "admin").mkdir()

@@ -65,7 +65,7 @@ def test_steps_are_named_or_stand_in_the_list() -> None:
         ({"CoverageThreshold": "101"}, "more than 100"),
     ],
 )
-def test_what_cannot_be_is_told(keys: dict[str, str], why: str) -> None:
+def test_what_cannot_be_is_reported(keys: dict[str, str], why: str) -> None:
     with pytest.raises(StartupError, match=why):
         options(**keys)
 

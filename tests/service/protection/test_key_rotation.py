@@ -99,7 +99,7 @@ def test_what_is_put_into_the_folder_is_learnt_without_being_met(tmp_path: Path)
     asyncio.run(run())
 
 
-def test_a_key_that_is_gone_is_told_once_and_used_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_that_is_gone_is_reported_once_and_used_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         keeper = host(Folder(tmp_path / "keys"))
         await keeper.start()

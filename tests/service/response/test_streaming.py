@@ -1,4 +1,4 @@
-"""Bodies through a pipe whose other end is opened by granian, or by nobody any more."""
+"""Bodies through a pipe whose other end is opened by granian, or not any more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MORE_THAN_A_PIPE = bytes(1_000_000)
 
 class Left:
     """As granian is when a client of HTTP/2 leaves in the moment of the answer: the file is closed at once,
-    and nobody is told."""
+    and no reader is reported."""
 
     def response_file(self, _status: int, _headers: object, path: str) -> None:
         os.close(os.open(path, os.O_RDONLY))
@@ -44,7 +44,7 @@ def body_for(protocol: Any, time_limit: float) -> PipeBody:
     return PipeBody(protocol, 200, [], time_limit, "")
 
 
-def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
+def test_a_body_without_a_reader_does_not_wait_for_its_reader() -> None:
     async def send() -> None:
         body = body_for(Left(), time_limit=3600)
         with pytest.raises(ClientDisconnectedError, match="has closed the connection"):
@@ -70,7 +70,7 @@ def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
 
 
 def test_a_body_ends_although_its_reader_is_looked_for_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looks for the reader must not close the pipe under whoever ends the body."""
+    """What looks for the reader must not close the pipe that the end of the body uses."""
     monkeypatch.setattr(streaming, "FIRST_LOOK", 0.0)
 
     async def send() -> None:

@@ -62,7 +62,7 @@ class Answers(RuleBasedStateMachine):
             assert isinstance(output, Entry)
             assert output.body == self.kept[key]
         elif any(item.key == key and item.holds for item in self.computing):
-            assert asyncio.iscoroutine(output), "somebody else is at it"
+            assert asyncio.iscoroutine(output), "another request has the lease"
             output.close()
         else:
             assert not isinstance(output, Entry)

@@ -1,4 +1,4 @@
-"""What the workers of a host share: seen by others after its commit, bounded, and told of at once."""
+"""What the workers of a host share: seen by others after its commit, bounded, and announced at once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_writer_that_is_killed_leaves_the_last_complete_state(tmp_path: Path) 
 
 async def _until(heard: list[int], count: int) -> None:
     async with asyncio.timeout(20):
-        while len(heard) < count:  # noqa: ASYNC110 (it is the list that tells)
+        while len(heard) < count:  # noqa: ASYNC110 (the list is the condition)
             await asyncio.sleep(0)
 
 
@@ -91,7 +91,7 @@ def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) ->
         expected[expected.index(number)] += 1
 
 
-def test_who_has_been_away_for_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_was_away_for_too_long_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus_module, "KEPT", 10)
 
     async def listen() -> tuple[list[int], int]:
@@ -124,7 +124,7 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
     second.remove()
 
 
-def test_nobody_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another service starts at each moment at which this one makes its folder."""
     monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
     others: list[StateFolder] = []

@@ -47,7 +47,7 @@ def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Pat
     asyncio.run(asyncio.wait_for(hear(), 60))
 
 
-def test_a_message_that_one_cannot_take_keeps_nobody_from_the_others(tmp_path: Path) -> None:
+def test_a_listener_that_fails_keeps_no_other_from_a_message(tmp_path: Path) -> None:
     message_bus = MessageBus(tmp_path)
     taken: list[bytes] = []
 

@@ -49,7 +49,7 @@ async def landed(made: RedisCache, lease: RedisLease) -> bool:
 
 
 class Cut(RedisCache):
-    """Loses Redis after `left` answers have been forgotten; somebody else asks behind each of them."""
+    """Loses Redis after `left` answers have been forgotten; another request follows each of them."""
 
     left = 0
     other: RedisCache
@@ -109,7 +109,7 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
     run(work())
 
 
-def test_whoever_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
+def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             lease = await begun(made)
@@ -148,7 +148,7 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
     run(work())
 
 
-def test_a_surplus_reply_gives_nobody_the_reply_to_another_command(redis: RedisServer) -> None:
+def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             for key in (KEY, b"GET /others"):

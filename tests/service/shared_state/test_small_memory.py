@@ -105,7 +105,7 @@ def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:
     assert "too little for the 256 MB of 'answers': it has 4.0 MB" in done.stderr
 
 
-def test_next_to_none_is_told_with_the_place(tmp_path: Path) -> None:
+def test_next_to_none_is_reported_with_the_place(tmp_path: Path) -> None:
     done = run(tmp_path, "600k")
     assert done.returncode == 1
     assert "No space left on device, of which" in done.stderr

@@ -13,7 +13,7 @@ from rowcall.service.options.from_settings import worker_options
 from rowcall.service.snapshot.exposure_options import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from tests.harness.database import Database
-from tests.harness.editions import settings_of
+from tests.harness.snapshots import settings_of
 
 SQL = """
 create type point2 as (x int, y int);

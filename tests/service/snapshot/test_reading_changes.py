@@ -20,7 +20,7 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.snapshot.snapshot_transfer import ENDPOINTS, SnapshotParts, parts_of
 from rowcall.service.supervisor.channel import PrepareSnapshotChange
 from tests.harness.database import Database
-from tests.harness.editions import read_edition, settings_of
+from tests.harness.snapshots import read_snapshot, settings_of
 
 STEPS = 15
 ROLE, OTHER, GROUP = "changes_service", "changes_other", "changes_group"
@@ -214,18 +214,18 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
     async def work() -> None:
         again = reader()
         former = await again.first()
-        told: list[str] = []
+        statements: list[str] = []
         for number in range(2, 2 + STEPS):
             for _ in range(changes._chance.randrange(1, 4)):
                 with contextlib.suppress(psycopg.Error):
                     sql = changes._chance.choice(changes.kinds)()
                     await asyncio.to_thread(shelves.execute, sql)
-                    told.append(sql)
+                    statements.append(sql)
             found, anew = await again.read(number), await reader().read(number)
-            assert_same(found, anew, told)
+            assert_same(found, anew, statements)
             sent = PrepareSnapshotChange.of(SnapshotChange.between(former, found)).snapshot(former)
-            assert_same(sent, anew, told)
-            assert Difference.between(former, found) == Difference.between(former, anew), told
+            assert_same(sent, anew, statements)
+            assert Difference.between(former, found) == Difference.between(former, anew), statements
             former = found
 
     with connections(settings, demo=False) as opened:
@@ -237,8 +237,8 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
         asyncio.run(work())
 
 
-def assert_same(one: SchemaSnapshot, other: SchemaSnapshot, told: list[str]) -> None:
-    said = "\n".join(told[-12:])
+def assert_same(one: SchemaSnapshot, other: SchemaSnapshot, statements: list[str]) -> None:
+    said = "\n".join(statements[-12:])
     assert [shown(each) for each in one.endpoints] == [shown(each) for each in other.endpoints], said
     assert one == other, said
 
@@ -247,7 +247,7 @@ def shown(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.name, endpoint.routine.identity, endpoint.session, endpoint.routine.comment
 
 
-def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
+def test_a_snapshot_is_the_same_after_its_parts_are_joined(shelves: Database) -> None:
     """What endpoints share they share afterwards, wherever the parts end."""
     shelves.execute(
         """
@@ -258,7 +258,7 @@ def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
         end loop; end $$
         """
     )
-    snapshot = read_edition(shelves)
+    snapshot = read_snapshot(shelves)
     assert len(snapshot.endpoints) > 2 * ENDPOINTS
     parts = list(parts_of(snapshot))
     assert len(parts) == -(-len(snapshot.endpoints) // ENDPOINTS) + 1
@@ -274,7 +274,7 @@ def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
     assert SnapshotParts().take(next(parts_of(empty))) == empty
 
 
-def test_a_change_of_another_edition_is_refused() -> None:
+def test_a_change_of_another_snapshot_is_refused() -> None:
     one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
     assert SnapshotChange.between(one, two).applied(one) == two
     with pytest.raises(ValueError, match="is a change of 2, but this process has 1"):

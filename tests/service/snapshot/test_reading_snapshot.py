@@ -7,7 +7,7 @@ import threading
 import psycopg
 
 from tests.harness.database import Database
-from tests.harness.editions import read_edition
+from tests.harness.snapshots import read_snapshot
 
 READINGS = 12
 REPLACED = 8
@@ -40,7 +40,7 @@ def test_reading_finds_routines_that_are_replaced_at_the_same_time(own_database:
     replacing.start()
     try:
         for _ in range(READINGS):
-            snapshot = read_edition(own_database)
+            snapshot = read_snapshot(own_database)
             assert {endpoint.routine.name for endpoint in snapshot.endpoints} >= set(NAMES)
     finally:
         done.set()

@@ -10,14 +10,14 @@ from rowcall.service.sockets.peers import Presence
 
 
 @pytest.mark.parametrize(
-    ("family", "host", "told"),
+    ("family", "host", "forwarded"),
     [
         (socket.AF_INET, "127.0.0.1", "127.0.0.1:{}"),
         (socket.AF_INET6, "::1", "[::1]:{}"),
         (socket.AF_INET6, "::1", "[::1%4]:{}"),
     ],
 )
-def test_a_client_is_there_until_its_connection_ends(family: int, host: str, told: str) -> None:
+def test_a_client_is_there_until_its_connection_ends(family: int, host: str, forwarded: str) -> None:
     try:
         listening = socket.create_server((host, 0), family=family)
     except OSError as error:
@@ -25,7 +25,7 @@ def test_a_client_is_there_until_its_connection_ends(family: int, host: str, tol
     with listening:
         client = socket.create_connection(listening.getsockname()[:2])
         ours, _ = listening.accept()
-        presence = Presence(told.format(client.getsockname()[1]))
+        presence = Presence(forwarded.format(client.getsockname()[1]))
         assert not presence.ended()
         ours.close()
         assert presence.ended()

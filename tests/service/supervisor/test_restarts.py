@@ -25,7 +25,7 @@ def test_a_worker_that_lives_makes_the_row_begin_anew() -> None:
     assert [deaths.pause_after(QUICK), deaths.pause_after(0.1)] == [0, 0]
 
 
-def test_a_rule_is_told_once() -> None:
+def test_a_rule_is_reported_once() -> None:
     deaths = RestartDelay()
     result = []
     for _ in range(3 * MANY):

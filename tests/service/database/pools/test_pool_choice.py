@@ -29,7 +29,7 @@ def promoted() -> PoolAssignment:
     return pace
 
 
-def test_nobody_starts_fast() -> None:
+def test_no_routine_starts_fast() -> None:
     assert not PoolAssignment(THRESHOLD).fast
 
 

@@ -1,4 +1,4 @@
-"""Steps of a request and what is called at its end: what one gets wrong leaves nobody without an answer."""
+"""Steps of a request and what is called at its end: a failing one leaves no request without a response."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rowcall.ext.driver.request_context import PendingWork, RequestContext, Step
 
 EARLY = """
 from rowcall.ext.driver.request_context import RequestContext, PendingWork, StepRunner
-told = []
+reported = []
 def step(context):
     PendingWork(context).{call}
-runner = StepRunner(lambda context, awaitable: None, lambda context, error: told.append(error))
+runner = StepRunner(lambda context, awaitable: None, lambda context, error: reported.append(error))
 runner.start(RequestContext(None, None), (step,))
-print(type(told[0]).__name__)
+print(type(reported[0]).__name__)
 """
 
 TWICE = """
@@ -36,19 +36,19 @@ except Exception as error:
 """
 
 
-class Told:
-    """What is told, in its order."""
+class Reports:
+    """The reported errors in order."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.runner = StepRunner(lambda _context, _awaitable: None, self.fail)
 
     def fail(self, _context: RequestContext, error: BaseException) -> None:
-        self.told.append(f"failed: {error}")
+        self.reported.append(f"failed: {error}")
 
     def ending(self, name: str, *, broken: bool = False) -> Callable[[RequestContext, Exception | None], None]:
         def end(_context: RequestContext, error: Exception | None) -> None:
-            self.told.append(f"{name}: {error}")
+            self.reported.append(f"{name}: {error}")
             if broken:
                 raise RuntimeError(f"{name} broke")
 
@@ -66,19 +66,19 @@ class Told:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (None, ["one: None", "two: None", "three: None"]),
         (ValueError("bad"), ["one: bad", "two: bad", "three: bad", "failed: bad"]),
     ],
 )
 def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_the_error(
-    error: Exception | None, told: list[str]
+    error: Exception | None, reported: list[str]
 ) -> None:
-    mine = Told()
+    mine = Reports()
     with pytest.raises(RuntimeError, match="one broke"):
         mine.runner.start(RequestContext(None, None), (mine.step(error),))
-    assert mine.told == told
+    assert mine.reported == reported
     assert mine.runner.running == 0
 
 
@@ -99,9 +99,9 @@ def test_what_has_ended_waits_for_nothing() -> None:
         waiting.append(PendingWork(context))
         return waiting[0]
 
-    mine = Told()
+    mine = Reports()
     mine.runner.start(RequestContext(None, None), (step,))
     assert not waiting[0].done()
     waiting[0].advance()
     assert waiting[0].done()
-    assert mine.told == []
+    assert mine.reported == []

@@ -1,4 +1,4 @@
-"""What a reload replaces goes, although the collector does not look for what an edition is made of."""
+"""What a reload replaces goes, although the garbage collector does not visit the parts of a snapshot."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rowcall.service.request.subrequests import Subrequests
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.worker.application import Application
 from tests.harness.database import Database
-from tests.harness.editions import read_edition, settings_of
+from tests.harness.snapshots import read_snapshot, settings_of
 
 SQL = """
-create function tell(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
-comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse progress';
+create function report(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function report(text) is E'HTTP POST\\nallow_anonymous\\nsse progress';
 create function ahead() returns text language sql as $$ select 'x' $$;
 comment on function ahead() is E'HTTP GET\\nallow_anonymous\\nproxy POST http://localhost:9';
 """
 SETTINGS = {"Service:ProxyOptions:Enabled": "true", "Service:HttpClientOptions:Enabled": "true"}
 
 
-def test_nothing_of_a_former_edition_is_left_after_reloads(database: Database, tmp_path: Path) -> None:
+def test_nothing_of_a_former_snapshot_is_left_after_reloads(database: Database, tmp_path: Path) -> None:
     database.execute(SQL)
     settings = settings_of(database, SETTINGS)
     with connections(settings, demo=False) as opened:
         options = replace(worker_options(settings, opened), store=str(tmp_path))
-    snapshot = read_edition(database, SETTINGS)
+    snapshot = read_snapshot(database, SETTINGS)
     assert asyncio.run(_left(options, snapshot)) == [(False, False), (False, False), (True, True)]
 
 
 async def _left(options: WorkerOptions, snapshot: SchemaSnapshot) -> list[tuple[bool, bool]]:
-    """After each of three editions has been served and called: whether its table and its inner calls are there."""
+    """After each of three snapshots has been served and called: whether its table and its inner calls are there."""
     application = Application(options)
     made = []
     for number in range(1, 4):

@@ -22,7 +22,7 @@ def settings_of(database: Database, settings: Mapping[str, str] | None = None) -
     return load(parse_arguments([f"--{key}={value}" for key, value in chosen.items()])).settings
 
 
-def read_edition(database: Database, settings: Mapping[str, str] | None = None) -> SchemaSnapshot:
+def read_snapshot(database: Database, settings: Mapping[str, str] | None = None) -> SchemaSnapshot:
     database_settings = settings_of(database, settings)
     with connections(database_settings, demo=False) as opened:
         options = worker_options(database_settings, opened)

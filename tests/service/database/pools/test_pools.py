@@ -40,40 +40,40 @@ def connector(database: Database) -> Connector:
 
 @asynccontextmanager
 async def shared(database: Database, options: PoolOptions = OPTIONS) -> AsyncIterator[PipelinedPool]:
-    lane = PipelinedPool("shared", connector(database), options, slow=60.0)
-    lane.open_missing()
-    await until(lambda: len(lane.connections) == options.pipelined_connections)
+    pool = PipelinedPool("shared", connector(database), options, slow=60.0)
+    pool.open_missing()
+    await until(lambda: len(pool.connections) == options.pipelined_connections)
     try:
-        yield lane
+        yield pool
     finally:
-        close(lane)
+        close(pool)
 
 
 @asynccontextmanager
 async def exclusive(database: Database, options: PoolOptions = OPTIONS) -> AsyncIterator[DedicatedPool]:
-    lane = DedicatedPool(connector(database), options)
+    pool = DedicatedPool(connector(database), options)
     try:
-        yield lane
+        yield pool
     finally:
-        close(lane)
+        close(pool)
 
 
-def close(lane: PipelinedPool | DedicatedPool) -> None:
-    lane.close()
-    for connection in list(lane.connections):
+def close(pool: PipelinedPool | DedicatedPool) -> None:
+    pool.close()
+    for connection in list(pool.connections):
         connection.close("the test has ended")
 
 
 def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: Database) -> None:
     async def work() -> None:
-        async with shared(database) as lane:
+        async with shared(database) as pool:
             with database.locked(7):
                 requests = [execution(STUCK) for _ in range(2 * 3 + 4)]
                 for item in requests:
-                    lane.submit(item)
-                assert [connection.in_flight for connection in lane.connections] == [3, 3]
+                    pool.submit(item)
+                assert [connection.in_flight for connection in pool.connections] == [3, 3]
                 with pytest.raises(Problem) as refusal:
-                    lane.submit(execution(STUCK))
+                    pool.submit(execution(STUCK))
                 assert refusal.value.status == 503
                 assert ("retry-after", "1") in refusal.value.headers
             for item in requests:
@@ -84,33 +84,33 @@ def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: D
 
 def test_requests_spread_over_the_connections(database: Database) -> None:
     async def work() -> None:
-        async with shared(database) as lane:
+        async with shared(database) as pool:
             with database.locked(7):
                 requests = [execution(STUCK) for _ in range(4)]
                 for item in requests:
-                    lane.submit(item)
-                assert [connection.in_flight for connection in lane.connections] == [2, 2]
+                    pool.submit(item)
+                assert [connection.in_flight for connection in pool.connections] == [2, 2]
             for item in requests:
                 await outcome(item)
 
     run(work())
 
 
-def test_whoever_waits_too_long_is_told_and_never_run(database: Database) -> None:
+def test_a_request_that_waits_too_long_fails_and_is_never_run(database: Database) -> None:
     async def work() -> None:
-        async with shared(database) as lane:
+        async with shared(database) as pool:
             with database.locked(7):
                 running = [execution(STUCK) for _ in range(6)]
                 late = execution(STUCK)
                 for item in [*running, late]:
-                    lane.submit(item)
-                lane.sweep(asyncio.get_running_loop().time() + 1)
+                    pool.submit(item)
+                pool.sweep(asyncio.get_running_loop().time() + 1)
                 await outcome(late)
                 assert isinstance(late.failure, Problem)
                 assert late.failure.status == 503
             for item in running:
                 assert (await outcome(item)).error is None
-            assert sum(connection.served for connection in lane.connections) == 6
+            assert sum(connection.served for connection in pool.connections) == 6
 
     run(work())
 
@@ -119,11 +119,11 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
     async def work() -> None:
         options = replace(OPTIONS, pipelined_connections=1, pipelined_depth=1, queue_limit=100)
         finished: list[str | None] = []
-        async with shared(database, options) as lane:
+        async with shared(database, options) as pool:
             requests = [execution(f"select {n} as n", label=str(n)) for n in range(50)]
             for item in requests:
                 item.on_done = lambda done: finished.append(done.label)
-                lane.submit(item)
+                pool.submit(item)
             for n, item in enumerate(requests):
                 assert json.loads((await outcome(item)).body) == [{"n": n}]
         assert finished == [str(n) for n in range(50)]
@@ -134,14 +134,14 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
 def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(database: Database) -> None:
     async def work() -> None:
         options = replace(OPTIONS, pipelined_connections=1, pipelined_depth=1)
-        async with shared(database, options) as lane:
+        async with shared(database, options) as pool:
             first, bad, last = (
                 execution("select 1 as n"),
                 execution("select $1::text as n", "a\0b"),
                 execution("select 3 as n"),
             )
             for item in (first, bad, last):
-                lane.submit(item)
+                pool.submit(item)
             assert isinstance((await outcome(bad)).failure, ValueError)
             assert json.loads((await outcome(last)).body) == [{"n": 3}]
 
@@ -150,11 +150,11 @@ def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(databa
 
 def test_a_lost_shared_connection_is_replaced(database: Database) -> None:
     async def work() -> None:
-        async with shared(database) as lane:
-            before = {connection.backend_pid for connection in lane.connections}
-            lane.connections[0].close("test")
-            await until(lambda: len(lane.connections) == 2)
-            after = {connection.backend_pid for connection in lane.connections}
+        async with shared(database) as pool:
+            before = {connection.backend_pid for connection in pool.connections}
+            pool.connections[0].close("test")
+            await until(lambda: len(pool.connections) == 2)
+            after = {connection.backend_pid for connection in pool.connections}
             assert len(before & after) == 1
 
     run(work())
@@ -162,23 +162,23 @@ def test_a_lost_shared_connection_is_replaced(database: Database) -> None:
 
 def test_connections_are_replaced_after_their_time(database: Database) -> None:
     async def work() -> None:
-        async with shared(database) as lane:
-            before = {connection.backend_pid for connection in lane.connections}
-            lane.sweep(asyncio.get_running_loop().time() + OPTIONS.lifetime + 1)
-            await until(lambda: len(lane.connections) == 2)
-            assert not before & {connection.backend_pid for connection in lane.connections}
+        async with shared(database) as pool:
+            before = {connection.backend_pid for connection in pool.connections}
+            pool.sweep(asyncio.get_running_loop().time() + OPTIONS.lifetime + 1)
+            await until(lambda: len(pool.connections) == 2)
+            assert not before & {connection.backend_pid for connection in pool.connections}
 
     run(work())
 
 
 def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
-            held = [await lane.acquire(), await lane.acquire()]
-            waiting = asyncio.create_task(lane.acquire())
+        async with exclusive(database) as pool:
+            held = [await pool.acquire(), await pool.acquire()]
+            waiting = asyncio.create_task(pool.acquire())
             await asyncio.sleep(0)
-            assert len(lane.connections) == 2
-            lane.release(held[0])
+            assert len(pool.connections) == 2
+            pool.release(held[0])
             assert await waiting is held[0]
 
     run(work())
@@ -186,18 +186,18 @@ def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
 
 def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
-            held = [await lane.acquire(), await lane.acquire()]
-            waiting = [asyncio.create_task(lane.acquire()) for _ in range(OPTIONS.queue_limit)]
+        async with exclusive(database) as pool:
+            held = [await pool.acquire(), await pool.acquire()]
+            waiting = [asyncio.create_task(pool.acquire()) for _ in range(OPTIONS.queue_limit)]
             await asyncio.sleep(0)
             with pytest.raises(Problem, match="full"):
-                await lane.acquire()
+                await pool.acquire()
             for task in waiting:
                 with pytest.raises(Problem, match="within"):
                     await task
             for connection in held:
-                lane.release(connection)
-            assert lane.try_acquire() is held[1]
+                pool.release(connection)
+            assert pool.try_acquire() is held[1]
 
     run(work())
 
@@ -205,21 +205,21 @@ def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database:
 def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Database) -> None:
     async def work() -> None:
         result: asyncio.Queue[object] = asyncio.Queue()
-        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
-            assert lane.take_turn(result.put_nowait, result.put_nowait) is None
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
+            assert pool.take_turn(result.put_nowait, result.put_nowait) is None
             first = await result.get()
             assert isinstance(first, Connection)
-            waiting = asyncio.create_task(lane.acquire())
+            waiting = asyncio.create_task(pool.acquire())
             await asyncio.sleep(0)
-            assert lane.take_turn(result.put_nowait, result.put_nowait) is None
-            lane.release(first)
+            assert pool.take_turn(result.put_nowait, result.put_nowait) is None
+            pool.release(first)
             assert await waiting is first
             assert result.empty()
-            lane.release(first)
-            assert result.empty(), "told in the middle of whatever gave the connection back"
+            pool.release(first)
+            assert result.empty(), "called within the call that released the connection"
             assert await result.get() is first
-            lane.release(first)
-            assert lane.take_turn(result.put_nowait, result.put_nowait) is first
+            pool.release(first)
+            assert pool.take_turn(result.put_nowait, result.put_nowait) is first
 
     run(work())
 
@@ -232,22 +232,22 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
         def ready(connection: Connection) -> None:
             raise AssertionError("there was no connection")
 
-        async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_limit=2)) as lane:
-            await lane.acquire()
-            lane.take_turn(ready, result.put_nowait, 0.1)
-            lane.take_turn(ready, result.put_nowait)
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_limit=2)) as pool:
+            await pool.acquire()
+            pool.take_turn(ready, result.put_nowait, 0.1)
+            pool.take_turn(ready, result.put_nowait)
             with pytest.raises(Problem, match="full"):
-                lane.take_turn(ready, result.put_nowait)
-            lane.sweep(loop.time() + 0.2)
+                pool.take_turn(ready, result.put_nowait)
+            pool.sweep(loop.time() + 0.2)
             with pytest.raises(Problem, match=r"within 0\.1 s"):
                 raise await result.get()
-            lane.go_away()
+            pool.go_away()
             with pytest.raises(Problem, match="cannot be reached"):
                 raise await result.get()
-            assert lane.waiting == 0
-            lane.away = False
-            lane.take_turn(ready, result.put_nowait)
-            lane.close()
+            assert pool.waiting == 0
+            pool.away = False
+            pool.take_turn(ready, result.put_nowait)
+            pool.close()
             with pytest.raises(Problem, match="stopping"):
                 raise await result.get()
             assert result.empty()
@@ -258,33 +258,33 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
 @pytest.mark.parametrize("handed_over", [False, True], ids=["still waiting", "already handed over"])
 def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: bool) -> None:
     async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
-            held = await lane.acquire()
-            waiting = asyncio.create_task(lane.acquire())
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
+            held = await pool.acquire()
+            waiting = asyncio.create_task(pool.acquire())
             await asyncio.sleep(0)
             if handed_over:
-                lane.release(held)
+                pool.release(held)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             if not handed_over:
-                lane.release(held)
-            assert lane.try_acquire() is held
+                pool.release(held)
+            assert pool.try_acquire() is held
 
     run(work())
 
 
 def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as lane:
-            connection = await lane.acquire()
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
+            connection = await pool.acquire()
             dirty = execution(
                 "select pg_advisory_lock(99), set_config('work_mem', '1MB', false), set_config('my.x', 'y', false)"
             )
             connection.submit(dirty)
-            lane.finish(connection, resets=FULL_RESET)
+            pool.finish(connection, resets=FULL_RESET)
             await outcome(dirty)
-            again = await lane.acquire()
+            again = await pool.acquire()
             assert again is connection
             look = execution(
                 "select current_setting('work_mem') = '1MB' as m, current_setting('my.x', true) as x,"
@@ -292,28 +292,28 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
             )
             again.submit(look)
             assert json.loads((await outcome(look)).body) == [{"m": False, "x": "", "locks": 0}]
-            lane.release(again)
+            pool.release(again)
 
     run(work())
 
 
 def test_a_cancelled_connection_returns_to_the_pool_once(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
-            connection = await lane.acquire()
+        async with exclusive(database) as pool:
+            connection = await pool.acquire()
             with database.locked(7):
                 stuck = execution(STUCK)
-                stuck.on_done = lambda _request: lane.release(connection)
+                stuck.on_done = lambda _request: pool.release(connection)
                 connection.submit(stuck)
                 # The server sends its error at once and says that it is ready later, maybe in a packet of its own.
                 while stuck.state != ExecutionState.DONE:
-                    await lane.cancel(connection, stuck)
+                    await pool.cancel(connection, stuck)
                     await asyncio.sleep(0)
             assert stuck.error
             assert stuck.error.sqlstate == "57014"
             await until(lambda: connection.state == ConnectionState.READY)
-            assert lane.try_acquire() is connection
-            assert lane.try_acquire() is None
+            assert pool.try_acquire() is connection
+            assert pool.try_acquire() is None
 
     run(work())
 
@@ -342,8 +342,8 @@ class Left:
         pass
 
 
-async def _cut_off(late: Late, lane: PipelinedPool, connection: Connection, stuck: Execution) -> None:
-    cancelling = asyncio.create_task(lane.cancel(connection, stuck))
+async def _cut_off(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
+    cancelling = asyncio.create_task(pool.cancel(connection, stuck))
     await late.sent.wait()
     cancelling.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -351,11 +351,11 @@ async def _cut_off(late: Late, lane: PipelinedPool, connection: Connection, stuc
     assert connection.state != ConnectionState.CANCELLING
 
 
-async def _left(late: Late, lane: PipelinedPool, connection: Connection, stuck: Execution) -> None:
+async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
     """The watchdog listens no longer once the head is finished."""
     stuck.owner = RequestContext(None, Left())
     background = Background()
-    watchdog = Watchdog(late, DedicatedPool(late, OPTIONS), [lane], background)
+    watchdog = Watchdog(late, DedicatedPool(late, OPTIONS), [pool], background)
     watchdog.start()
     await late.sent.wait()
     await until(lambda: stuck.finished)
@@ -369,41 +369,41 @@ async def _left(late: Late, lane: PipelinedPool, connection: Connection, stuck: 
 def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database, ends: Ending) -> None:
     async def work() -> None:
         late = Late(database)
-        lane = PipelinedPool("shared", late, replace(OPTIONS, pipelined_connections=1), slow=60.0)
-        lane.open_missing()
-        await until(lambda: lane.connections)
-        (connection,) = lane.connections
+        pool = PipelinedPool("shared", late, replace(OPTIONS, pipelined_connections=1), slow=60.0)
+        pool.open_missing()
+        await until(lambda: pool.connections)
+        (connection,) = pool.connections
         with database.locked(7):
             stuck = execution(STUCK)
-            lane.submit(stuck)
-            await ends(late, lane, connection, stuck)
+            pool.submit(stuck)
+            await ends(late, pool, connection, stuck)
         following = execution("select 1 as n")
-        lane.submit(following)
+        pool.submit(following)
         assert json.loads((await outcome(following)).body) == [{"n": 1}]
-        close(lane)
+        close(pool)
 
     run(work())
 
 
 def test_an_acquired_connection_that_died_is_not_taken_again(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
-            dead = await lane.acquire()
-            lane.release(dead)
+        async with exclusive(database) as pool:
+            dead = await pool.acquire()
+            pool.release(dead)
             dead.close("test")
-            alive: Connection = await lane.acquire()
+            alive: Connection = await pool.acquire()
             assert alive is not dead
-            assert len(lane.connections) == 1
+            assert len(pool.connections) == 1
 
     run(work())
 
 
-def test_a_closed_lane_refuses_at_once(database: Database) -> None:
+def test_a_closed_pool_refuses_at_once(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
-            lane.close()
+        async with exclusive(database) as pool:
+            pool.close()
             with pytest.raises(Problem, match="stopping"):
-                await lane.acquire()
+                await pool.acquire()
 
     run(work())
 
