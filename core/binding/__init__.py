@@ -1,1 +1,1 @@
-"""From the values of a request to the arguments of a call."""
+"""Convert the values of a request into the arguments of a call."""

@@ -166,7 +166,7 @@ class Binder:
         return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Binds from where the endpoint's transport says; the other one is not looked at (binding-3)."""
+        """Bind from query or body, as the endpoint requires; the other one is ignored (binding-3)."""
         if self._transport is Transport.BODY:
             return self.bind_body(body, path_values)
         return self.bind_query(query, path_values)
@@ -174,12 +174,12 @@ class Binder:
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
         pairs = _query_pairs(query)
         if self._refusals.ignores_unknown_parameters:
-            # Only of a query: what is added to links (`utm_source`) is nowhere else.
+            # Only for a query: parameters that are added to links (`utm_source`) occur nowhere else.
             pairs = [pair for pair in pairs if pair[0] in self._names or pair[0] in self._groups]
         return self.bind_texts(pairs, path_values)
 
     def bind_texts(self, pairs: Iterable[tuple[str, str]], path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Keys and texts, decoded, wherever they come from."""
+        """Bind decoded keys and texts of any origin."""
         texts: dict[str, list[str]] = {}
         for key, text in pairs:
             texts.setdefault(key, []).append(text)
@@ -191,7 +191,7 @@ class Binder:
     def bind_body(
         self, body: bytes, path_values: Mapping[str, str] = _Nothing, cut: Sequence[tuple[str, bytes]] | None = None
     ) -> Binding:
-        """cut: the members of the body, where they are known."""
+        """Bind a JSON body. cut: the members of the body, if they have been parsed already."""
         try:
             members = dict(json_text.body_members(body) if cut is None else cut)
         except json_text.JsonTextError as error:
@@ -211,8 +211,8 @@ class Binder:
         return _binding(values)
 
     def _find(self, slot: _Slot, request: _Values) -> _Value:
-        """The value of the first source that has one. One that cannot be used is never replaced by another: a filter
-        that cannot be read must not widen the answer."""
+        """Return the value of the first source that has one. An invalid value is never replaced by another one: a
+        filter that cannot be parsed must not widen the result."""
         name = slot.parameter.api_name
         try:
             if name in request.path:
@@ -227,7 +227,7 @@ class Binder:
         return self._or_default(slot, request)
 
     def _or_default(self, slot: _Slot, request: _Values) -> _Value:
-        """What stands for a value that was not sent (binding-13, binding-14)."""
+        """Return the default of a value that was not sent (binding-13, binding-14)."""
         if slot.default is not ABSENT:
             return slot.default
         if slot.optional:
@@ -263,9 +263,9 @@ class Binder:
         return self._or_default(slot, request)
 
     def _spread(self, members: dict[str, bytes], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """An object under the name of a composite parameter becomes its fields; null leaves all of them NULL.
+        """Replace an object under the name of a composite parameter by its fields; null leaves all of them NULL.
 
-        Gives the members, and where those of objects stand.
+        Returns the members, and the paths of those that come from objects.
         """
         spread = dict(members)
         places: dict[str, str] = {}
@@ -296,7 +296,7 @@ class Binder:
                 places[field] = f"{key}.{member}"
 
     def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """The same for a JSON object in a query string; what is taken leaves `texts`."""
+        """Do the same for JSON objects in a query string. The texts used are removed from `texts`."""
         spread: dict[str, bytes] = {}
         places: dict[str, str] = {}
         for key in texts.keys() & self._groups.keys():
@@ -317,13 +317,13 @@ class Binder:
             raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
-        """Query, path and raw body values (binding-15 to binding-18)."""
+        """Convert values of query, path and raw body (binding-15 to binding-18)."""
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
                 raise invalid_value(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
             return self._from_text(slot, "".join(texts))
         if slot.parameter.kind is ValueKind.COMPOSITE and len(texts) == 1 and texts[0].lstrip()[:1] == "[":
-            # No record begins like this, so it is a JSON array of them.
+            # No record begins like this, so it is a JSON array of records.
             return slot.reader.read(_json_of(slot, texts[0]))
         elements: list[Nested] = []
         spots: list[InvalidValue] = []
@@ -366,7 +366,8 @@ class Binder:
 
 
 def _groups(parameters: Sequence[EndpointParameter]) -> Mapping[str, Mapping[str, str]]:
-    """Name of a composite parameter → member of an object → the field it gives. A parameter of that name wins."""
+    """Return name of a composite parameter → member of an object → its field. A parameter with the same name has
+    precedence."""
     groups: dict[str, dict[str, str]] = {}
     names = {parameter.api_name for parameter in parameters}
     for parameter in parameters:
@@ -393,7 +394,7 @@ def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
 
 
 def _json_of(slot: _Slot, text: str) -> bytes:
-    """JSON in a query string, for composites."""
+    """Return the JSON of a composite in a query string."""
     raw = text.strip().encode()
     try:
         json_text.check(raw)
@@ -403,7 +404,8 @@ def _json_of(slot: _Slot, text: str) -> bytes:
 
 
 def _refuse_unsendable(slot: _Slot, text: str) -> None:
-    """Query texts are clean already; those of the path come from elsewhere. No default stands for such a value."""
+    """Refuse texts that PostgreSQL cannot store. Texts of the query are checked already, those of the path are not. No
+    default replaces such a value."""
     reason = "holds a NUL character" if "\0" in text else None
     try:
         text.encode()

@@ -83,7 +83,7 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
         if not _INTEGER.fullmatch(text):
             raise NotConvertible("is not an integer")
         digits = text.lstrip("+-0")
-        # Looked at first: turning a million digits into a number takes a while.
+        # Checked first: converting a million digits into a number is slow.
         if (
             len(digits) > _MAX_INTEGER_DIGITS
             or not -limit <= int(text[:1].strip("+0123456789") + (digits or "0")) < limit
@@ -95,7 +95,7 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
 
 
 def _decimal(text: str) -> str:
-    """Reject exponents, which `money` does not take."""
+    """Reject exponents, which `money` does not accept."""
     number = _number(text)
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")
@@ -103,7 +103,7 @@ def _decimal(text: str) -> str:
 
 
 def _money(text: str) -> str:
-    """Also as it is printed: `-$1,234.50`."""
+    """Accept also the form in which the server prints it: `-$1,234.50`."""
     return _decimal(_CURRENCY.sub("", text, count=1))
 
 

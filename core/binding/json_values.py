@@ -1,7 +1,7 @@
-"""A JSON value, as it is written in a request → the text that PostgreSQL reads (binding-10, JSON specifics).
+"""Convert an unparsed JSON value of a request into the text that PostgreSQL reads (binding-10, JSON specifics).
 
-Objects become record literals where the type is a composite, at any depth, and arrays become array literals. Numbers
-are never parsed, so that every digit arrives. Everything that is wrong with a value is found, not the first thing only.
+Objects become record literals if the type is a composite, at any depth, and arrays become array literals. Numbers are
+never parsed, so that no digit is lost. All faults of a value are reported, not only the first one.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _NUMBER_START = b"-0123456789"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads values of one type: that of a parameter, or of an attribute inside a composite.
+    """Converts values of one type: that of a parameter, or of an attribute inside a composite.
 
-    Every method raises `UnfitError` for what is no value of the type.
+    Every method raises `UnfitError` for a value that does not fit the type.
     """
 
     name: str
-    """Of the parameter or of the attribute, as requests spell it."""
+    """Name of the parameter or attribute in requests."""
     kind: ValueKind
     array: bool
     type_text: str
     convert: Converter
     delimiter: str
     attributes: tuple[Reader, ...] = ()
-    """Of a composite, in their order."""
+    """Of a composite: its attributes in order."""
     keys: Mapping[str, int] | None = None
     """Member of an object → index of the attribute."""
     strict: bool = False
-    """Only values of the documented JSON types are taken."""
+    """Accept only values of the documented JSON types."""
     starts: bytes | None = None
     """With `strict`: the first characters of these values; None: any."""
     never_null: bool = False
@@ -76,11 +76,11 @@ class Reader:
 
     @property
     def element_text(self) -> str:
-        """The type of an element, for messages about one."""
+        """Return the type of an element, for messages."""
         return self.type_text.removesuffix("[]")
 
     def read(self, raw: bytes) -> str | None:
-        """None for NULL."""
+        """Return the text to send; None for NULL."""
         if raw == b"null":
             if self.never_null:
                 raise invalid_value("null is not allowed", self.type_text)
@@ -100,7 +100,7 @@ class Reader:
             raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
-        """The array literal."""
+        """Return the array literal."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
         except ArrayShapeError as error:
@@ -121,7 +121,7 @@ class Reader:
         return items
 
     def _item(self, raw: bytes, depth: int) -> Nested:
-        # An element of json[] that is an array is a JSON value; of every other type, one more dimension.
+        # An element of json[] that is an array is a JSON value; for every other type it is one more dimension.
         if raw[:1] != b"[" or self.kind is ValueKind.JSON:
             return self.read_element(raw)
         if depth == MAX_DIMENSIONS:
@@ -129,7 +129,7 @@ class Reader:
         return self._items(raw, depth + 1)
 
     def read_element(self, raw: bytes) -> str | None:
-        """The same for one element of an array, or for what is no array."""
+        """Return the text of one element of an array, or of a value that is not an array."""
         kind = self.kind
         if raw == b"null":
             return None
@@ -149,13 +149,13 @@ class Reader:
         raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
-        """A text in the place of an array is PostgreSQL's own way to write one: `{1,2}`."""
+        """Accept a text in place of an array if it is an array literal of PostgreSQL: `{1,2}`."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
         raise invalid_value(f"{shown(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
-        """Attributes that are missing are NULL, as they are for a composite parameter."""
+        """Return the record literal. Missing attributes are NULL, as for a composite parameter."""
         values: list[str | None] = [None] * len(self.attributes)
         spots: list[InvalidValue] = []
         seen: set[int] = set()
@@ -192,6 +192,6 @@ class Reader:
 
 
 def _keys(fields: Sequence[Field]) -> dict[str, int] | None:
-    """Attributes go by their name in requests and by that of the database; the former wins."""
+    """Return the attribute of each name: that in requests, and that in the database. The former has precedence."""
     keys = {field.name: index for index, field in enumerate(fields)}
     return keys | {field.api_name: index for index, field in enumerate(fields)} or None

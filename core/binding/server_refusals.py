@@ -1,6 +1,7 @@
-"""A value that only the server could judge (an enum, a domain, json …) and has refused while it read the arguments.
+"""Errors for values that only the server can check (an enum, a domain, json …) and that it has refused while parsing
+the arguments.
 
-Since version 14 PostgreSQL names the argument in the context of the error; nothing has run by then.
+Since version 14 PostgreSQL names the argument in the context of the error. No statement has run by then.
 """
 
 from __future__ import annotations
@@ -16,30 +17,30 @@ _ARGUMENT = re.compile(r"portal (?:\"[^\"]*\" )?parameter \$(\d+)")
 
 
 def refused_argument(context: str | None) -> int | None:
-    """Number of the argument, from 1; None where the error is about something else."""
+    """Return the number of the refused argument, from 1; None if the error has another reason."""
     match = _ARGUMENT.search(context) if context else None
     return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusals:
-    """For one endpoint. own: indexes of parameters that the service fills, which no caller can do better. columns: of a
-    table, each at the position of its parameters.
-    """
+    """Errors of one endpoint. own: indexes of parameters that the service fills, which callers cannot correct. columns:
+    of a table, each at the position of its parameters."""
 
     parameters: Sequence[EndpointParameter]
     own: Collection[int] = ()
     columns: Sequence[str | None] = ()
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
-        """place: of the value among those of the request."""
+        """Return the error for a refused argument. place: its index among the values in the call."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None
         return _error(f"{_place(self.parameters[present[place]])}: {message}", self.parameters[present[place]])
 
     def computed(self, mask: int, column: str) -> BindingError | None:
-        """A value for a column that has its own (SQLSTATE 428C9), which a view does not say of the table below it."""
+        """Return the error for a value of a generated column (SQLSTATE 428C9); a view does not expose that the column
+        of its table is generated."""
         index = self._index(column)
         if index is None or not mask >> index & 1:
             return None
@@ -47,7 +48,7 @@ class ServerRefusals:
         return _error(f"{_place(parameter)}: the database makes this value itself; leave it out", parameter)
 
     def without_value(self, mask: int, values: Sequence[object], column: str) -> Fault | None:
-        """A column that has to have a value (SQLSTATE 23502), and was given none or NULL."""
+        """Return the fault of a not-null violation (SQLSTATE 23502): the value is missing, or it is NULL."""
         index = self._index(column)
         if index is None:
             return None
@@ -64,7 +65,7 @@ class ServerRefusals:
         return column if index is None else self.parameters[index].api_name
 
     def _index(self, column: str) -> int | None:
-        """Of the parameter that callers write the column with."""
+        """Return the index of the parameter with which callers write the column."""
         if column not in self.columns:
             return None
         position = self.columns.index(column)

@@ -1,6 +1,7 @@
-"""Which JSON values a parameter takes with `Service:StrictJsonTypes`: those that OpenAPI documents for it.
+"""The JSON values that a parameter accepts with `Service:StrictJsonTypes`: those that OpenAPI documents for it.
 
-Without it, JSON values are converted as texts are: a number for a text, `"7"` for an integer (binding-7 to binding-12).
+Without this setting, JSON values are converted like texts: a number for a text, `"7"` for an integer (binding-7 to
+binding-12).
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ _WIDE = (ValueKind.BIGINT, ValueKind.NUMERIC)
 _NUMBER_START = b"-0123456789"
 _NUMBER = re.compile(r"(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[+-]?[0-9]{1,6}))?")
 _MAX_DIGITS = 20
-"""One more than the largest `bigint` has."""
+"""One more than the digits of the largest `bigint`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StrictTypes:
     wide_as_text: bool = False
-    """`bigint` and `numeric` are documented as strings (`Service:JsonNumbers` is `Safe`), and taken as both."""
+    """`bigint` and `numeric` are documented as strings (`Service:JsonNumbers` is `Safe`); strings and numbers are
+    accepted."""
 
     def starts(self, typed: EndpointParameter | Field) -> bytes | None:
-        """The first characters of the JSON values that fit the type, or an element of the array; None: any value."""
+        """Return the first characters of the JSON values that fit the type, or an element of the array; None: any
+        value."""
         kind = typed.kind
         if kind is ValueKind.JSON:
             return None
@@ -37,8 +40,8 @@ class StrictTypes:
 
 
 def integral(kind: ValueKind, text: str) -> str:
-    """The digits of a JSON number such as `-7.0` or `1e3`, which JSON Schema takes for an integer; other texts, and
-    those for other kinds, are returned as they are."""
+    """Return the digits of a JSON number such as `-7.0` or `1e3`, which is an integer for JSON Schema. Other texts, and
+    those for other kinds, are returned unchanged."""
     match = _NUMBER.fullmatch(text) if kind in _INTEGERS else None
     if match is None:
         return text
@@ -50,5 +53,5 @@ def integral(kind: ValueKind, text: str) -> str:
         return "0"
     if zeros < 0:
         return text
-    # More zeros are out of range all the same.
+    # With more zeros the number is out of range anyway.
     return match["sign"] + digits + "0" * min(zeros, _MAX_DIGITS)

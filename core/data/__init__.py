@@ -1,1 +1,1 @@
-"""What frozen values have in common: how they travel to workers, and how equal ones are made once."""
+"""Properties of frozen values: pickling for workers, and one shared object for equal values."""

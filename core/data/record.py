@@ -1,7 +1,7 @@
-"""A base for frozen values that travel to worker processes.
+"""A base class for frozen values that are pickled for worker processes.
 
-Without it, pickling a frozen dataclass with slots asks `dataclasses.fields` for each value; a catalogue has tens of
-thousands of them, and every worker waits for its copy at start.
+Without it, pickling a frozen dataclass with slots calls `dataclasses.fields` for each value; a catalogue has tens of
+thousands of them, and every worker waits for its copy at the start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _GETTERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 class Record:
-    """Pickled as the arguments of its constructor, in the order of the fields. Needs two fields or more."""
+    """Pickled as the arguments of its constructor, in the order of the fields. Requires at least two fields."""
 
     __slots__ = ()
 

@@ -26,5 +26,5 @@ def announced_digest(header: str) -> tuple[str, bytes] | None:
             result[match["name"]] = base64.b64decode(match["value"], validate=True)
         except binascii.Error:
             raise ValueError(f"{match['name']}: its value is no base64") from None
-    known = [name for name in ALGORITHMS if name in result]
-    return (ALGORITHMS[known[-1]], result[known[-1]]) if known else None
+    names = [name for name in ALGORITHMS if name in result]
+    return (ALGORITHMS[names[-1]], result[names[-1]]) if names else None

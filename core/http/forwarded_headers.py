@@ -124,20 +124,20 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     sent = [field for field in sent if field[0] not in _ORIGINAL]
     walked = _walk(options, lambda expected: [value for name, value in sent if name == expected], peer, scheme)
     replaced = dict(zip(FORWARDED, walked.replaced, strict=True))
-    seen: Fields = []
+    headers: Fields = []
     for name in FORWARDED:
-        left = _entries([value for other, value in sent if other == name])[walked.entries :][::-1]
-        if replaced[name] and left:
-            seen.append((name, ",".join(left)))
+        remaining = _entries([value for other, value in sent if other == name])[walked.entries :][::-1]
+        if replaced[name] and remaining:
+            headers.append((name, ",".join(remaining)))
     host = next((value for name, value in sent if name == "host"), "")
     before = dict(zip(FORWARDED, (peer, scheme, host), strict=True))
-    seen += [(result, before[name]) for name, result in zip(FORWARDED, _ORIGINAL, strict=True) if replaced[name]]
+    headers += [(result, before[name]) for name, result in zip(FORWARDED, _ORIGINAL, strict=True) if replaced[name]]
     stored = [
         (name, walked.client.host if name == "host" and walked.client.host is not None else value)
         for name, value in sent
         if not replaced.get(name, False)
     ]
-    return stored + seen
+    return stored + headers
 
 
 @dataclass(frozen=True, slots=True)

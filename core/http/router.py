@@ -30,7 +30,7 @@ class MalformedPathError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All endpoints on one method and template, in the order of discovery; the last one is the primary."""
+    """All endpoints of one method and template, in the order of discovery; the last one is the primary."""
 
     method: str
     path: str

@@ -1,1 +1,1 @@
-"""Small languages, read and written: texts of PostgreSQL, JSON, HTTP and configuration. Knows nothing but text."""
+"""Parsers and writers of small languages: texts of PostgreSQL, JSON, HTTP and configuration. No dependencies."""

@@ -1,4 +1,4 @@
-"""PostgreSQL array literals from element texts (`{1,NULL}`, `{"a","b\\"c"}`, `{{1,2},{3,4}}`)."""
+"""PostgreSQL array literals from the texts of elements (`{1,NULL}`, `{"a","b\\"c"}`, `{{1,2},{3,4}}`)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 Nested: TypeAlias = "str | list[Nested] | None"
-"""An element text, NULL, or a list of such: one more dimension."""
+"""The text of an element, NULL, or a list of such elements: one more dimension."""
 
 MAX_DIMENSIONS = 6
 """`MAXDIM` of PostgreSQL."""
 
 
 class ArrayShapeError(ValueError):
-    """Nested lists that PostgreSQL has no array for."""
+    """Nested lists for which PostgreSQL has no array."""
 
 
 def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
-    """The literal of `items`. `quoted`: put every element in quotes; needed for all but numbers and the like.
+    """Return the array literal of `items`. quoted: put every element in quotes; needed unless all are like numbers.
 
-    Raises `ArrayShapeError` when the lists are not rectangular or nested deeper than PostgreSQL allows.
+    Raises `ArrayShapeError` if the lists are not rectangular or nested deeper than PostgreSQL allows.
     """
     if not _check_shape(items):
         return "{}"
@@ -41,7 +41,7 @@ def _text(items: Sequence[Nested], write: Callable[[str], str], delimiter: str) 
 
 
 def _check_shape(items: list[Nested]) -> int:
-    """Walks down dimension by dimension; the number of elements."""
+    """Check the shape, dimension by dimension; return the number of elements."""
     level: list[Nested] = items
     for _ in range(MAX_DIMENSIONS):
         lists = [item for item in level if isinstance(item, list)]
@@ -59,7 +59,7 @@ _ELEMENT = re.compile(r'[{},]*(?:"((?:\\.|[^"\\])*)"|([^{},"\\]+))', re.DOTALL)
 
 
 def elements(text: str) -> list[str | None]:
-    """All elements of a literal that the server printed, of whatever dimension, in order.
+    """Return all elements, in order, of a literal of any dimension that the server printed.
 
     Not for types whose elements are separated by a semicolon (`box[]`).
     """
@@ -75,7 +75,8 @@ def elements(text: str) -> list[str | None]:
 
 
 def parse(text: str, delimiter: str = ",") -> list[Nested]:
-    """The elements of a literal that the server printed, dimension within dimension. ValueError for anything else."""
+    """Return the elements, nested by dimension, of a literal that the server printed. Raises ValueError for other
+    texts."""
     body = text.partition("=")[2] if text.startswith("[") else text
     if body == "{}":
         return []

@@ -1,15 +1,15 @@
-"""Lists of processor cores as the Linux kernel and taskset write them: `0-3,6` (cpuset(7), "List format")."""
+"""Parse lists of processor cores in the form of the Linux kernel and taskset: `0-3,6` (cpuset(7), "List format")."""
 
 from __future__ import annotations
 
 import re
 
 _PART = re.compile(r"(\d{1,5})(?:-(\d{1,5})(?::(\d{1,5}))?)?")
-"""A core, a range, or each nth core of a range: `0-15:2`."""
+"""A core, a range, or every nth core of a range: `0-15:2`."""
 
 
 def parse_cpu_groups(text: str) -> tuple[frozenset[int], ...]:
-    """`0-3;4-7` is two groups, `0-3,6` is one. Raises ValueError, which says what is wrong."""
+    """Return the groups of cores: `0-3;4-7` is two groups, `0-3,6` is one. Raises ValueError with the reason."""
     return tuple(_parse_group(group.strip()) for group in text.split(";"))
 
 

@@ -1,6 +1,5 @@
-"""JSON that is taken apart and put together again with its numbers as they were written: `1.50` stays that, and so does
-`12345678901234567890.1`, which no float can hold.
-"""
+"""Parse JSON so that its numbers are written unchanged again: `1.50` stays `1.50`, and so does
+`12345678901234567890.1`, which no float can represent."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ import orjson
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
-"""Characters of a whole number that fits 64 bits for certain."""
+"""Number of digits up to which an integer certainly fits into 64 bits."""
 
 
 def parse(text: bytes) -> Any:
-    """Numbers that Python or orjson would change are an `orjson.Fragment`. Raises ValueError."""
+    """Parse JSON; numbers that Python or orjson would change become an `orjson.Fragment`. Raises ValueError."""
     if _SURROGATE.search(text):
-        # Python would take half of a pair for a character.
+        # Python would accept half of a surrogate pair as a character.
         orjson.loads(text)
     try:
         return json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)

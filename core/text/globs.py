@@ -1,7 +1,8 @@
-"""Patterns for files: one small language for everything that names files by pattern (sql-files-3).
+"""Patterns for paths of files: one small language for all keys that select files by pattern (sql-files-3).
 
-`*` is any text, slashes too, unless the pattern has a `**` somewhere: then `*` stays within a folder and `**` does not,
-and `**/` is also no folder at all. `?` is any one character. Case does not matter, and the whole path has to fit.
+`*` matches any text, including slashes, unless the pattern contains `**`: then `*` does not match a slash, `**` does,
+and `**/` also matches no folder at all. `?` matches any one character. Case does not matter. The pattern has to match
+the whole path.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _PIECE = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 
 
 def matches(path: str, pattern: str) -> bool:
-    """`path` with forward slashes. An empty path or pattern never fits."""
+    """Return whether `path` (with forward slashes) matches. An empty path or pattern never matches."""
     return bool(path) and bool(pattern) and _compiled(pattern).fullmatch(path) is not None
 
 
@@ -22,7 +23,7 @@ def has_wildcard(pattern: str) -> bool:
 
 
 def base_folder(pattern: str) -> str:
-    """The folder in front of the first wildcard, spelled as in the pattern; `.` where there is none."""
+    """Return the folder before the first wildcard, spelled as in the pattern; `.` if there is none."""
     wildcards = [position for sign in "*?" if (position := pattern.find(sign)) >= 0]
     before = pattern[: min(wildcards)] if wildcards else pattern
     folder, slash, _ = before.rpartition("/")
@@ -43,7 +44,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         elif piece == "**":
             pieces.append(".*")
         elif piece == "*":
-            # `*.sql` means a name with something in front of the dot.
+            # `*.sql` matches only names with at least one character before the dot.
             some = "+" if position == 0 and pattern.startswith("*.") else "*"
             pieces.append(f"[^/]{some}" if deep else f".{some}")
         elif piece == "?":

@@ -1,6 +1,7 @@
-"""Durations as people write them in configuration and comments (comments-29): `5 seconds`, `1.5h`, `00:00:01`.
+"""Parse durations of configuration and comments (comments-29): `5 seconds`, `1.5h`, `00:00:01`.
 
-Text that is no duration gives None: what that means (a default, a warning, a stopped start) is for the caller to say.
+For a text that is not a duration the result is None; the caller decides what follows (a default, a warning, a failed
+start).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII)
 
 LONGEST = 64
-"""Longer text is no duration; its number would only overflow."""
+"""A longer text is not a duration; its number would only overflow."""
 
 
 def parse_interval(text: str) -> float | None:
-    """Return the seconds of `text`, or None when it is no duration (comments-29, comments-29).
+    """Return the seconds of `text`, or None if it is not a duration (comments-29).
 
-    One non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A bare number is
-    seconds.
+    A duration is one non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A number
+    without a unit is in seconds.
     """
     text = text.strip().lower()
     if len(text) > LONGEST:

@@ -20,7 +20,7 @@ _QUOTE_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^ \t\n\r,:"\[\]{}]+', re.DOTALL)
 _OPENING = frozenset({b"[", b"{"})
 _CLOSING = frozenset({b"]", b"}"})
-# An unclosed string matches too: trying again at each of its quotes would be quadratic.
+# An unclosed string matches too: a new attempt at each of its quotes would be quadratic.
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"?|-?[0-9][-+.0-9eE]*', re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
@@ -80,7 +80,7 @@ def elements(array: bytes) -> list[bytes]:
     result = []
     depth = 0
     start = 0
-    # One pass over the tokens: a request may bring a million elements.
+    # One pass over the tokens: a request may contain a million elements.
     for token in _TOKEN.finditer(array):
         if token[0] in _OPENING:
             depth += 1

@@ -1,7 +1,7 @@
-"""Names on their way between PostgreSQL, SQL text and HTTP.
+"""Forms of the names of database objects in SQL text and HTTP.
 
-Three renderings of one catalogue name stand here and nowhere else: quoted for SQL, in the URL, and as a key of requests
-and responses. Nothing here knows what the name belongs to.
+Only this module converts a catalogue name into its three forms: quoted for SQL, in the URL, and as a key of requests
+and responses. It does not depend on the kind of the object.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _KEBAB = str.maketrans({"_": "-", " ": "-", '"': None})
 
 
 def quote_identifier(name: str) -> str:
-    """The one function that puts a name into SQL text: `a"b` becomes `"a""b"`.
+    """Quote a name for SQL text: `a"b` becomes `"a""b"`. No other function puts names into SQL text.
 
-    It always quotes, so no list of keywords (which differs between server versions) decides what is safe.
+    It always quotes, so that safety does not depend on a list of keywords, which differs between server versions.
     """
     return '"' + name.replace('"', '""') + '"'
 
@@ -29,7 +29,7 @@ def quote_qualified(schema: str, name: str) -> str:
 
 
 def camel_case(name: str) -> str:
-    """Join the pieces between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3).
+    """Join the parts between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3).
 
     For names that never pass through identifier quoting; see `api_name` for the others.
     """
@@ -43,11 +43,11 @@ def camel_case(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def api_name(name: str, camel: bool = True) -> str:
-    """The key of a parameter or column in requests and responses.
+    """Return the key of a parameter or column in requests and responses.
 
-    Clients know a name that PostgreSQL has to quote by its own spelling: `"MyCol"` stays `MyCol`, because the first
-    character of its quoted form is the quote (rendering-23). Names quoted only for being keywords are lower case
-    anyway, so both ways lead to the same text and no keyword list is needed.
+    A name that PostgreSQL has to quote is used as it is: `"MyCol"` stays `MyCol`, because the first character of its
+    quoted form is the quote (rendering-23). Names that are quoted only because they are keywords are lower case anyway,
+    so both rules give the same text and no list of keywords is needed.
     """
     if not camel:
         return name.strip('"')
@@ -58,29 +58,31 @@ def api_name(name: str, camel: bool = True) -> str:
 
 
 def nested_name(name: str, camel: bool = True) -> str:
-    """Key of a field inside a composite value: `MyCol`, kept where it names a column, is `myCol` (rendering-23)."""
+    """Return the key of a field inside a composite value: `MyCol`, unchanged as the name of a column, becomes `myCol`
+    here (rendering-23)."""
     return camel_case(name) if camel else name.strip('"')
 
 
 def field_name(first: str, field: str, position: int, camel: bool = True) -> str:
-    """Key of a composite's field, `_box_width` → `boxWidth`; `first` is the catalogue name that the field begins with.
+    """Return the key of a field of a composite, `_box_width` → `boxWidth`. first: catalogue name with which the field
+    begins.
 
-    That name alone decides whether the whole counts as quoted: a separator such as `.` does not make it so.
+    Only `first` decides whether the whole name counts as quoted; a separator such as `.` does not.
     """
     converted = camel_case(field) if camel and _PLAIN_IDENTIFIER.fullmatch(first) else api_name(field, camel)
     return converted or f"${position}"
 
 
 def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
-    """`api_name`, or `$n` (1-based) where that leaves nothing: unnamed parameters and names of only `_`."""
+    """Return `api_name`, or `$n` (1-based) if that is empty: for unnamed parameters and names that consist of `_`."""
     return (api_name(name, camel) if name else "") or f"${position}"
 
 
 def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool = True) -> str:
-    """Generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (routing-1).
+    """Return the generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (routing-1).
 
-    `prefix`: None is the default one, an empty text none. Without `kebab` case and underscores survive, and a trailing
-    slash stands at the end.
+    prefix: None for the default, an empty text for none. kebab: if False, case and underscores are unchanged, and the
+    path ends with a slash.
     """
     parts = [DEFAULT_PREFIX if prefix is None else prefix, "" if schema == "public" else schema, name]
     if kebab:

@@ -1,7 +1,7 @@
-"""A query string as keys and texts: the slow, obvious twin of `ext.binding.query_string`.
+"""Parse a query string into keys and texts: the slow, obvious twin of `ext.binding.query_string`.
 
-`+` is a space, empty pieces are skipped, a key without `=` has an empty text, and an escape that is none (`%zz`)
-stays as it was written. PostgreSQL text is UTF-8 without NUL, so anything else is refused here, once.
+`+` is a space, empty pieces are skipped, a key without `=` has an empty text, and a broken escape (`%zz`) stays
+unchanged. PostgreSQL text is UTF-8 without NUL, so this module refuses everything else.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from urllib.parse import unquote_to_bytes
 
 
 class QueryTextError(ValueError):
-    """A key or its text is not UTF-8, or holds a NUL."""
+    """A key or its text is not UTF-8, or contains a NUL."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(f"{key[:100]!r}: {reason}")
         self.key = key
-        """Readable form of the key, with U+FFFD for what is not UTF-8."""
+        """The key as readable text, with U+FFFD in place of bytes that are not UTF-8."""
         self.reason = reason
 
 
 def pairs(query: str) -> list[tuple[str, str]]:
-    """Key and text of each piece, in order, repeated keys kept. Raises `QueryTextError`."""
+    """Return key and text of each piece in order, repeated keys included. Raises `QueryTextError`."""
     return [_pair(piece) for piece in query.split("&") if piece]
 
 
@@ -39,5 +39,5 @@ def _pair(piece: str) -> tuple[str, str]:
 
 
 def _unescape(text: str) -> bytes:
-    # "surrogatepass": a lone surrogate becomes bytes that are no UTF-8, and is refused with the rest of them.
+    # "surrogatepass": a lone surrogate becomes bytes that are not UTF-8, which are refused like others.
     return unquote_to_bytes(text.replace("+", " ").encode(errors="surrogatepass"))

@@ -1,4 +1,4 @@
-"""PostgreSQL record literals from attribute texts: `("4","cm",)`."""
+"""PostgreSQL record literals from the texts of attributes: `("4","cm",)`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def literal(values: Iterable[str | None]) -> str:
-    """NULL is nothing between the commas, so that `""` stays an empty text."""
+    """Return the record literal. NULL is no text between the commas, so that `""` stays an empty text."""
     return f"({','.join('' if value is None else _quote(value) for value in values)})"
 
 
@@ -21,9 +21,10 @@ _PIECE = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\(.)|([^"\\]+)', re.DOTALL)
 
 
 def attributes(text: str) -> list[str | None]:
-    """What `literal` was made of, and what the server prints for a composite. ValueError for anything else.
+    """Return the attributes of a record literal, as `literal` or the server writes it. Raises ValueError for other
+    texts.
 
-    `()` is one NULL; of no attribute at all the server says the same.
+    `()` is one NULL; the server prints a composite without attributes in the same way.
     """
     if not text.startswith("("):
         raise ValueError("not a record")

@@ -1,7 +1,7 @@
-"""SQL text → tokens, by the rules of PostgreSQL's own scanner (scan.l, psqlscan.l), as far as they decide where a
-statement, a comment or a placeholder begins and ends.
+"""Split SQL text into tokens by the rules of PostgreSQL's scanner (scan.l, psqlscan.l), as far as they determine where
+a statement, a comment or a placeholder begins and ends.
 
-Nothing here fails: what is not closed reaches to the end of the text, and the server says what is wrong with it.
+Nothing here fails: an unclosed token extends to the end of the text, and the server reports the error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Kind(enum.Enum):
     LINE_COMMENT = "line"
     BLOCK_COMMENT = "block"
     STRING = "string"
-    """Quotes of every kind but double ones: plain, E'', B'', X'', U&'' and N''."""
+    """All strings: plain, E'', B'', X'', U&'' and N''. Double quotes are no string."""
     DOLLAR_STRING = "dollar"
     QUOTED_NAME = "quoted"
     WORD = "word"
@@ -25,7 +25,7 @@ class Kind(enum.Enum):
     POSITIONAL = "positional"
     """`$1`."""
     NAMED = "named"
-    """`:name`; never the right half of `::name`, and never in `:=`."""
+    """`:name`; never the second half of `::name`, and never in `:=`."""
     SEMICOLON = "semicolon"
     OTHER = "other"
 
@@ -34,12 +34,12 @@ class Token(NamedTuple):
     kind: Kind
     start: int
     end: int
-    """Behind the last character."""
+    """Position behind the last character."""
 
 
 _LETTER = r"A-Za-z_\x80-\U0010ffff"
 _REST_OF_E = r"(?:[^'\\]++|\\.|'')*+'"
-# A string goes on behind a line break, and one that began with E goes on with its escapes.
+# A string continues behind a line break; one that began with E continues with its escapes.
 _CONTINUED = r"(?:(?:[ \t\f\v]|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+'"
 
 _TOKEN = re.compile(
@@ -66,7 +66,7 @@ _KINDS = {**{kind.value: kind for kind in Kind}, "escape": Kind.STRING, "single"
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """All of the text, without gaps, in order."""
+    """Yield all tokens of the text in order, without gaps."""
     position, end = 0, len(text)
     while position < end:
         match = _TOKEN.match(text, position)
@@ -75,7 +75,7 @@ def tokens(text: str) -> Iterator[Token]:
         start, position = position, match.end()
         if name == "block":
             closed = _comment_end(text, position)
-            # Not closed it is no comment, but something for the server to complain about.
+            # An unclosed comment is no comment, but an error that the server reports.
             name = "other" if closed is None else name
             position = closed or end
         elif name == "dollar":
@@ -85,7 +85,8 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _comment_end(text: str, position: int) -> int | None:
-    """Behind the `*/` that closes a comment of which the `/*` has been read; comments nest. None: nothing closes it."""
+    """Return the position behind the `*/` that closes a comment; comments nest. position: behind its `/*`. None if it
+    is not closed."""
     depth = 1
     for edge in _EDGE.finditer(text, position):
         depth += 1 if edge[0] == "/*" else -1

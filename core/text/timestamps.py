@@ -1,8 +1,8 @@
-"""Dates and times of requests → texts that mean the same to every PostgreSQL session (binding-8).
+"""Convert dates and times of requests into texts with the same meaning in every PostgreSQL session (binding-8).
 
-A text without offset means UTC. What has no zone in PostgreSQL (`timestamp`, `date`, `time`) gets the UTC clock of a
-text with offset. The result is always ISO, so the session's DateStyle and TimeZone cannot change its meaning; fraction
-digits travel as they were written. Words such as `infinity` and years that Python has no date for pass.
+A text without offset is in UTC. A type without zone (`timestamp`, `date`, `time`) gets the UTC clock of a text with
+offset. The result is always ISO, so that DateStyle and TimeZone of the session cannot change its meaning; digits of
+fractions are unchanged. Words such as `infinity`, and years for which Python has no date, are accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,
 
 @functools.cache
 def _dates() -> tuple[re.Pattern[str], ...]:
-    """Compiled with the first date: every process imports this module, few of them soon."""
+    """Compiled at first use: every process imports this module, and few need it soon."""
     patterns = (
         r"(?P<y>\d{4,7})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
         r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})",
@@ -57,12 +57,12 @@ _DAY = 86400
 
 
 class BadTimestampError(ValueError):
-    """The text is no date or time of the type wanted."""
+    """The text is not a date or time of the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a text says, each part only when it is there."""
+    """The parts of a text; a part that the text does not contain is None or empty."""
 
     day: tuple[int, int, int] | None = None
     """Year (1 BC is 0), month, day."""
@@ -73,15 +73,16 @@ class _Parts:
     offset: int | None = None
     """Seconds east of UTC."""
     zone: str | None = None
-    """`Europe/Rome`: only PostgreSQL knows its offset."""
+    """`Europe/Rome`: only PostgreSQL can resolve its offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampReader:
-    """The five types, for one setting of `JsonTimestampsAreUtc`. Every method raises `BadTimestampError`."""
+    """Converters for the five types, for one setting of `JsonTimestampsAreUtc`. Every method raises
+    `BadTimestampError`."""
 
     utc: bool = True
-    """False: a text without offset, and a type without zone, mean the clock of this host."""
+    """False: a text without offset, and a type without zone, are in the time zone of this host."""
 
     def timestamptz(self, text: str) -> str:
         if text.lower() in _WORDS:
@@ -113,7 +114,7 @@ class TimestampReader:
         return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
 
     def _at_home(self, moment: _Parts) -> _Parts:
-        """The same instant on the clock that types without zone are read on."""
+        """Return the same instant in the time zone that types without zone have."""
         if moment.zone is not None:
             raise BadTimestampError
         if moment.offset is None:
@@ -173,7 +174,7 @@ def _read_clock(moment: _Parts, match: re.Match[str]) -> _Parts:
             raise BadTimestampError
         hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
     clock = hour * 3600 + minute * 60 + second
-    # PostgreSQL knows 24:00:00 and a leap second.
+    # PostgreSQL accepts 24:00:00 and a leap second.
     if minute > 59 or second > 60 or clock > _DAY or (clock == _DAY and fraction.strip(".0")):
         raise BadTimestampError
     return replace(moment, clock=clock, fraction=fraction if len(fraction) > 1 else "")
@@ -197,7 +198,7 @@ def _read_era(moment: _Parts, era: str) -> _Parts:
 
 
 def _with_day(moment: _Parts, max_year: int) -> _Parts:
-    """`moment` with a day that exists, at midnight when it says no time."""
+    """Return `moment` with a valid day, at midnight if it contains no time."""
     if moment.day is None:
         raise BadTimestampError
     year, month, day = moment.day
@@ -217,7 +218,7 @@ def _with_clock(moment: _Parts) -> _Parts:
 
 
 def _in_cycle(year: int, month: int, day: int) -> datetime:
-    """The day in a year that Python can count with: the calendar repeats every 400 years."""
+    """Return the day in a year that Python supports: the calendar repeats every 400 years."""
     return datetime(2000 + year % 400, month, day)
 
 
@@ -243,7 +244,8 @@ def _host_offset_at_utc(moment: _Parts) -> int:
 
 
 def _naive(moment: _Parts) -> datetime:
-    """A year outside of Python's calendar takes the rules of its twin in 2000..2399."""
+    """Return a datetime without zone. A year outside of Python's calendar is replaced by the equivalent one in
+    2000..2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)
     start = datetime(year, month, day) if 1 < year < 9999 else _in_cycle(year, month, day)

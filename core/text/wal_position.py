@@ -1,4 +1,4 @@
-"""Positions in PostgreSQL's log of changes (`pg_lsn`): `16/B374D848`, two hexadecimal halves of 64 bits."""
+"""Positions in the write-ahead log of PostgreSQL (`pg_lsn`): `16/B374D848`, two hexadecimal halves of 64 bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _POSITION = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 
 
 def parse_position(text: str) -> int | None:
-    """None for what is no position."""
+    """Return the position as a number, or None if the text is not a position."""
     match = _POSITION.fullmatch(text)
     return None if match is None else int(match[1], 16) << 32 | int(match[2], 16)
 
