@@ -1,6 +1,6 @@
 """Drills: faults that take seconds to show. `make drills` runs them; `make test` leaves them out.
 
-What is asserted is never how long something took; a client that waits no longer than it should is the clock.
+No test asserts how long something took; a client with a timeout is the clock.
 """
 
 from __future__ import annotations

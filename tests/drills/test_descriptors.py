@@ -1,4 +1,4 @@
-"""More clients than the system has descriptors for: they wait, nothing spins, and what has begun goes on (issue 13)."""
+"""More clients than file descriptors: they wait, no process spins, and running requests continue (issue 13)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ comment on function many(int) is 'HTTP GET /many';
 """
 
 FEW = 220
-"""Open files of each process."""
+"""Limit of open files of each process."""
 
 
 @contextlib.contextmanager
 def soft_limit(files: int) -> Iterator[None]:
-    """For the processes that are started in the block."""
+    """Set the limit for the processes that are started in the block."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     try:
@@ -46,7 +46,7 @@ def soft_limit(files: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def idle_clients(service: Service, count: int) -> Iterator[list[socket.socket]]:
-    """Connected, as far as the system is concerned: the service need not have accepted them."""
+    """Provide connections as far as the system is concerned: the service need not have accepted them."""
     made: list[socket.socket] = []
     try:
         made += (service.connect() for _ in range(count))
@@ -74,7 +74,7 @@ def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve
     assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
     with idle_clients(service, 400):
         process = worker(service)
-        # Those that have been let in are served, streams included: they have descriptors of their own.
+        # Accepted clients are served, including streams: they have descriptors of their own.
         for _ in range(5):
             assert answer(service.get("/echo?id=2")) == (200, TEXT, "2")
             assert service.get("/many?rows=20000").json()[-1]["n"] == 20_000
@@ -82,7 +82,7 @@ def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve
         before = sum(process.cpu_times()[:2])
         with pytest.raises(httpx.TimeoutException), service.new_client(timeout=5) as late:
             late.get("/echo?id=3")
-        # A processor that spins would have been busy all the while.
+        # A spinning process would have used a processor all the time.
         assert sum(process.cpu_times()[:2]) - before < 2.5
     wait_until(lambda: httpx.get(f"{service.url}/echo?id=4", timeout=30).text == "4", "clients are let in again", 30)
     assert "Too many open files" not in service.log
@@ -95,7 +95,7 @@ def test_configured_limit_that_cannot_be_had_is_reported(own_database: Database,
 
 
 def test_without_a_descriptor_a_stream_is_503(own_database: Database, serve_once: Serve) -> None:
-    """The limit is lowered under the running worker, as when something else has taken what it had."""
+    """The limit is lowered under the running worker, as if something else had used its descriptors."""
     service = serve_once(own_database, SQL)
     assert service.get("/many?rows=20000").status_code == 200
     process = worker(service)

@@ -24,7 +24,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
-    """Some are checked, the others sent away at once, and every other request is answered meanwhile."""
+    """Some are checked, the others refused at once, and all other requests are answered meanwhile."""
     statuses: list[int] = []
 
     def flood() -> None:
@@ -42,12 +42,12 @@ def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
     assert len(statuses) == 60
     assert set(statuses) == {401, 503}
     assert statuses.count(401) >= 33
-    # At least one for each check: the checks do not hold up the event loop.
+    # At least one for each check: the checks do not block the event loop.
     assert answered > statuses.count(401)
 
 
 def test_unknown_users_cost_a_check_too(service: Service) -> None:
-    """The check for a user who does not exist waits in the same queue as the others: it takes the same time."""
+    """The check for an unknown user waits in the same queue as the others and takes the same time."""
     statuses: list[int] = []
 
     def flood() -> None:

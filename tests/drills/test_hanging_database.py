@@ -1,4 +1,4 @@
-"""PostgreSQL accepts connections and says nothing: a stopped host, a full disk, a storage that hangs (issue 13)."""
+"""PostgreSQL accepts connections and does not respond: a stopped host, a full disk, hanging storage (issue 13)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ comment on function write(int) is 'HTTP POST';
 MOST_SESSIONS = 2 + 2 + 16 + 16 + 1 + 1
 """docs/performance.md: the pools of a worker, one of its own, and one of the supervisor."""
 CANCELS = 4
-"""Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
+"""Maximum number of concurrent cancel requests of a worker. They are connections, and no sessions."""
 
 HASTY = {
     "Service:CommandTimeout": "1 second",
@@ -39,7 +39,7 @@ HASTY = {
 
 
 def hasty(server: PostgresServer, serve_once: Serve, **settings: str) -> tuple[Database, Service]:
-    """A service that gives up soon: a second for each request, two for each attempt to connect."""
+    """Provide a service with short timeouts: a second for each request, two for each attempt to connect."""
     database = create_database(server)
     conninfo = f"{database.conninfo}?connect_timeout=2"
     return database, serve_once(database, SQL, {**HASTY, "ConnectionStrings:Default": conninfo, **settings})
@@ -51,7 +51,7 @@ def mixed(number: int) -> tuple[str, str, bytes]:
 
 
 def test_a_hang_leaves_no_connection_behind(own_postgres: PostgresServer, serve_once: Serve) -> None:
-    """Point 1: each attempt to connect that timed out kept its socket, and its session when the server woke."""
+    """Point 1: each attempt to connect that timed out kept its socket, and its session when the server resumed."""
     database, service = hasty(own_postgres, serve_once)
     most = 0
     with Load(service.port, mixed, clients=24) as load:
@@ -71,7 +71,7 @@ def test_a_hang_leaves_no_connection_behind(own_postgres: PostgresServer, serve_
 
 
 def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServer, serve_once: Serve) -> None:
-    """Point 9: a read was tried again on a second connection that was as silent, after the grace of the first."""
+    """Point 9: a read was retried on a second connection that hung too, after the grace time of the first."""
     _, service = hasty(own_postgres, serve_once)
     for number in range(100):
         assert answer(service.get(f"/api/echo?id={number}")) == (200, TEXT, str(number))

@@ -1,4 +1,4 @@
-"""Thirty seconds in front of a hostile PostgreSQL: no response lost or exchanged, no worker ended (issue 30)."""
+"""Thirty seconds with a hostile PostgreSQL: no response is lost or swapped, no worker ends (issue 30)."""
 
 from __future__ import annotations
 

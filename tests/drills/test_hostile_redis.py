@@ -1,4 +1,4 @@
-"""A hostile Redis for 30 seconds: no response is exchanged, no request fails, no worker ends."""
+"""Thirty seconds with a hostile Redis: no response is swapped, no request fails, no worker ends."""
 
 from __future__ import annotations
 

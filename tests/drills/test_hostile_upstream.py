@@ -1,4 +1,4 @@
-"""Thirty seconds in front of a hostile service: nothing is lost, no answer exchanged, no worker ends (issue 30)."""
+"""Thirty seconds with a hostile upstream: no response is lost or swapped, no worker ends (issue 30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI documents of the demo and of the record shop, tried out at length by schemathesis."""
+"""The OpenAPI documents of the demo and of the record shop, tested at length by schemathesis."""
 
 from __future__ import annotations
 

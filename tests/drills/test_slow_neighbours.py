@@ -1,4 +1,4 @@
-"""A promoted read is held up by a lock: who has nothing to do with it must not notice (issue 13, points 2 and 6)."""
+"""A promoted read waits for a lock: calls that do not depend on it are not delayed (issue 13, points 2 and 6)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ timeout 100ms';
 
 LOCK = 13
 HURRIED = 3.0
-"""Seconds that a client waits: well above one limit of a second, well below what the limits of others add up to."""
+"""Timeout of a client in seconds: well above one limit of a second, well below the sum of the limits of others."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def table_locked(database: Database, name: str) -> Iterator[None]:
 
 
 def promote(service: Service, *paths: str) -> None:
-    """Fast calls, often enough that they share connections afterwards."""
+    """Call often and fast enough that later calls share connections."""
     for _ in range(200):
         for path in paths:
             assert service.get(path).status_code == 200
@@ -76,7 +76,7 @@ def test_one_locked_table_stops_no_other_read(own_database: Database, serve_once
 
 
 def test_limit_of_a_request_counts_from_its_own_beginning(own_database: Database, serve_once: Serve) -> None:
-    """With nowhere else to go, those behind a slow one wait, but each no longer than its own limit."""
+    """Without another connection, calls behind a slow one wait, but each no longer than its own limit."""
     narrow = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, SQL, narrow)
     promote(service, "/api/of-locked")
@@ -87,7 +87,7 @@ def test_limit_of_a_request_counts_from_its_own_beginning(own_database: Database
 
 @pytest.fixture
 def one_shared(own_database: Database, serve_once: Serve) -> Service:
-    """Everything fast shares one connection."""
+    """All fast calls share one connection."""
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:SharedConnections": "1"})
     promote(service, "/api/maybe-wait?id=1", "/api/echo?id=1")
     return service
@@ -119,7 +119,7 @@ def test_requests_behind_a_query_without_a_client_are_served(own_database: Datab
 def test_a_call_with_a_short_limit_is_served_beside_a_query_that_waits(
     own_database: Database, one_shared: Service
 ) -> None:
-    """Wherever it runs, its limit is not used up by the query that waits for a lock."""
+    """On any connection, its limit is not used up by the query that waits for a lock."""
     promote(one_shared, "/api/echo-hurried?id=1")
     with own_database.locked(LOCK), one_shared.connect() as slow, one_shared.connect() as behind:
         slow.sendall(f"GET /api/maybe-wait?id=1&lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""The types of a real database → a `Codecs`, as the service will fill it: keys of composites in camel case."""
+"""Build a `Codecs` from the types of a real database, as the service does: keys of composites in camel case."""
 
 from __future__ import annotations
 

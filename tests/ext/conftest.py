@@ -1,4 +1,4 @@
-"""A connection to a real server, in the session state that rendering expects (rendering-1 to rendering-4)."""
+"""A connection to a real server, with the session settings that rendering expects (rendering-1 to rendering-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of PGresults, which `render_result` takes: of the one behind a psycopg cursor, or of one made by hand."""
+"""Addresses of PGresults for `render_result`: of the result of a psycopg cursor, or of one created by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _WithAddress(Protocol):
 
 
 def address_of(cursor: psycopg.Cursor[Any]) -> int:
-    """Valid while the cursor keeps its result. psycopg's C class has the attribute, its typed protocol does not."""
+    """Valid as long as the cursor holds its result. psycopg's C class has the attribute, its typed protocol does not."""
     assert cursor.pgresult is not None
     return cast("_WithAddress", cursor.pgresult).pgresult_ptr
 
@@ -36,7 +36,7 @@ class _Attribute(ctypes.Structure):
 
 
 def _library() -> ctypes.CDLL:
-    """The libpq that psycopg is linked with: the one whose results the extensions read."""
+    """Return the libpq with which psycopg is linked: the extensions read its results."""
     library = ctypes.CDLL(importlib.import_module(f"psycopg_{psycopg.pq.__impl__}.pq").__file__)
     library.PQmakeEmptyPGresult.restype = ctypes.c_void_p
     library.PQmakeEmptyPGresult.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -52,7 +52,7 @@ _TUPLES_OK = 2
 
 @contextmanager
 def result_of(columns: Sequence[tuple[bytes, int]], rows: Sequence[Sequence[bytes | None]]) -> Iterator[int]:
-    """The address of a PGresult with these columns (name, type) and texts, made without a server."""
+    """Provide the address of a PGresult with these columns (name, type) and texts, created without a server."""
     address = _LIBRARY.PQmakeEmptyPGresult(None, _TUPLES_OK)
     attributes = (_Attribute * len(columns))(*[_Attribute(name, 0, 0, 0, oid, -1, -1) for name, oid in columns])
     try:

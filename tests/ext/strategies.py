@@ -1,4 +1,4 @@
-"""Hypothesis strategies: types, values of them as PostgreSQL would print them with the JSON they mean, broken texts."""
+"""Hypothesis strategies: types, their values as PostgreSQL text with the JSON meaning, and broken texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.ext.twins.types import Array, Composite, Domain, Scalar, Type
 from tests.ext.twins.values import Place, base_of, is_composite
 
 Value = tuple[str | None, Any]
-"""PostgreSQL's text (None for NULL) and the value that its JSON must mean."""
+"""PostgreSQL's text (None for NULL) and the value of its JSON."""
 
 SYNTAX = "{}()[],;:=\"\\' \n\t\x01NULLtf01-"
 TEXTS = st.text(
@@ -116,7 +116,7 @@ def _two_dimensions(element: Type, delimiter: str) -> st.SearchStrategy[Value]:
 
 @st.composite
 def typed_values(draw: st.DrawFn) -> tuple[Type, str, Any]:
-    """A type, a value's text, its meaning."""
+    """Draw a type, the text of a value, and its meaning."""
     kind = draw(TYPES)
     text, meaning = draw(present_values_of(kind, "column"))
     assert text is not None
@@ -125,7 +125,7 @@ def typed_values(draw: st.DrawFn) -> tuple[Type, str, Any]:
 
 @st.composite
 def broken_texts(draw: st.DrawFn) -> tuple[Type, str]:
-    """A type and a text that is one of its values with a piece cut out and another put in, or nothing but syntax."""
+    """Draw a type and a broken text: a value with a piece replaced by another one, or syntax characters only."""
     kind = draw(TYPES)
     if draw(st.booleans()):
         return kind, draw(GARBAGE)

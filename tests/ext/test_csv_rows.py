@@ -1,4 +1,4 @@
-"""Lines of CSV as texts of arrays: the fast reader against its slow twin, in pieces of any size."""
+"""Lines of CSV as texts of arrays: the fast parser compared with its slow twin, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = st.text(alphabet='ab", ;\t\\é\u0085\u00a0\u2003\u2028\u3000\ufeff\r\n\0
 
 
 def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes | None] | str:
-    """The rows, or what is wrong."""
+    """Return the rows, or the error message."""
     rows: list[bytes | None] = []
     try:
         for piece in pieces:
@@ -112,7 +112,7 @@ def test_blanks_beyond_ascii_end_at_a_delimiter_that_is_one(text: str, row: str)
 
 
 def test_every_blank_is_one_ahead_of_a_quote() -> None:
-    """As the twin has them: what Python takes for a blank."""
+    """The twin defines the blanks: those of Python."""
     for number in [*range(1, 0xD800), *range(0xE000, 0x11000)]:
         blank = chr(number)
         if (blank.isspace() and blank not in "\r\n") or number in {0x84, 0xA1, 0x1681, 0x200B, 0x205E, 0x3001}:
@@ -122,13 +122,13 @@ def test_every_blank_is_one_ahead_of_a_quote() -> None:
 
 
 def test_a_long_line_of_letters_beyond_ascii_is_read_once() -> None:
-    """Each cell read the rest of its line, which no line of this length ever saw the end of."""
+    """Each cell once read the rest of its line, which took far too long for a line of this length."""
     count = 1_000_000
     assert read(CsvRows(b",", True, True), ["é,".encode() * count]) == [b"{" + '"é",'.encode() * count + b"NULL}"]
 
 
 def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
-    """Each line looked for a line feed in all that follows."""
+    """Each line once searched all following text for a line feed."""
     count = 400_000
     assert read(CsvRows(b",", True, True), [b"abcdefgh\r" * count]) == [b'{"abcdefgh"}'] * count
 

@@ -1,4 +1,4 @@
-"""One driver connection to a real server, and an event loop to run it in: the loop that the service uses."""
+"""One driver connection to a real server, and an event loop like that of the service."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def run(work: Coroutine[Any, Any, Value]) -> Value:
 
 
 def statement(sql: str, nparams: int = 0, *, rows: bool = True) -> Statement:
-    """`rows`: the result becomes an array of objects; else there is no body."""
+    """Return a statement. rows: the result becomes an array of objects; otherwise there is no body."""
     renderer = Renderer(Codecs(), "rows", True, True, []) if rows else None
     return Statement(next(_ids), sql.encode(), nparams, renderer)
 
 
 def execution(of: Statement | str, *values: str | None, **attributes: Any) -> Execution:
-    """With a waiter, so to be made inside the loop."""
+    """Return an execution with a waiter; must be called inside the loop."""
     if isinstance(of, str):
         of = statement(of, len(values))
     made = Execution(of, [None if value is None else value.encode() for value in values])
@@ -47,14 +47,14 @@ def execution(of: Statement | str, *values: str | None, **attributes: Any) -> Ex
 
 
 async def outcome(made: Execution) -> Execution:
-    """`made`, when it is done or streams."""
+    """Return the execution when it is done or streams."""
     if made.waiter is not None:
         await made.waiter
     return made
 
 
 async def answer(connection: Connection, of: Statement | str, *values: str | None) -> Any:
-    """The rows of one successful run."""
+    """Return the rows of one successful run."""
     made = execution(of, *values)
     assert connection.submit(made)
     await outcome(made)
@@ -63,7 +63,7 @@ async def answer(connection: Connection, of: Statement | str, *values: str | Non
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Lets the loop turn until the condition holds; `run` bounds the waiting."""
+    """Let the loop run until the condition holds; `run` limits the time."""
     while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.002)
 

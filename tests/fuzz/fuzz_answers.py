@@ -1,12 +1,12 @@
-"""Fuzzes the table of kept answers: two processes' views of one small memory, and a dictionary as the judge.
+"""Fuzz the table of cached responses: the views of two processes on one small memory, compared with a dictionary.
 
-No answer is another one than what was kept last; none that has ended or was forgotten comes back, nor one begun
-before; none is missing that was not too old for the room there is. Then something else writes to the memory: whatever
-stands in it, nothing outside is read, nothing goes on for ever, and once it is cleared it works.
+Every lookup returns the response that was stored last; none that has ended, was invalidated, or was begun before an
+invalidation is returned; only the oldest ones are missing if memory was needed. Then the memory is overwritten: no read
+leaves it, no call runs for ever, and after clearing it works again.
 
-    python -m tests.fuzz.fuzz_answers [seconds]
+python -m tests.fuzz.fuzz_answers [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LOCK = 64
 """Bytes in front, which belong to the lock: the process that writes to them holds it."""
 HEAD = 4096
 FIRST, FURTHER = 136, 252
-"""Bytes of an answer in its first block, and in each further one."""
+"""Bytes of a response in its first block, and in each further one."""
 KNOWN = 3600.0
-"""Seconds for which it is known when a tag was forgotten."""
+"""Seconds for which the time of the invalidation of a tag is known."""
 
 
 class Choices:
-    """Bytes as decisions. When there are none left, it is over."""
+    """Bytes as decisions. `over` is set when none are left."""
 
     def __init__(self, data: bytes) -> None:
         self._data = iter(data)
@@ -58,7 +58,7 @@ class Lease:
 
 @dataclass
 class Judge:
-    """What may be found, and what must be. entries: the newest is the last; those that have ended among them."""
+    """Model: what lookups may return, and what they must return. entries: the newest is the last, including ended ones."""
 
     entries: dict[bytes, Entry] = field(default_factory=dict)
     leases: dict[bytes, Lease] = field(default_factory=dict)
@@ -71,19 +71,19 @@ class Judge:
 
     @property
     def blocks(self) -> int:
-        """So many at most are in use."""
+        """Maximum number of used blocks."""
         tags = {tag for entry in self.entries.values() for tag in entry.tags} | self.forgotten_tags.keys()
         return sum(blocks_of(*item) for item in self.entries.items()) + len(tags) + len(self.forgotten)
 
 
 def blocks_of(key: bytes, entry: Entry) -> int:
-    """Those of its tags, which others may have too, are not among them."""
+    """Return the blocks of a response without those of its tags, which others may share."""
     length = len(key) + len(entry.body) + len(entry.head) + len("\n".join(entry.tags).encode())
     return 1 + -(-max(0, length - FIRST) // FURTHER) + -(-len(entry.tags) // 15)
 
 
 def room_of(size: int) -> int:
-    """The blocks of a shard."""
+    """Return the number of blocks of a shard."""
     buckets = 64
     while buckets * 1024 < size:
         buckets *= 2
@@ -130,7 +130,7 @@ class Trial:
             tags = ()
         return Entry(body, how, how % 5 == 0, self.at, ends, self.at + how * (how % 3), b'["head"]' * (how // 3), tags)
 
-    # --- what holds -------------------------------------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------------------------
 
     def is_live(self, key: bytes) -> bool:
         entry = self.judge.entries.get(key)
@@ -147,7 +147,7 @@ class Trial:
         return self.judge.blocks + more <= self.room
 
     def look_who_had_to_go(self) -> None:
-        """Answers that are gone were the oldest, and room was needed."""
+        """Check that the removed responses were the oldest, and memory was needed."""
         stored = False
         for key in list(self.judge.entries):
             result = self.tables[0].find(key, self.at)
@@ -161,10 +161,10 @@ class Trial:
                 del self.judge.entries[key]
 
     def note(self, key: bytes, entry: Entry) -> None:
-        """It was put there."""
+        """Record that the response was stored."""
         self.judge.entries.pop(key, None)
         self.judge.entries[key] = entry
-        # Each tag may be a new one when room is made.
+        # Each tag may be a new one when blocks are freed.
         if not self.has_room(len(entry.tags)):
             if self.is_live(key) and self.table.find(key, self.at) is None:
                 # It was too large, and no other request waited for it.
@@ -208,7 +208,7 @@ class Trial:
         self.taken(self.process, self.key, seconds, fresh=fresh)
 
     def taken(self, process: int, key: bytes, seconds: float = 0.0, *, fresh: bool = False) -> bool:
-        """A lease."""
+        """Acquire a lease."""
         ends = self.at + seconds if seconds else 0.0
         result = self.tables[process].begin(key, ends, self.at, fresh)
         if self.is_live(key):
@@ -257,7 +257,7 @@ class Trial:
             return
         assert bool(message & AWAITED) == lease.awaited
         if message & FORGOTTEN:
-            # Marks that had to go count for all tags.
+            # Marks that were removed apply to all tags.
             assert entry.tags
             assert self.judge.marks
             return
@@ -312,7 +312,7 @@ class Trial:
         while more:
             result, more = self.tables[process].invalidate_tag(tag.encode(), self.at, most)
             count += result
-        # The oldest may have had to go for the mark.
+        # The oldest response may have been removed for the mark.
         assert count <= live if not had_room else count == live
         for key in having:
             assert self.tables[process].find(key, self.at) is None
@@ -340,7 +340,7 @@ class Trial:
         self.at += (0.001, 0.06, 0.7, 5.0, 300.0)[self.choices.of(5)]
 
     def die(self) -> None:
-        """A process, and another one comes with its number."""
+        """A process is killed, and another one starts with its number."""
         if self.choices.of(4):
             return
         process = self.process
@@ -348,7 +348,7 @@ class Trial:
         self.judge.leases = {key: lease for key, lease in self.judge.leases.items() if lease.process != process}
         self.tables[process] = ResponseTable(self.memory, process + 1, Entry)
 
-    # --- something else writes to the memory ------------------------------------------------------------------------
+    # --- overwritten memory -----------------------------------------------------------------------------------------
 
     def damage(self, dice: random.Random) -> None:
         for _ in range(dice.choice((1, 3, 20))):
@@ -363,14 +363,14 @@ class Trial:
             assert (table.count, table.used) == (0, 0)
 
     def scribble(self, dice: random.Random) -> None:
-        """Anywhere behind the lock, and mostly where something stands."""
+        """Write anywhere behind the lock, and mostly to used memory."""
         size = len(self.memory)
         blocks = size - self.room * 256 if self.shards == 1 else HEAD
         used = min(size - blocks, 256 + self.tables[0].used)
         start = dice.choice((dice.randrange(LOCK, 200), blocks + dice.randrange(used), dice.randrange(LOCK, size)))
         text = dice.randbytes(dice.choice((1, 8, 64, 256, 5000)))
         if dice.random() < 0.6:
-            # A number where numbers stand: small ones are indices that exist.
+            # A number in place of a number: small ones are existing indices.
             start = start // 4 * 4
             number = dice.choice((0, 1, 2, 15, 16, 255, (1 << 32) - 1, dice.randrange(1 << 32), dice.randrange(1000)))
             text = number.to_bytes(4, "little")

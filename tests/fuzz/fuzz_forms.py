@@ -1,4 +1,4 @@
-"""Fuzzes form bodies: urlencoded and multipart ones, whole, cut and broken, are fields or a refusal, and nothing else.
+"""Fuzz form bodies: urlencoded and multipart, whole, cut and broken ones give fields or a refusal.
 
 python -m tests.fuzz.fuzz_forms [seconds]
 """
@@ -43,7 +43,7 @@ SYNTAX = (
 
 
 class Scope:
-    """As much of a request as a form is read by."""
+    """The part of a request that form parsing needs."""
 
     def __init__(self, kind: str) -> None:
         self.headers = {"content-type": kind}
@@ -87,7 +87,7 @@ def refused(problem: Problem) -> None:
 
 
 def check_members(data: bytes) -> None:
-    """Cut out of a body, members are JSON themselves."""
+    """Check that members cut out of a body are JSON themselves."""
     try:
         members = members_of(data)
     except Problem as problem:

@@ -1,9 +1,9 @@
-"""Fuzzes heads of HTTP/1.1: no read outside of what came, never anything else than what llhttp reads, and what is
-written for headers that are sound has as many lines as it has headers.
+"""Fuzz heads of HTTP/1.1: no read out of bounds, the same results as llhttp, and written heads of valid headers have as
+many lines as headers.
 
-    python -m tests.fuzz.fuzz_heads [seconds]
+python -m tests.fuzz.fuzz_heads [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fuzzes HTML tables: no crash, no read outside a value, and never another body than the slow twin's.
+"""Fuzz HTML tables: no crash, no read outside a value, and the same body as that of the slow twin.
 
-    python -m tests.fuzz.fuzz_html [seconds]
+python -m tests.fuzz.fuzz_html [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc. libpq keeps
-a value of 1 kB or more in memory of its own, so values are stretched to that size and to where pieces end.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc. libpq
+stores a value of 1 kB or more in memory of its own, so values are stretched to that size and to where pieces end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SYNTAX = (b"&", b"<", b">", b'"', b"'", b"t", b"\x1e", b"\x1f", b"\xff\xfe", b"<
 
 
 def check(data: bytes) -> None:
-    """The first byte says how far values are stretched, the second what stands around the table."""
+    """The first byte determines how far values are stretched, the second the text around the table."""
     how = data[0] if data else 0
     around = data[1:2]
     rows, width = cells_of(data[2:])

@@ -1,8 +1,8 @@
-"""Fuzzes raw rows and bytes: no crash, no read outside a value, and never another body than the slow twin's.
+"""Fuzz raw rows and bytes: no crash, no read outside a value, and the same body as that of the slow twin.
 
-    python -m tests.fuzz.fuzz_raw [seconds]
+python -m tests.fuzz.fuzz_raw [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADER = 4
 
 
 def check(data: bytes) -> None:
-    """The first byte says how, the second which texts stand between; the rest are rows, cut at 0x1E and 0x1F."""
+    """The first byte determines the format, the second the separators; the rest are rows, cut at 0x1E and 0x1F."""
     how, between, text = data[:1], data[1:2], data[2:].replace(b"\0", b"")
     mode = how[0] if how else 0
     cells = [row.split(b"\x1f") for row in text.split(b"\x1e")]

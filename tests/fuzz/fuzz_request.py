@@ -1,8 +1,8 @@
-"""Fuzzes the reading of requests: no crash, no read out of bounds, and never another answer than the slow twin's.
+"""Fuzz the binding of requests: no crash, no read out of bounds, and the same result as that of the slow twin.
 
-    python -m tests.fuzz.fuzz_request [seconds]
+python -m tests.fuzz.fuzz_request [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = "abcd"
 
 
 def _binders() -> list[tuple[Binder, FastBinder]]:
-    """Every kind gets its turn at every name, with each handling of NULL."""
+    """Every kind occurs with every name and each handling of NULL."""
     kinds = [(kind, array) for kind in ValueKind for array in (False, True)]
     made = []
     for turn in range(0, len(kinds), 2):

@@ -1,10 +1,10 @@
-"""Fuzzes the rows of worksheets: no crash, no read outside a value, and never other markup than the slow twin's.
+"""Fuzz the rows of worksheets: no crash, no read outside a value, and the same markup as that of the slow twin.
 
-    python -m tests.fuzz.fuzz_sheet [seconds]
+python -m tests.fuzz.fuzz_sheet [seconds]
 
-Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc. libpq keeps
-a value of 1 kB or more in memory of its own, so texts are stretched to that size, to where pieces end and to where a
-cell is full. Of days that do not exist, which no server sends, only well-formed markup is asked.
+Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc. libpq
+stores a value of 1 kB or more in memory of its own, so texts are stretched to that size, to where pieces end and to
+where a cell is full. For days that do not exist, which no server sends, the markup only has to be well-formed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATE_CELL = re.compile(rb'<c r="[A-Z]+[0-9]+" s="2"><v>-?[0-9]+(?:\.[0-9]+)?</v
 
 
 def check(data: bytes) -> None:
-    """The first byte says how far texts are stretched, the second which styles there are."""
+    """The first byte determines how far texts are stretched, the second the styles."""
     how = data[0] if data else 0
     styles = (data[1] & 1, 2, data[1] >> 1 & 1) if len(data) > 1 else (0, 2, 0)
     rows, width = cells_of(data[2:])
@@ -66,7 +66,7 @@ def _day_exists(oid: int, cell: bytes | None) -> bool:
 
 
 def _days_only(rows: Cells, oids: list[int]) -> tuple[Cells, list[bytes]]:
-    """The rows without days that do not exist, and these."""
+    """Return the rows without days that do not exist, and these days."""
     unsure = [
         cell
         for row in rows

@@ -1,6 +1,6 @@
-"""Fuzzes the reading of array, tuple and record text: no crash, and the output is always valid JSON.
+"""Fuzz the parsing of array, tuple and record text: no crash, and the output is always valid JSON.
 
-    python -m tests.fuzz.fuzz_values [seconds]
+python -m tests.fuzz.fuzz_values [seconds]
 
 json columns are fuzzed for crashes only: their text is embedded as the server validated it.
 """

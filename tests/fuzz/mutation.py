@@ -1,6 +1,6 @@
-"""What the targets share: mutations of their seeds, a loop that needs no other tool, and rows from bytes.
+"""Parts shared by the targets: mutations of their seeds, a loop that needs no other tool, and rows from bytes.
 
-With atheris installed its coverage-guided engine drives a target (and takes its own arguments); without it the loop
+If atheris is installed, its coverage-guided engine drives a target (and takes its own arguments); otherwise the loop
 here does, for the given number of seconds (default 10).
 """
 
@@ -19,7 +19,7 @@ ROW_END, CELL_END = b"\x1e", b"\x1f"
 
 
 def cells_of(text: bytes) -> tuple[Cells, int]:
-    """Rows cut at 0x1E and 0x1F, without NUL; an empty cell is NULL. Gives the number of columns too."""
+    """Return rows cut at 0x1E and 0x1F, without NUL, and the number of columns; an empty cell is NULL."""
     rows = [row.split(CELL_END) for row in text.replace(b"\0", b"").split(ROW_END)]
     width = max(map(len, rows))
     return [[cell or None for cell in row] + [None] * (width - len(row)) for row in rows], width
@@ -35,13 +35,13 @@ def mutate(data: bytes, syntax: Sequence[bytes], dice: random.Random) -> bytes:
 
 
 def with_choices(texts: Sequence[bytes], count: int = 2) -> list[bytes]:
-    """Seeds for a target that reads `count` bytes in front as choices: each text with several of them."""
+    """Return seeds for a target that uses the first `count` bytes as choices: each text with several of them."""
     dice = random.Random(0)
     return [dice.randbytes(count) + text for text in texts for _ in range(8)]
 
 
 def run(check: Check, seeds: Sequence[bytes], syntax: Sequence[bytes], seconds: float, seed: int | None = None) -> int:
-    """Mutates the seeds and their descendants until the time is over; gives the number of inputs tried."""
+    """Mutate the seeds and their descendants until the time is over; return the number of inputs."""
     dice = random.Random(seed)
     pool = list(seeds)
     stored = len(pool)

@@ -1,4 +1,4 @@
-"""Heads of HTTP/1.1 at C speed: what is read is what llhttp reads, and everything else is left to it."""
+"""HTTP/1.1 heads parsed in Cython: accepted heads have the same result as with llhttp, all others are left to llhttp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last check of a response in front of the HTTP server."""
+"""The last check of a response before the HTTP server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall.ext.base.response_guard import GuardedProtocol, InvalidResponseErro
 
 
 class _Sink:
-    """Records what would be sent."""
+    """Records the parts of a response that would be sent."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""JSON bodies in slices at C speed: orjson is the judge, `core.text.json_text` the twin."""
+"""JSON bodies split into slices in Cython, compared with orjson and the twin `core.text.json_text`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hot binder says what `core.binding.binding` says, or nothing."""
+"""The fast binder gives the same result as `core.binding.binding`, or None."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def agree(slow: Binder, method: str, text: str | bytes, path_values: dict[str, s
     fast = getattr(FastBinder(*slow.plain), method)(text, path_values)
     if fast is None:
         return
-    # An error of the slow one fails the test here: the fast one accepted what it must not.
+    # An error of the slow binder fails the test here: the fast binder accepted an invalid request.
     assert fast == getattr(slow, method)(text, path_values or {})
 
 
@@ -261,7 +261,7 @@ ODD = {
     "date[]": ["2026-3-1", "2026-03-01T10:00:00Z"],
     "text[]": ["é" * 800, "x" * 3000],
 }  # fmt: skip
-"""Values that answer 200, in forms that are not the plainest."""
+"""Valid values (200) in unusual forms."""
 WAYS = [
     lambda key, text: f"a=1&{key}={quote_plus(text)}&z=2",
     lambda key, text: f"a=1&{key}={quote_plus(text, safe=' ')}&z=2".replace("%C3%A9", "é"),
@@ -271,7 +271,7 @@ WAYS = [
 
 @pytest.mark.parametrize("type_name", ODD)
 def test_odd_values_do_not_leave_the_fast_way(type_name: str) -> None:
-    """Counted over everything that is right: who leaves it costs several times its plainest sibling."""
+    """All valid forms take the fast path: the slow one costs several times as much."""
     slow = binder(parameter("a"), parameter("value", type_name), parameter("z"))
     fast = FastBinder(*slow.plain)
     left = []

@@ -1,4 +1,4 @@
-"""Query strings at C speed: the same pairs and the same refusals as `core.text.query_text`."""
+"""Query strings in Cython: the same pairs and the same errors as `core.text.query_text`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_slow_twin_agrees(query: str) -> None:
 
 
 def outcome(read: Callable[[str], list[tuple[str, Any]]], query: str) -> object:
-    """The pairs with bytes, or the refused key and the reason."""
+    """Return the pairs with bytes, or the refused key and the reason."""
     try:
         pairs = read(query)
     except (QueryError, query_text.QueryTextError) as error:
@@ -91,7 +91,7 @@ def test_what_a_form_holds_beyond_ascii(form: bytes) -> None:
 
 @pytest.mark.parametrize("read", [parse_form, unescape, holds_beyond_ascii])
 def test_other_threads_run_while_a_long_text_is_decoded(read: Callable[[bytes], object]) -> None:
-    """Without forced switches of threads, only a released GIL lets the other one in."""
+    """Without forced switches of threads, another thread runs only if the GIL is released."""
     events: list[str] = []
     begun = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Segments on one connection: each request gets its own answer, whatever the others do
+"""Segments on one connection: each execution gets its own result, whatever the others do
 (docs/internals/behaviour/driver.md)."""
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def test_a_failed_setting_stops_the_call(server: Database) -> None:
             assert bad.error
             assert bad.error.sqlstate == "22023"
             assert await answer(connection, "select count(*) as n from written where id = 77") == [{"n": 0}]
-            # Its Parse was skipped; the statement has to be prepared now.
+            # Its Parse was skipped, so the statement has to be prepared now.
             assert await answer(connection, write) == [{"id": 77}]
 
     run(work())
@@ -220,7 +220,7 @@ def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_
 
 
 def test_a_changed_result_needs_the_next_generation(own_database: Database) -> None:
-    """0A000 comes before anything of the call ran, and goes away under a new name (driver-27)."""
+    """0A000 precedes the start of the call, and a statement with a new name avoids it (driver-27)."""
 
     async def work() -> None:
         own_database.execute("create function shape() returns table (a int) language sql as 'select 1'")
@@ -275,7 +275,7 @@ def script() -> Script:
 
 @pytest.mark.parametrize("named_anew", [False, True])
 def test_a_script_that_misses_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
-    """Its own ones, or under new names the one ahead of them."""
+    """Missing are its own statements, or with new names those of the execution ahead of it."""
 
     async def work() -> None:
         ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
@@ -303,7 +303,7 @@ def test_a_script_that_misses_statements_ends_the_connection_too(server: Databas
 
 
 def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: Database) -> None:
-    """It misses what it relied on, and may come again."""
+    """A prepared statement is missing; the script can be submitted again."""
 
     async def work() -> None:
         both = script()
@@ -332,14 +332,14 @@ def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: D
 
 
 def addresses() -> int:
-    """Bytes that this process has mapped."""
+    """Return the bytes that this process has mapped."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def test_a_script_without_memory_for_its_end_is_answered_and_takes_no_other_response(server: Database) -> None:
     async def work() -> None:
         part = Part(statement("select 1 as n", rows=False), True, True)
-        # Never written to, so it costs addresses and no memory.
+        # Never written to, so it uses address space only.
         large = Script(statement("").id, 0, (part,), bytes(1 << 30))
         async with connected(server) as connection:
             item = execution(large)

@@ -1,7 +1,7 @@
-"""Connections that end, pause or are cancelled: what is known about each request afterwards (driver-13 to driver-24).
+"""Connections that end, pause or are cancelled: the known outcome of each execution (driver-13 to driver-24).
 
-What libpq before 17 does (`PQpipelineSync` sends each segment at once) is reached only where psycopg was built with
-such a one.
+The behaviour of libpq before 17 (`PQpipelineSync` sends each segment at once) is tested only if psycopg was built with
+such a version.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def in_thread(work: object, *arguments: object) -> object:
 
 
 def test_terminated_in_mid_pipeline(server: Database) -> None:
-    """The head was rolled back by the server's own word; what stood behind it never ran."""
+    """The server reported that the first execution was rolled back; the later ones never ran."""
 
     async def work() -> None:
         write = statement("select write($1::int) as n", 1)
@@ -74,7 +74,8 @@ def test_terminated_in_mid_pipeline(server: Database) -> None:
 
 
 def test_a_lost_connection_needs_no_collector(server: Database) -> None:
-    """Its buffers are large and nothing else counts them: a worker that lost many of them grew without end."""
+    """The garbage collector does not count its large buffers: the memory of a worker that lost many connections grew
+    without limit."""
 
     async def lose() -> None:
         async with connected(server) as connection:
@@ -138,7 +139,7 @@ def test_closing_leaves_no_request_waiting(server: Database) -> None:
                 assert {item.finished for item in requests} == {True}
                 # The first was flushed at once; the others had not left the process.
                 assert [item.loss for item in requests] == [Loss.IN_DOUBT] + [Loss.NOT_STARTED] * 3
-        # Nor do they leave it with the good-bye of the connection.
+        # They are not sent when the connection is closed either.
         wait_until(lambda: not server.backends("state <> 'idle'"), "the first has run")
         assert server.fetch("select id from written where id between 31 and 33") == []
 
@@ -146,7 +147,7 @@ def test_closing_leaves_no_request_waiting(server: Database) -> None:
 
 
 def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None:
-    """libpq sends whenever 8192 bytes wait, without being asked to flush."""
+    """libpq sends as soon as 8192 bytes wait, without a flush."""
 
     async def work() -> None:
         write = statement("select write($1::int + 0 * length($2::text)) as n", 2)
@@ -162,7 +163,7 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
 
 @pytest.mark.parametrize("named", [True, False])
 def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Database, named: bool) -> None:
-    """What its messages hold besides texts and values is enough to fill its buffer."""
+    """The parts of its messages other than texts and values are enough to fill its buffer."""
     count = 200
 
     async def work() -> None:
@@ -175,7 +176,7 @@ def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Data
             connection.corked = True
             second = execution(write, "72")
             connection.submit(second)
-            # As much text as keeps the sum of texts, values and 4 bytes for each of them below what libpq sends.
+            # Keeps the sum of texts, values and 4 bytes for each value below the size at which libpq sends.
             text += "x" * (7_400 - len(text) - 5 * count) + " */"
             many = Statement(statement("").id, text.encode(), count, types=(23,) * count)
             third = execution(many, *["1"] * count)
@@ -189,7 +190,7 @@ def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Data
 
 
 def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> None:
-    """The server may run it, and does, whatever becomes of the connection."""
+    """The server may run it, and does, even if the connection is lost."""
 
     async def work() -> None:
         write = statement("select write($1::int) as n", 1)
@@ -346,7 +347,7 @@ def test_a_cancel_decided_for_a_finished_request_does_not_reach_the_next(server:
 
 
 def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
-    """A late cancel would hit the next request, so the pause must not make the connection READY."""
+    """A late cancel would hit the next execution, so a pause must not make the connection READY."""
 
     async def work() -> None:
         async with connected(server) as connection:

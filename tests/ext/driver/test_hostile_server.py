@@ -1,4 +1,4 @@
-"""A server whose results do not fit the requests: no request gets another's answer, and the connection ends."""
+"""A server whose results do not match the executions: no execution gets the result of another one; the connection ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, 
 
 @dataclass(frozen=True)
 class Behind(Database):
-    """The database, as it is reached through the proxy."""
+    """The database, reached through the proxy."""
 
     port: int
 
@@ -72,7 +72,7 @@ def test_unexpected_results_end_the_connection(
         # In front of a request that waits, it cannot be reported from that request's own.
         count = 1
     elif name == "no Sync":
-        # Noticed by what comes next.
+        # Detected with the next execution.
         count = max(count, 2)
     echo = statement("select $1::int as n, 'hostile' as v from generate_series(1, 2)", 1)
 

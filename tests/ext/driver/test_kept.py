@@ -1,6 +1,5 @@
-"""The steps around kept answers: two different requests never have the same key (caching-8 to caching-14), a miss is
-kept,
-and a hit is what was kept."""
+"""The steps around cached responses: two different requests never have the same key (caching-8 to caching-14), a miss
+is stored, and a hit returns what was stored."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def key(values: list[object]) -> bytes:
 
 
 def meant(values: list[object]) -> list[object]:
-    """Without what was left out at the end: that is no difference."""
+    """Return the values without absent ones at the end, which make no difference."""
     while values and values[-1] == "absent":
         values = values[:-1]
     return values
@@ -50,7 +49,7 @@ def ending(_context: RequestContext, _error: Exception | None) -> None: ...
 
 
 class Steps:
-    """Both of them, around one table; what is left to the others is noted."""
+    """Lookup and writer around one table; records what they leave to other steps."""
 
     def __init__(self, seconds: float = 60.0, most: int = 3) -> None:
         self.table = ResponseTable(mmap.mmap(-1, LEAST), os.getpid(), Entry)

@@ -85,7 +85,7 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
 def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call: str) -> None:
-    """In a process of its own, which this ended."""
+    """Runs in a process of its own, because the mistake once ended the process."""
     ended = subprocess.run(
         [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
     )

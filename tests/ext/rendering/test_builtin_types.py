@@ -1,4 +1,4 @@
-"""The fixed OIDs, against the `pg_type` of every server version at hand."""
+"""The fixed OIDs, compared with `pg_type` of every installed server version."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_arrays_are_those_of_the_server(every_database: Database) -> None:
 
 
 def test_nothing_else_is_an_array(every_database: Database) -> None:
-    """`int2vector` has elements, but its text is none of an array's."""
+    """`int2vector` has elements, but its text is not that of an array."""
     others = "select oid::int8 from pg_type t where not exists (select from pg_type e where e.typarray = t.oid)"
     assert ARRAYS.keys().isdisjoint(oid for (oid,) in every_database.fetch(others))

@@ -1,4 +1,4 @@
-"""Rows for the service itself: column, type, text and JSON of each value."""
+"""Rows that the service reads: column, type, text and JSON of each value."""
 
 from __future__ import annotations
 

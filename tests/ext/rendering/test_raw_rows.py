@@ -1,4 +1,4 @@
-"""Raw text and bytes: the same bytes as the twin writes, whatever the values."""
+"""Raw text and bytes: the same output as that of the twin for all values."""
 
 from __future__ import annotations
 

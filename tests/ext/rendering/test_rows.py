@@ -1,4 +1,4 @@
-"""Whole results of a real server → bodies: envelopes, keys, the scalar path, plans."""
+"""Whole results of a real server rendered as bodies: brackets, keys, scalars, plans."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_fields_of_a_nested_column_are_rendered_as_columns(connection: Connectio
 
 
 def test_keys_and_values_of_every_length_are_whole(connection: Connection, codecs: Codecs) -> None:
-    """Short ones are copied in pieces that overlap; each length takes its own."""
+    """Short keys are copied in overlapping pieces, which depend on their length."""
     lengths = range(1, 41)
     digits = "1234567890" * 4
     columns = ", ".join(f"{digits[:n]}::numeric, '{{{digits[:n]}}}'::numeric[]" for n in lengths)

@@ -1,4 +1,4 @@
-"""Several statements as one request: their order, their segments, their values, and what an error leaves."""
+"""Several statements as one execution: order, segments, values, and state after an error."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_statement_cannot_take_values_that_requests_do_not_have() -> None:
 
 
 def test_a_statement_of_nothing_but_a_comment_is_a_part_of_its_own(server: Database) -> None:
-    """Its end is that of its part: what follows is counted and written under its own key."""
+    """It ends with its part: the next statement is counted and written under its own key."""
     parts = (
         part("select 1", rows("a", first=True, is_set=False), values=0),
         part("/* nothing */", AffectedRows(key_prefix(b"b", False)), values=0),

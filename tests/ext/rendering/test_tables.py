@@ -1,4 +1,4 @@
-"""Rows as HTML tables and as worksheet rows: whatever comes in, the markup stays whole."""
+"""Rows as HTML tables and as worksheet rows: the markup is well-formed for all values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The twins, and with them the Cython modules, against PostgreSQL's own `to_json`.
+"""The twins, and so the Cython modules, compared with `to_json` of PostgreSQL.
 
-Only values on which both agree by intention: `to_json` knows no tuple strings and puts a `T` into every timestamp.
+Only values for which both are meant to agree: `to_json` has no tuple strings, and puts a `T` into every timestamp.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def exact(text: str) -> Any:
 
 
 def assert_as_postgres(server: Connection, name: str, kind: Type, text: str) -> None:
-    # The server prints the value anew, so that what is compared is its text and not ours. Null bytes and lone
+    # The server prints the value again, so that its text is compared and not that of the test. Null bytes and lone
     # surrogates, which it refuses, are never generated; inside json it keeps them as escapes.
     query = f"select v::text, to_json(v)::text from (select %s::{name} as v) s"
     printed, expected = server.execute(query.encode(), [text]).fetchall()[0]

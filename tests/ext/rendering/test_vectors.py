@@ -1,4 +1,4 @@
-"""The vectors (`tests.harness.vectors`), each rendered from what a real server answers to its statement."""
+"""The vectors (`tests.harness.vectors`): the result of a real server for each statement, rendered."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.ext.results import address_of
 from tests.harness.vectors import vectors
 
 VECTORS = vectors()
-# The `xmlparse` of a server built without libxml, an extension that is not installed.
+# For example `xmlparse` of a server without libxml, or an extension that is not installed.
 NOT_ON_THIS_SERVER = (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile)
 
 
 @pytest.fixture(scope="module")
 def missing(connection: Connection) -> set[str]:
-    """Makes the types of all vectors once; gives the statements that this server cannot run."""
+    """Create the types of all vectors once; return the statements that this server cannot run."""
     failed = set()
     for statement in dict.fromkeys(statement for vector in VECTORS for statement in vector.get("setup", [])):
         try:
@@ -40,12 +40,13 @@ def codecs(connection: Connection, missing: set[str]) -> dict[bool, Codecs]:
 
 
 def meaning(text: str) -> Any:
-    """JSON with its numbers and keys to the letter, so that a lost digit or a doubled key shows."""
+    """Parse JSON with numbers and keys as texts, so that lost digits and repeated keys are detected."""
     return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=lambda pairs: pairs)
 
 
 def readable(vector: dict[str, Any], expected: str) -> str:
-    """One vector is older than the rule that timestamps have their `T` at every depth (rendering-26)."""
+    """Return the expected JSON by the present rule: one vector is older than the `T` of timestamps at every depth
+    (rendering-26)."""
     if vector["context"] != "composite_array":
         return expected
     return re.sub(r'"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)', r'"\1T\2', expected)
@@ -65,7 +66,7 @@ def test_vector(vector: dict[str, Any], connection: Connection, missing: set[str
             raise psycopg.errors.FeatureNotSupported
         cursor = connection.execute(vector["sql"])
     except NOT_ON_THIS_SERVER:
-        # What the server cannot make is a type without a rule of its own.
+        # If the server cannot create the value, its type has no rule of its own.
         oid = {"xml[]": 143}.get(vector["pg_type"], 0)
         rendered = render_value(registry, oid, text.encode())
     else:

@@ -1,5 +1,5 @@
-"""Kept answers under the lock that macOS has, which is the number of the process that holds it: every test of the table
-once more, with extensions built for it."""
+"""Cached responses with the lock that macOS uses, which is the id of the process that holds it: all tests of the table,
+with extensions built for this lock."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_what_does_not_fit_is_not_kept_nor_what_it_replaces() -> None:
 
 
 def test_pruning_gives_back_what_it_takes_whatever_was_done() -> None:
-    """Against a dictionary, until nothing is left."""
+    """Compared with a dictionary until nothing is left."""
     chance = random.Random(7)
     _, mine, yours = tables(1 << 22)
     model: dict[bytes, Entry] = {}
@@ -305,7 +305,7 @@ def test_a_table_that_is_retired_gives_and_keeps_nothing() -> None:
 
 @pytest.mark.parametrize("junk", [b"\xff", b"\x01\0\0\0", b"\x07", bytes(range(256))])
 def test_memory_that_something_else_has_written_to_is_cleared(junk: bytes) -> None:
-    """Whatever stands there leads nowhere. More of it: tests/fuzz/fuzz_answers.py."""
+    """No content of the memory leads outside of it. Tested further by tests/fuzz/fuzz_answers.py."""
     memory, mine, yours = tables(LEAST)
     head = 4096
     for number in range(40):
@@ -340,7 +340,7 @@ def mmap_of(content: bytes) -> mmap.mmap:
 
 
 class _Finalized:
-    """Garbage that asks the table when it is collected."""
+    """Garbage that uses the table when it is collected."""
 
     def __init__(self, table: ResponseTable[Entry]) -> None:
         self.own = self
@@ -352,7 +352,7 @@ class _Finalized:
 
 
 def test_the_collector_of_cycles_may_want_the_table_too() -> None:
-    """Whatever finalizers do, they never run while the lock is held: this would not end."""
+    """Finalizers never run while the lock is held; otherwise this test would not end."""
     _, mine, _ = tables()
     kept(mine, b"key", Entry(b"body", 1, tags=("one", "two")))
     before = gc.get_threshold()

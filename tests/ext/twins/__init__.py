@@ -1,4 +1,5 @@
-"""Slow, obvious Python twins of the Cython modules: they state the rules once more, in another way, as an oracle.
+"""Slow, obvious Python twins of the Cython modules: independent implementations of the rules, which tests use as
+oracles.
 
-`types` says what a type is, `arrays` and `composites` read and print PostgreSQL's text, `values` and `rows` write JSON.
+`types` describes types, `arrays` and `composites` parse and print PostgreSQL's text, `values` and `rows` write JSON.
 """

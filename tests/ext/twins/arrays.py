@@ -1,4 +1,4 @@
-"""Array text (rendering-31): read into nested lists, printed from them as `array_out` does."""
+"""Array text (rendering-31): parsed into nested lists, printed from them as `array_out` does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Nested = list["Nested | str | None"]
 
 
 def parse_array(text: str, delimiter: str = ",") -> Nested:
-    """The elements, still as text, and None for NULL; MalformedText if this is no array."""
+    """Return the elements as texts, None for NULL. Raises MalformedText if the text is not an array."""
     body = text
     if text.startswith("["):
         bounds = BOUNDS.match(text)

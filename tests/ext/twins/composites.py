@@ -1,4 +1,4 @@
-"""Tuple text (rendering-32): read into slots, printed from them as `record_out` does."""
+"""Tuple text (rendering-32): parsed into slots, printed from them as `record_out` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLOT = re.compile(r'"((?:[^"\\]|""|\\.)*)"|([^"\\(),]*)', re.DOTALL)
 
 
 def parse_tuple(text: str) -> list[str | None]:
-    """The slots, still as text, and None for NULL; MalformedText if this is no tuple."""
+    """Return the slots as texts, None for NULL. Raises MalformedText if the text is not a tuple."""
     if not text.startswith("("):
         raise MalformedText(text)
     slots: list[str | None] = []

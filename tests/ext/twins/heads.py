@@ -1,4 +1,4 @@
-"""Heads of answers as llhttp reads them."""
+"""Heads of responses as llhttp parses them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Plain = tuple[int, list[tuple[str, str]], int, int]
 
 
 class FirstAnswer:
-    """What llhttp says about the first one in some bytes."""
+    """What llhttp reports about the first response in some bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.headers: list[tuple[str, str]] = []
@@ -43,7 +43,7 @@ class FirstAnswer:
 
 
 def assert_read_as_llhttp_reads(data: bytes) -> None:
-    """Whatever is read at all."""
+    """Check that a head is parsed as by llhttp, if it is parsed at all."""
     result: Plain | None = plain_head(data)
     if result is None:
         return

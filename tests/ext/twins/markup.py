@@ -1,4 +1,4 @@
-"""A whole result → an HTML table, and → the rows of a worksheet (formats-1 to formats-9)."""
+"""Render a whole result as an HTML table, or as the rows of a worksheet (formats-1 to formats-9)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def _number(text: bytes) -> bytes | None:
 
 
 def date_serial(text: bytes) -> bytes | None:
-    """None for what is no day that spreadsheets know. Raises ValueError for days and times that do not exist."""
+    """Return the serial number, or None for a day that spreadsheets do not support. Raises ValueError for days and
+    times that do not exist."""
     match = _MOMENT.fullmatch(text)
     if match is None or text[:4] < b"1900" or (match["time"] is None and match["rest"]):
         return None
@@ -124,7 +125,7 @@ def date_serial(text: bytes) -> bytes | None:
 
 
 def utf16_cut(text: bytes) -> bytes:
-    """The start of a text that fits a cell, counted in UTF-16 units."""
+    """Return the start of a text that fits a cell, counted in UTF-16 units."""
     if len(text) <= CELL_UNITS:
         return text
     units = CELL_UNITS

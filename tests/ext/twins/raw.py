@@ -1,4 +1,4 @@
-"""A whole result → raw text."""
+"""Render a whole result as raw text."""
 
 from __future__ import annotations
 

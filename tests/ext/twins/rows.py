@@ -1,4 +1,4 @@
-"""A whole result → the body of a response."""
+"""Render a whole result as the body of a response."""
 
 from __future__ import annotations
 

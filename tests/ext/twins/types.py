@@ -1,4 +1,4 @@
-"""PostgreSQL types as far as JSON is concerned, and how to make them known to the Cython registry."""
+"""PostgreSQL types as far as they matter for JSON, and their registration in the Cython registry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Type = Scalar | Array | Composite | Domain
 
 
 class Registry:
-    """Gives every twin type an OID in one `Codecs`."""
+    """Registers every twin type with an OID in one `Codecs`."""
 
     def __init__(self, resolve_nested: bool = True) -> None:
         self.codecs = Codecs(resolve_nested)

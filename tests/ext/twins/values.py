@@ -1,5 +1,5 @@
-"""One value's text → JSON, by the rules of rendering-25 to rendering-29, rendering-31 to rendering-35, with Python
-strings."""
+"""Render the text of one value as JSON, by the rules of rendering-25 to rendering-29, rendering-31 to rendering-35,
+with Python strings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def json_string(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """`T` behind the date, and minutes in the offset, as `to_json` has them; infinity and the era stay as they are."""
+    """Return a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; infinity and the era
+    unchanged."""
     day, blank, clock = text.partition(" ")
     if not blank:
         return text
@@ -94,7 +95,7 @@ def _render_fields(slots: list[str | None], fields: tuple[tuple[str, Type], ...]
 
 
 def flat(kind: Type) -> Type:
-    """What a field's type becomes when only one level of composites is parsed."""
+    """Return the type of a field if only one level of composites is parsed."""
     match base_of(kind):
         case Composite():
             return Scalar("text")
