@@ -28,9 +28,9 @@ TESTED = {
         (DATABASE, "test_while_the_server_is_away_clients_are_asked_to_retry"),
     ),
     "The database hangs: it accepts connections and says nothing": (
-        (HANG, "test_a_hang_leaves_no_connection_behind"),
+        (HANG, "test_a_hang_leaks_no_connection"),
         (HANG, "test_a_request_waits_no_longer_than_its_own_limit"),
-        (HANG, "test_the_service_is_back_when_the_server_wakes"),
+        (HANG, "test_the_service_recovers_when_the_server_resumes"),
     ),
     "Some backends hang and cannot be ended": (
         (HANG, "test_sessions_of_backends_that_hang_count_until_they_are_gone"),

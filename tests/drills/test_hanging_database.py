@@ -50,7 +50,7 @@ def mixed(number: int) -> tuple[str, str, bytes]:
     return ("POST", "/api/write", b'{"id":%d}' % number) if number % 3 == 2 else ("GET", paths[number % 3], b"")
 
 
-def test_a_hang_leaves_no_connection_behind(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_a_hang_leaks_no_connection(own_postgres: PostgresServer, serve_once: Serve) -> None:
     """Point 1: each attempt to connect that timed out kept its socket, and its session when the server resumed."""
     database, service = hasty(own_postgres, serve_once)
     most = 0
@@ -114,7 +114,9 @@ def test_sessions_of_backends_that_hang_count_until_they_are_gone(
 
 
 @pytest.mark.parametrize("path", ["/api/echo?id=1", "/api/slow-echo?id=1"])
-def test_the_service_is_back_when_the_server_wakes(own_postgres: PostgresServer, serve_once: Serve, path: str) -> None:
+def test_the_service_recovers_when_the_server_resumes(
+    own_postgres: PostgresServer, serve_once: Serve, path: str
+) -> None:
     _, service = hasty(own_postgres, serve_once)
     with own_postgres.hanging(), service.new_client(timeout=4) as client:
         assert client.get(path).status_code in (503, 504)

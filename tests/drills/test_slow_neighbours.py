@@ -93,7 +93,7 @@ def one_shared(own_database: Database, serve_once: Serve) -> Service:
     return service
 
 
-def test_query_of_a_client_that_left_is_cancelled_on_a_shared_connection(
+def test_the_query_of_a_disconnected_client_is_cancelled_on_a_shared_connection(
     own_database: Database, one_shared: Service
 ) -> None:
     with own_database.locked(LOCK):

@@ -16,7 +16,7 @@ class _WithAddress(Protocol):
 
 
 def address_of(cursor: psycopg.Cursor[Any]) -> int:
-    """Valid as long as the cursor holds its result. psycopg's C class has the attribute, its typed protocol does not."""
+    """Valid as long as the cursor has its result. psycopg's C class has the attribute, its typed protocol has not."""
     assert cursor.pgresult is not None
     return cast("_WithAddress", cursor.pgresult).pgresult_ptr
 

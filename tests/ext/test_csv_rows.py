@@ -36,7 +36,7 @@ def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes 
     st.booleans(),
     st.sampled_from([None, "utf-16", "windows-1252", "cp932", "gb18030"]),
 )
-def test_it_reads_as_its_twin_does(
+def test_the_parser_equals_its_twin(
     data: bytes, cuts: list[int], delimiters: str, quotes: bool, null: bool, encoding: str | None
 ) -> None:
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -93,7 +93,7 @@ def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: st
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_a_byte_that_is_not_valid_is_named(data: bytes, encoding: str | None, error: str, size: int) -> None:
+def test_an_invalid_byte_is_reported(data: bytes, encoding: str | None, error: str, size: int) -> None:
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert str(read(CsvRows(b",", True, True, encoding), pieces)).startswith(error)
     assert str(read(csv_text.CsvRows(CsvFormat(encoding=encoding)), pieces)).startswith(error)
@@ -107,11 +107,11 @@ def test_a_byte_that_is_not_valid_is_named(data: bytes, encoding: str | None, er
         ('\u3000\u00a0 "a" \u2028\t\u2003"b"\n', '{"a","b"}'),
     ],
 )
-def test_blanks_beyond_ascii_end_at_a_delimiter_that_is_one(text: str, row: str) -> None:
+def test_non_ascii_blanks_end_at_a_blank_delimiter(text: str, row: str) -> None:
     assert read(CsvRows(b"\t", True, True), [text.encode()]) == [row.encode()]
 
 
-def test_every_blank_is_one_ahead_of_a_quote() -> None:
+def test_every_blank_may_precede_a_quote() -> None:
     """The twin defines the blanks: those of Python."""
     for number in [*range(1, 0xD800), *range(0xE000, 0x11000)]:
         blank = chr(number)
@@ -121,7 +121,7 @@ def test_every_blank_is_one_ahead_of_a_quote() -> None:
             assert read(CsvRows(b";", True, True), [data]) == expected, hex(number)
 
 
-def test_a_long_line_of_letters_beyond_ascii_is_read_once() -> None:
+def test_a_long_line_of_non_ascii_letters_is_read_once() -> None:
     """Each cell once read the rest of its line, which took far too long for a line of this length."""
     count = 1_000_000
     assert read(CsvRows(b",", True, True), ["é,".encode() * count]) == [b"{" + '"é",'.encode() * count + b"NULL}"]
@@ -141,7 +141,7 @@ def test_quotes_that_do_not_fit_are_reported_with_their_line(text: bytes, why: s
 
 
 @given(st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8)), max_size=5))
-def test_texts_in_an_array_come_out_again(texts: list[str | None]) -> None:
+def test_texts_in_an_array_survive_a_round_trip(texts: list[str | None]) -> None:
     whole = nested([None if text is None else text.encode() for text in texts])
     assert elements(whole.decode()) == texts
 

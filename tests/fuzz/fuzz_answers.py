@@ -58,7 +58,7 @@ class Lease:
 
 @dataclass
 class Judge:
-    """Model: what lookups may return, and what they must return. entries: the newest is the last, including ended ones."""
+    """Model of what lookups may and must return. entries: the newest is the last, including ended ones."""
 
     entries: dict[bytes, Entry] = field(default_factory=dict)
     leases: dict[bytes, Lease] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 heads parsed in Cython: accepted heads have the same result as with llhttp, all others are left to llhttp."""
+"""HTTP/1.1 heads parsed in Cython: accepted heads give the results of llhttp, all others are left to llhttp."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("lines", LINES.values(), ids=list(LINES))
-def test_what_needs_a_second_look_is_left(lines: bytes) -> None:
+def test_unusual_heads_are_left_to_llhttp(lines: bytes) -> None:
     assert plain_head(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\nabc") is None
 
 
@@ -53,11 +53,11 @@ def test_what_needs_a_second_look_is_left(lines: bytes) -> None:
     b"HTTP/1.1 304 Same", b"HTTP/1.1 600 What", b"HTTP/1.1 20 OK", b"HTTP/1.1 2000 OK", b"HTTP/1.1  200 OK",
     b"http/1.1 200 OK", b"HTTP/2 200 OK", b"", b"\r\nHTTP/1.1 200 OK", b"HTTP/1.1 200 O\0K",
 ])  # fmt: skip
-def test_other_status_lines_are_left(line: bytes) -> None:
+def test_other_status_lines_are_left_to_llhttp(line: bytes) -> None:
     assert plain_head(line + b"\r\nContent-Length: 3\r\n\r\nabc") is None
 
 
-def test_a_head_that_is_not_whole_is_left() -> None:
+def test_an_incomplete_head_is_left_to_llhttp() -> None:
     whole = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 0\r\n\r\n"
     assert plain_head(whole) is not None
     assert [plain_head(whole[:size]) for size in range(len(whole))] == [None] * len(whole)
@@ -76,7 +76,7 @@ PIECES = [
 
 @settings(max_examples=examples(4000), deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), min_size=2, max_size=9), st.booleans())
-def test_what_is_read_is_what_llhttp_reads(pieces: list[bytes], begins: bool) -> None:
+def test_parsed_heads_equal_those_of_llhttp(pieces: list[bytes], begins: bool) -> None:
     assert_read_as_llhttp_reads((b"HTTP/1.1 200 OK\r\n" if begins else b"") + b"".join(pieces))
 
 
@@ -97,5 +97,5 @@ def test_a_head_is_written() -> None:
     ([("x", "a\nb")], False), ([("x", "a\r")], False), ([("x", "\0")], False), ([("x", "€\n")], False),
     ([("x", "Ċ")], True), ([("x", "y"), ("x", "\r\n")], False),
 ])  # fmt: skip
-def test_headers_that_end_their_line_are_seen(pairs: list[tuple[str, str]], sound: bool) -> None:
+def test_line_ends_in_headers_are_detected(pairs: list[tuple[str, str]], sound: bool) -> None:
     assert are_sound(pairs) is sound

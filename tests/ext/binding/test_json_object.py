@@ -123,7 +123,7 @@ def test_an_empty_body_is_an_empty_object(body: bytes) -> None:
 @pytest.mark.parametrize(
     "string", [b"", b'"', b'"a', b'a"', b'"a"b', b'"\\"', b'"\\u00', b'"\\ud800"', b'"\\ud800\\u', b'"\n"']
 )
-def test_what_is_no_string_is_refused(string: bytes) -> None:
+def test_values_other_than_strings_are_refused(string: bytes) -> None:
     with pytest.raises(JsonError):
         unescape(string)
 
@@ -143,7 +143,7 @@ def test_the_depth_limit_is_that_of_orjson(depth: int, brackets: tuple[bytes, by
 
 
 @pytest.mark.parametrize(("count", "read"), [(2048, True), (2049, False), (100_000, False)])
-def test_an_object_has_so_many_keys_at_most(count: int, read: bool) -> None:
+def test_the_number_of_keys_is_limited(count: int, read: bool) -> None:
     body = b"{" + b",".join(b'"k%d":1' % number for number in range(count)) + b"}"
     if read:
         assert len(members(body)) == count

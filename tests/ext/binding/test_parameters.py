@@ -158,7 +158,7 @@ MANY = [
 ]
 
 
-def test_an_ordinary_query_takes_the_fast_way() -> None:
+def test_an_ordinary_query_takes_the_fast_path() -> None:
     slow = binder(*MANY)
     query = (
         "id=7&big=123456789012&price=1.50&ratio=-0.25&active=true&key=a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
@@ -169,7 +169,7 @@ def test_an_ordinary_query_takes_the_fast_way() -> None:
     assert fast == slow.bind_query(query)
 
 
-def test_an_ordinary_body_takes_the_fast_way() -> None:
+def test_an_ordinary_body_takes_the_fast_path() -> None:
     slow = binder(*MANY)
     body = (
         b'{"id":7,"big":123456789012,"price":1.50,"ratio":-0.25,"active":true,"key":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",'
@@ -192,7 +192,7 @@ def test_an_ordinary_body_takes_the_fast_way() -> None:
         ("date[]", "x=2026-03-01", b'{"x":[]}'),
     ],
 )
-def test_ordinary_arrays_take_the_fast_way(type_name: str, query: str, body: bytes) -> None:
+def test_ordinary_arrays_take_the_fast_path(type_name: str, query: str, body: bytes) -> None:
     slow = binder(parameter("x", type_name), parameter("y", default=True))
     fast = FastBinder(*slow.plain)
     for bound, expected in (
@@ -203,7 +203,7 @@ def test_ordinary_arrays_take_the_fast_way(type_name: str, query: str, body: byt
         assert bound == expected
 
 
-def test_path_values_take_the_fast_way() -> None:
+def test_path_values_take_the_fast_path() -> None:
     slow = binder(parameter("id", path=True), parameter("name", "text"))
     assert FastBinder(*slow.plain).bind_query("name=a", {"id": "7"}) == (0b11, [b"7", b"a"], False)
 
@@ -215,17 +215,17 @@ def test_every_bit_of_the_mask_is_used(count: int) -> None:
     assert FastBinder(*slow.plain).bind_query(query) == slow.bind_query(query)
 
 
-def test_more_parameters_than_bits_are_left_to_the_other_binder() -> None:
+def test_more_parameters_than_bits_are_left_to_the_slow_binder() -> None:
     slow = binder(*(parameter(f"p{number}", default=True) for number in range(65)))
     assert FastBinder(*slow.plain).bind_query("p1=1") is None
 
 
-def test_two_parameters_of_one_name_are_left_to_the_other_binder() -> None:
+def test_two_parameters_with_one_name_are_left_to_the_slow_binder() -> None:
     assert FastBinder(*binder(parameter("a"), parameter("a")).plain).bind_query("a=1") is None
 
 
 @pytest.mark.parametrize("query", ["a=x", "b=1", "", "a=%00", "a=1&a=2", "a=\0"])
-def test_errors_are_left_to_the_other_binder(query: str) -> None:
+def test_errors_are_left_to_the_slow_binder(query: str) -> None:
     slow = binder(parameter("a", "integer"))
     assert FastBinder(*slow.plain).bind_query(query) is None
     if query != "a=1&a=2":
@@ -270,7 +270,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("type_name", ODD)
-def test_odd_values_do_not_leave_the_fast_way(type_name: str) -> None:
+def test_unusual_values_take_the_fast_path(type_name: str) -> None:
     """All valid forms take the fast path: the slow one costs several times as much."""
     slow = binder(parameter("a"), parameter("value", type_name), parameter("z"))
     fast = FastBinder(*slow.plain)
@@ -298,13 +298,13 @@ def test_odd_values_do_not_leave_the_fast_way(type_name: str) -> None:
         ("text", "[1, 2]"), ("jsonb", '{"deep": [[[{}]]]}'),
     ],
 )  # fmt: skip
-def test_odd_json_does_not_leave_the_fast_way(type_name: str, value: str) -> None:
+def test_unusual_json_takes_the_fast_path(type_name: str, value: str) -> None:
     slow = binder(parameter("a"), parameter("value", type_name))
     body = f'{{"a": 1, "value": {value}}}'.encode()
     assert FastBinder(*slow.plain).bind_body(body) == slow.bind_body(body)
 
 
-def test_an_object_for_the_fields_of_a_composite_does_not_leave_the_fast_way() -> None:
+def test_an_object_for_the_fields_of_a_composite_takes_the_fast_path() -> None:
     width = parameter("boxWidth", attribute="width", group="box", member="width")
     height = parameter("boxHeight", "numeric", attribute="height", group="box", member="height")
     slow = binder(parameter("a"), width, height)
@@ -312,7 +312,7 @@ def test_an_object_for_the_fields_of_a_composite_does_not_leave_the_fast_way() -
         assert FastBinder(*slow.plain).bind_body(body) == slow.bind_body(body)
 
 
-def test_elements_that_do_not_stand_together_do_not_leave_the_fast_way() -> None:
+def test_elements_that_are_not_adjacent_take_the_fast_path() -> None:
     slow = binder(parameter("x", "integer[]"), parameter("y", "text[]"))
     query = "&".join(f"x={number}&y=t{number}" for number in range(300))
     assert FastBinder(*slow.plain).bind_query(query) == slow.bind_query(query)

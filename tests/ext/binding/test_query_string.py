@@ -34,7 +34,7 @@ def test_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
 @pytest.mark.parametrize(
     "value", ["%ff", "%c0%80", "%ed%a0%80", "%f4%90%80%80", "%c3", "%e2%82", "%80", "\ud800", "%00"]
 )
-def test_what_postgresql_text_cannot_hold_is_refused_with_its_key(value: str) -> None:
+def test_texts_that_postgresql_cannot_store_are_refused_with_their_key(value: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(f"ok=1&bad={value}")
     assert caught.value.key == "bad"
@@ -57,7 +57,7 @@ def outcome(read: Callable[[str], list[tuple[str, Any]]], query: str) -> object:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=12) | st.text(max_size=20).map(str.encode))
-def test_utf8_is_judged_as_python_does(data: bytes) -> None:
+def test_utf8_is_validated_as_in_python(data: bytes) -> None:
     query = "x=" + "".join(f"%{byte:02x}" for byte in data if byte)
     clean = bytes(byte for byte in data if byte)
     try:
@@ -76,7 +76,7 @@ def test_ten_megabytes_and_a_hundred_thousand_keys_are_read() -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("&=+%0123456789abcdefABCDEFé\0", max_size=40) | st.lists(st.text("%41e9+é&=", max_size=20)).map("".join))
-def test_forms_are_read_as_the_slow_twin_does(form: str) -> None:
+def test_forms_are_parsed_as_by_the_slow_twin(form: str) -> None:
     padded = form + "&long=" + "%41+%zz" * 3000
     for text in (form, padded):
         assert outcome(lambda query: parse_form(query.encode()), text) == outcome(query_text.pairs, text)
@@ -84,7 +84,7 @@ def test_forms_are_read_as_the_slow_twin_does(form: str) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("&=+%0123456789abcdefABCDEF", max_size=20).map(str.encode) | st.binary(max_size=12))
-def test_what_a_form_holds_beyond_ascii(form: bytes) -> None:
+def test_forms_with_non_ascii_characters_are_detected(form: bytes) -> None:
     expected = re.search(rb"[\x80-\xff]|%[89A-Fa-f][0-9A-Fa-f]", form) is not None
     assert holds_beyond_ascii(form) == expected
 

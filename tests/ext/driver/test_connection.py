@@ -68,7 +68,7 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
     run(work())
 
 
-def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None:
+def test_an_error_at_the_commit_replaces_the_success(server: Database) -> None:
     """The row has been read by then (driver-14)."""
 
     async def work() -> None:
@@ -85,7 +85,7 @@ def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None
     run(work())
 
 
-def test_an_error_behind_rows_leaves_no_body(server: Database) -> None:
+def test_an_error_after_rows_leaves_no_body(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             item = execution("select 1 / (100 - n) as n from generate_series(1, 200) n")
@@ -130,7 +130,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
     [[b"a\0b"], [], [b"1", b"2"], ["text"]],
     ids=["NUL", "too few", "too many", "not bytes"],
 )
-def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: Database, values: list[bytes]) -> None:
+def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[bytes]) -> None:
     async def work() -> None:
         echo = statement("select $1::text as v", 1)
         local = Statement(-1, SETTINGS, 2)
@@ -148,7 +148,7 @@ def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: D
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize("count", [2, 100])
-def test_bytes_go_as_they_are_where_a_statement_says_so(server: Database, count: int, named: bool) -> None:
+def test_a_statement_can_send_bytes_unchanged(server: Database, count: int, named: bool) -> None:
     every = bytes(range(256)) * 300
 
     async def work() -> None:
@@ -241,7 +241,7 @@ def test_a_changed_result_needs_the_next_generation(own_database: Database) -> N
     run(work())
 
 
-def test_deallocated_statements_end_the_connection_when_they_are_missed(server: Database) -> None:
+def test_a_missing_deallocated_statement_ends_the_connection(server: Database) -> None:
     async def work() -> None:
         echo = statement("select $1::int as n", 1)
         async with connected(server) as connection:
@@ -274,7 +274,7 @@ def script() -> Script:
 
 
 @pytest.mark.parametrize("named_anew", [False, True])
-def test_a_script_that_misses_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
+def test_a_script_with_missing_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
     """Missing are its own statements, or with new names those of the execution ahead of it."""
 
     async def work() -> None:
@@ -302,7 +302,7 @@ def test_a_script_that_misses_statements_ends_the_connection_too(server: Databas
     run(work())
 
 
-def test_a_script_behind_a_failed_parse_leaves_the_connection_as_it_is(server: Database) -> None:
+def test_a_script_behind_a_failed_parse_keeps_the_connection(server: Database) -> None:
     """A prepared statement is missing; the script can be submitted again."""
 
     async def work() -> None:
@@ -417,7 +417,7 @@ def test_a_transaction_left_open_ends_the_connection(server: Database) -> None:
     run(work())
 
 
-def test_an_aborted_transaction_ends_the_connection_although_requests_keep_coming(server: Database) -> None:
+def test_an_aborted_transaction_ends_the_connection_under_load(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             for sql in ("begin", "select 1 / 0"):

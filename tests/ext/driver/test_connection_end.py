@@ -245,7 +245,7 @@ def test_an_abandoned_stream_leaves_the_connection_usable(server: Database) -> N
     run(work())
 
 
-def test_an_abandoned_request_says_so_when_it_ends_all_the_same(server: Database) -> None:
+def test_an_abandoned_execution_reports_that_when_it_ends(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(44):
@@ -333,7 +333,7 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
     run(work())
 
 
-def test_a_cancel_decided_for_a_finished_request_does_not_reach_the_next(server: Database) -> None:
+def test_a_cancel_for_a_finished_execution_does_not_hit_the_next(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             first, second = execution("select 1 as n"), execution("select 2 as n")
@@ -368,7 +368,7 @@ def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
     run(work())
 
 
-def test_several_statements_as_one_reset(server: Database) -> None:
+def test_a_reset_may_have_several_statements(server: Database) -> None:
     async def work() -> None:
         reset = [Statement(900 + n, sql, 0) for n, sql in enumerate((b"reset all", b"discard temp", b"unlisten *"))]
         async with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""A server whose results do not match the executions: no execution gets the result of another one; the connection ends."""
+"""A server whose results do not match the executions: results are never swapped; the connection ends."""
 
 from __future__ import annotations
 

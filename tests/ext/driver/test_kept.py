@@ -33,12 +33,12 @@ def meant(values: list[object]) -> list[object]:
 
 
 @given(VALUES, VALUES)
-def test_keys_are_equal_exactly_when_requests_are(one: list[object], other: list[object]) -> None:
+def test_keys_are_equal_exactly_if_requests_are(one: list[object], other: list[object]) -> None:
     assert (key(one) == key(other)) == (meant(one) == meant(other))
 
 
 @given(VALUES, st.integers(0, 31))
-def test_only_what_is_wanted_counts(values: list[object], wanted: int) -> None:
+def test_only_selected_parameters_are_part_of_the_key(values: list[object], wanted: int) -> None:
     mask = sum(1 << index for index, value in enumerate(values) if value != "absent")
     arguments = [value for value in values if value != "absent"]
     left = [value if wanted >> index & 1 else "absent" for index, value in enumerate(values)]
@@ -77,7 +77,7 @@ class Steps:
         return context
 
 
-def test_a_miss_is_kept_and_found_by_the_same_request_only() -> None:
+def test_a_miss_is_stored_and_found_by_equal_requests_only() -> None:
     steps = Steps()
     context = steps.run(b"one")
     assert context.lease is None
@@ -92,7 +92,7 @@ def test_a_miss_is_kept_and_found_by_the_same_request_only() -> None:
     assert steps.landed == []
 
 
-def test_everything_else_is_left_to_others() -> None:
+def test_all_other_cases_are_left_to_the_next_steps() -> None:
     steps = Steps()
     held = steps.ask(0b11, b"a", None)
     steps.ask(0b11, b"a", None)
@@ -126,7 +126,7 @@ def test_waiting_requests_get_the_response() -> None:
     assert steps.table.count == 0
 
 
-def test_a_lifetime_of_nothing_keeps_nothing_and_none_keeps_for_ever() -> None:
+def test_a_lifetime_of_zero_stores_nothing_and_none_never_ends() -> None:
     assert Steps(0.0).run(b"one").lease is None
     assert Steps(0.0).table.count == 0
     steps = Steps(-1.0)

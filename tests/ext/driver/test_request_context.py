@@ -84,7 +84,7 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
 
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
-def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call: str) -> None:
+def test_pending_work_ends_once_and_not_before_its_step(program: str, call: str) -> None:
     """Runs in a process of its own, because the mistake once ended the process."""
     ended = subprocess.run(
         [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
@@ -92,7 +92,7 @@ def test_what_is_waited_for_ends_once_and_not_before_its_step(program: str, call
     assert (ended.returncode, ended.stdout) == (0, "RuntimeError\n"), ended.stderr
 
 
-def test_what_has_ended_waits_for_nothing() -> None:
+def test_finished_work_waits_for_nothing() -> None:
     waiting: list[PendingWork] = []
 
     def step(context: RequestContext) -> PendingWork:

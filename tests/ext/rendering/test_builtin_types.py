@@ -19,7 +19,7 @@ NAMES = {
 }
 
 
-def test_scalars_are_the_types_they_are_meant_to_be(every_database: Database) -> None:
+def test_oids_of_scalars_have_the_expected_types(every_database: Database) -> None:
     names = dict(every_database.fetch("select oid::int8, typname from pg_type"))
     for rule, expected in NAMES.items():
         assert {names[oid] for oid, name in SCALARS.items() if name == rule} == expected

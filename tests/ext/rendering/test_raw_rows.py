@@ -55,7 +55,7 @@ CODECS = codecs()
     st.booleans(),
     st.booleans(),
 )
-def test_every_result_is_written_as_the_twin_writes_it(
+def test_every_result_is_written_as_by_the_twin(
     data: st.DataObject, columns: list[RawColumn], separator: bytes | None, new_line: bytes, header: bool, arrays: bool
 ) -> None:
     rows = data.draw(st.lists(st.tuples(*[VALUES] * len(columns)), max_size=4))
@@ -69,14 +69,14 @@ def test_every_result_is_written_as_the_twin_writes_it(
 
 
 @given(st.lists(st.none() | st.binary(max_size=300), max_size=5))
-def test_bytes_come_back_as_they_were(values: list[bytes | None]) -> None:
+def test_bytes_are_written_unchanged(values: list[bytes | None]) -> None:
     rows = [[None if value is None else b"\\x" + value.hex().encode()] for value in values]
     with result_of([(b"part", 17)], rows) as address:
         assert BytesRenderer(True).render_result(address) == b"".join(value or b"" for value in values)
 
 
 @pytest.mark.parametrize("text", [b"", b"\\", b"\\x", b"\\x0", b"\\x0g", b"\\y00", b"plain"])
-def test_what_is_no_hexadecimal_text_goes_out_as_it_is(text: bytes) -> None:
+def test_bytea_that_is_not_hexadecimal_is_written_unchanged(text: bytes) -> None:
     with result_of([(b"part", 17)], [[text]]) as address:
         assert BytesRenderer(True).render_result(address) == (b"" if text == b"\\x" else text)
 
@@ -84,24 +84,24 @@ def test_what_is_no_hexadecimal_text_goes_out_as_it_is(text: bytes) -> None:
 @pytest.mark.parametrize(
     ("oid", "expected"), [(DOMAIN_OVER_TEXT, b'"a"'), (ARRAY_OF_DOMAIN, b'"a"'), (CIRCLE, b"a"), (17, b"a")]
 )
-def test_domains_are_quoted_as_what_they_stand_for(oid: int, expected: bytes) -> None:
+def test_domains_are_quoted_like_their_base_types(oid: int, expected: bytes) -> None:
     with result_of([(b"v", oid)], [[b"a"]]) as address:
         assert RawRenderer(CODECS, True, b",").render_result(address) == expected
 
 
-def test_of_a_single_result_only_the_first_row_counts() -> None:
+def test_a_result_without_a_set_has_its_first_row_only() -> None:
     with result_of([(b"v", 25)], [[b"a"], [b"b"]]) as address:
         assert RawRenderer(CODECS, False, None, b"\n", True).render_result(address) == b'"v"\na'
     with result_of([(b"v", 17)], [[b"\\x61"], [b"\\x62"]]) as address:
         assert BytesRenderer(False).render_result(address) == b"a"
 
 
-def test_bytes_want_one_column() -> None:
+def test_bytes_require_one_column() -> None:
     with result_of([(b"a", 17), (b"b", 17)], []) as address, pytest.raises(ValueError, match="2 columns"):
         BytesRenderer(True).render_result(address)
 
 
-def test_a_result_described_otherwise_gets_another_plan() -> None:
+def test_a_result_with_another_description_gets_another_plan() -> None:
     renderer = RawRenderer(CODECS, True, b",", b"\n", True)
     with result_of([(b"v", 25)], [[b"a"]]) as address:
         assert renderer.render_result(address) == b'"v"\n"a"'

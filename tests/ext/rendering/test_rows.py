@@ -55,7 +55,7 @@ def test_a_single_result_without_rows_is_nothing(connection: Connection, codecs:
     assert body(rows(codecs, "n", is_set=False), connection, "select 1 where false") == b""
 
 
-def test_unnamed_values_stand_bare(connection: Connection, codecs: Codecs) -> None:
+def test_unnamed_values_have_no_keys(connection: Connection, codecs: Codecs) -> None:
     unnamed = rows(codecs, named=False)
     assert body(unnamed, connection, "select n from generate_series(1, 3) n") == b"[1,2,3]"
     assert body(unnamed, connection, "values ('a'), (null)") == b'["a",null]'
@@ -74,7 +74,7 @@ def test_a_composite_column_is_an_object(connection: Connection, codecs: Codecs)
     assert body(rows(codecs, "c", "all"), connection, sql) == expected
 
 
-def test_without_keys_the_column_names_serve(connection: Connection, codecs: Codecs) -> None:
+def test_without_keys_the_column_names_are_used(connection: Connection, codecs: Codecs) -> None:
     assert body(rows(codecs), connection, 'select 1 as "a\\b", 2 as two') == b'[{"a\\\\b":1,"two":2}]'
 
 
@@ -86,7 +86,7 @@ def test_a_row_without_columns_is_an_empty_object(connection: Connection, codecs
     assert body(rows(codecs), connection, "select from generate_series(1, 2)") == b"[{},{}]"
 
 
-def test_a_result_described_otherwise_gets_another_plan(connection: Connection, codecs: Codecs) -> None:
+def test_a_result_with_another_description_gets_another_plan(connection: Connection, codecs: Codecs) -> None:
     renderer = rows(codecs)
     assert body(renderer, connection, "select 1 as a") == b'[{"a":1}]'
     assert body(renderer, connection, "select '1' as a") == b'[{"a":"1"}]'
@@ -128,7 +128,7 @@ def test_a_scalar_is_its_text_its_array_or_its_bytes(
     assert body(scalar(codecs), connection, sql) == expected
 
 
-def test_bytea_in_escape_format_goes_out_as_it_is(connection: Connection, codecs: Codecs) -> None:
+def test_bytea_in_escape_format_is_written_unchanged(connection: Connection, codecs: Codecs) -> None:
     with connection.transaction():
         connection.execute("set local bytea_output = 'escape'")
         assert body(scalar(codecs), connection, "select 'ab'::bytea") == b"ab"
@@ -181,7 +181,7 @@ def test_a_composite_of_nothing_but_nulls_may_be_null(
     assert body(renderer, connection, f"select {value}::gauge").decode() == rendered
 
 
-def test_only_the_column_itself_is_null_where_all_its_fields_are(connection: Connection, codecs: Codecs) -> None:
+def test_only_a_column_is_null_if_all_its_fields_are(connection: Connection, codecs: Codecs) -> None:
     renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=True)
     assert body(renderer, connection, "select array[(null, null)::gauge]") == b'[{"id":null,"label":null}]'
 

@@ -42,7 +42,7 @@ def test_html_has_four_entities(text: str) -> None:
 
 @settings(max_examples=examples(60))
 @given(st.lists(TEXT | TRICKY, min_size=1, max_size=5))
-def test_a_worksheet_gives_every_text_back(connection: Connection, texts: list[str]) -> None:
+def test_a_worksheet_preserves_every_text(connection: Connection, texts: list[str]) -> None:
     cursor = connection.execute("select unnest(%s::text[])", (texts,))
     writer = SheetRows(True, [texts[0].encode()], 1, 2, 0)
     assert cells(writer.render_result(address_of(cursor))) == [[texts[0]], *([text] for text in texts)]
@@ -50,7 +50,7 @@ def test_a_worksheet_gives_every_text_back(connection: Connection, texts: list[s
 
 @settings(max_examples=examples(60))
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6))
-def test_numbers_keep_what_a_double_can(connection: Connection, number: object) -> None:
+def test_numbers_have_the_precision_of_a_double(connection: Connection, number: object) -> None:
     cursor = connection.execute("select %s::numeric, 'NaN'::numeric", (number,))
     _, row = cells(SheetRows(True, [b"n", b"x"], 0, 0, 0).render_result(address_of(cursor)))
     assert row[0] is not None

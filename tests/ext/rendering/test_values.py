@@ -148,7 +148,7 @@ def test_definitions_may_come_in_any_order_and_change() -> None:
     assert render_value(codecs, 500_001, b"(7)") == b'{"x":7}'
 
 
-def test_nesting_beyond_every_real_value_ends_as_text() -> None:
+def test_too_deep_nesting_is_written_as_text() -> None:
     codecs = Registry().codecs
     codecs.define_array(500_001, 500_001)
     rendered = render_value(codecs, 500_001, b'{"{x}"}')

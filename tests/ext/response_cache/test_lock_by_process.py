@@ -34,7 +34,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 """
 
 
-def test_the_lock_by_process_keeps_what_the_robust_one_does(tmp_path: Path) -> None:
+def test_the_lock_by_process_has_the_guarantees_of_the_robust_lock(tmp_path: Path) -> None:
     folder = tmp_path / "rowcall" / "ext" / "response_cache"
     folder.mkdir(parents=True)
     for package in (folder, folder.parent):

@@ -47,7 +47,7 @@ def test_one_process_has_it_and_learns_who_waits() -> None:
     assert mine.drop(b"one", number) == GONE
 
 
-def test_an_answer_is_everybodys_as_it_was_given() -> None:
+def test_a_cached_response_is_the_same_for_all_processes() -> None:
     _, mine, yours = tables()
     entries = [
         Entry(b"", 0),
@@ -81,7 +81,7 @@ def test_invalidation_ends_response_and_lease() -> None:
     assert mine.used == 0
 
 
-def test_a_forgotten_tag_ends_its_answers_and_those_on_their_way() -> None:
+def test_an_invalidated_tag_ends_its_responses_and_those_being_computed() -> None:
     _, mine, yours = tables()
     for number in range(40):
         kept(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
@@ -97,7 +97,7 @@ def test_a_forgotten_tag_ends_its_answers_and_those_on_their_way() -> None:
     assert mine.count == 1
 
 
-def test_more_forgotten_tags_than_can_be_known_keep_nothing_that_was_begun_before() -> None:
+def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> None:
     _, mine, _yours = tables(LEAST)
     numbers = [taken(mine, b"%d" % number) for number in range(2)]
     for number in range(1_000):
@@ -108,7 +108,7 @@ def test_more_forgotten_tags_than_can_be_known_keep_nothing_that_was_begun_befor
     assert mine.used < LEAST // 4
 
 
-def test_a_copy_is_not_kept_when_it_was_forgotten_since() -> None:
+def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
     _, mine, yours = tables()
     copy = Entry(b"copy", 1, tags=("all",))
     assert mine.put(b"one", copy, 100.0, 101.0)
@@ -138,7 +138,7 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     assert mine.put(b"two", Entry(b"new", 1), 101.5, 102.0)
 
 
-def test_its_time_and_its_process_end_it() -> None:
+def test_a_lease_ends_with_its_time_or_its_process() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.0, 105.0)
     assert yours.begin(b"one", 0.0, 104.0) == HELD
@@ -148,7 +148,7 @@ def test_its_time_and_its_process_end_it() -> None:
     taken(mine, b"one", 105.0)
 
 
-def test_a_row_that_is_full_has_no_place_until_one_ends() -> None:
+def test_a_full_row_has_no_place_until_a_lease_ends() -> None:
     _, mine, _yours = tables(LEAST)
     numbers = [mine.begin(b"%d" % number, 0.0, 1.0) for number in range(10_000)]
     assert FULL in numbers
@@ -158,7 +158,7 @@ def test_a_row_that_is_full_has_no_place_until_one_ends() -> None:
     taken(mine, b"%d" % full)
 
 
-def test_what_has_ended_goes_first_then_the_oldest() -> None:
+def test_ended_responses_are_removed_first_then_the_oldest() -> None:
     _, mine, _yours = tables(LEAST)
     body = b"x" * 1000
     for number in itertools.count():
@@ -181,7 +181,7 @@ def test_what_has_ended_goes_first_then_the_oldest() -> None:
     assert mine.count == len(values)
 
 
-def test_what_does_not_fit_is_not_kept_nor_what_it_replaces() -> None:
+def test_a_response_that_does_not_fit_removes_the_one_it_replaces() -> None:
     _, mine, _yours = tables(LEAST)
     mine.put(b"one", Entry(b"old", 1), 100.0, 100.0)
     assert not mine.put(b"one", Entry(bytes(LEAST), 1), 100.0, 100.0)
@@ -190,7 +190,7 @@ def test_what_does_not_fit_is_not_kept_nor_what_it_replaces() -> None:
     assert mine.find(b"one", 100.0) == Entry(b"new", 1)
 
 
-def test_pruning_gives_back_what_it_takes_whatever_was_done() -> None:
+def test_pruning_frees_all_blocks_after_any_operations() -> None:
     """Compared with a dictionary until nothing is left."""
     chance = random.Random(7)
     _, mine, yours = tables(1 << 22)
@@ -264,7 +264,7 @@ def test_a_killed_process_blocks_no_other() -> None:
         assert mine.count == 0
 
 
-def test_a_large_table_is_one_although_it_has_shards() -> None:
+def test_the_shards_of_a_large_table_act_as_one_table() -> None:
     memory = mmap.mmap(-1, SPLIT)
     mine, yours = ResponseTable(memory, 1, Entry), ResponseTable(memory, 2, Entry)
     keys = [b"key %d" % number for number in range(200)]
@@ -290,7 +290,7 @@ def test_a_large_table_is_one_although_it_has_shards() -> None:
     assert mine.count == 0
 
 
-def test_a_table_that_is_retired_gives_and_keeps_nothing() -> None:
+def test_a_retired_table_returns_and_stores_nothing() -> None:
     _, mine, yours = tables()
     kept(mine, b"old", Entry(b"old", 1))
     number = taken(mine, b"coming")
@@ -304,7 +304,7 @@ def test_a_table_that_is_retired_gives_and_keeps_nothing() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"\xff", b"\x01\0\0\0", b"\x07", bytes(range(256))])
-def test_memory_that_something_else_has_written_to_is_cleared(junk: bytes) -> None:
+def test_overwritten_memory_is_cleared(junk: bytes) -> None:
     """No content of the memory leads outside of it. Tested further by tests/fuzz/fuzz_answers.py."""
     memory, mine, yours = tables(LEAST)
     head = 4096
@@ -351,7 +351,7 @@ class _Finalized:
         self.table.forget(b"other", 100.0, False)
 
 
-def test_the_collector_of_cycles_may_want_the_table_too() -> None:
+def test_finalizers_may_use_the_table() -> None:
     """Finalizers never run while the lock is held; otherwise this test would not end."""
     _, mine, _ = tables()
     kept(mine, b"key", Entry(b"body", 1, tags=("one", "two")))
