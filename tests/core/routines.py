@@ -1,4 +1,4 @@
-"""Routines and types written by hand: what discovery would have found, without a database."""
+"""Routines and types written by hand, like those that discovery reads from a database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BUILT_IN = {
 PSEUDO = {2249: "record", 2278: "void", 2283: "anyelement", 2277: "anyarray"}
 GAUGE, CRATE, FLAG_BOX, QUANTITY, STATE, GAUGES, HIDDEN, DOCUMENT = range(90001, 90009)
 ARRAY = 10000
-"""The array type of a built-in type is its oid plus this."""
+"""The OID of the array of a built-in type is the type's OID plus this."""
 
 
 def _types() -> Iterable[TypeInfo]:

@@ -1,4 +1,4 @@
-"""Which row commands many rows can share, and what becomes of them."""
+"""Row commands that many rows can share, and their statements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_placeholder_stays_a_value() -> None:
         ("insert into t values (( $2 ) [ 2 ] || '($2)[1]')", (2,), "(rowcall_row.c2) || '($2)[1]'"),
         ("select f(($2)[2], $2[2], $1)", (2,), "f((rowcall_row.c2), (rowcall_row.c2), rowcall_row.number)"),
         ("select $2[1]between'a'and'b'", (1,), "(rowcall_row.c1)between'a'and'b'"),
-        # The row is taken in another way too, or nothing of it is.
+        # The row is also used in another way, or not at all.
         ("insert into t values (($2)[1], $2)", (), "(rowcall_row.cells)[1], rowcall_row.cells"),
         ("insert into t values (($2)[1:2])", (), "(rowcall_row.cells)[1:2]"),
         ("insert into t values (($2)[1][1])", (), "(rowcall_row.cells)[1][1]"),

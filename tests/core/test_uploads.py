@@ -1,4 +1,4 @@
-"""Uploads as plain data: checks by content, names of clients, cells of sheets, dates (uploads-1 to uploads-25)."""
+"""Uploads as plain data: checks by content, names of files, cells of sheets, dates (uploads-1 to uploads-25)."""
 
 from __future__ import annotations
 

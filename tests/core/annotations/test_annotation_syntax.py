@@ -1,4 +1,4 @@
-"""What `--annotations` prints is what the parser takes: a line of its syntax is the annotation (command-8)."""
+"""The parser accepts the syntax that `--annotations` prints: every line of it is the annotation (command-8)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(comment: str) -> Draft:
 
 
 def spellings(annotation: Annotation) -> st.SearchStrategy[str]:
-    """The line, with and without `@`, in small and in capital letters where its first word allows it."""
+    """Return the line with and without `@`, in lower and upper case if its first word permits it."""
     word = annotation.syntax.split(" ")[0]
     changes = [str, lambda line: f"@{line}"]
     if word.lower() in BY_WORD:
@@ -57,12 +57,12 @@ def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st
     line = data.draw(spellings(annotation))
     draft = read(line)
     complaints = [item.message for item in draft.diagnostics if "name and password are missing" not in item.message]
-    # A line may ask for another annotation's capability besides: `param … is upload metadata`.
+    # A line may also use another annotation's capability: `param … is upload metadata`.
     assert (annotation.name in draft.used, complaints) == (True, [])
 
 
-ONE_MEANING = [one for one in CATALOGUE if one.apply and not one.assign_word and one.name != "mcp"]
-"""The others mean something else with each of their words."""
+ONE_MEANING = [item for item in CATALOGUE if item.apply and not item.assign_word and item.name != "mcp"]
+"""Annotations whose words all have one meaning."""
 
 
 @pytest.mark.parametrize("annotation", ONE_MEANING, ids=lambda annotation: annotation.name)
@@ -107,7 +107,7 @@ def test_an_escaped_text_comes_back(text: str) -> None:
 
 @given(st.lists(st.sampled_from(OF_COMMENTS), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
 def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
-    """No line changes what another one is, but for `for` blocks that mute."""
+    """No line changes the meaning of another one, except for `for` blocks that mute."""
     alone = {name for line in chosen for name in read(line).used}
     assert set(read("\n".join(chosen)).used) == alone
 

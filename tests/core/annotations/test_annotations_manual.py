@@ -1,4 +1,4 @@
-"""The manual's page of annotations is written from their declarations and from an example for each."""
+"""The manual page of annotations is generated from their declarations and an example of each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_every_annotation_has_an_example_that_is_understood(annotation: Annotati
     "annotation", [one for one in CATALOGUE if one.in_effect and not one.in_files], ids=lambda one: one.name
 )
 def test_what_is_in_effect_is_shown_by_a_request(annotation: Annotation) -> None:
-    """tests/docs runs them: requests with their answers, streams of events with what they bring.
+    """tests/docs runs the examples: requests with their responses, event streams with their events.
 
     No request shows what an annotation does to generated code. Its example shows the code, and
     tests/docs/test_generated_code.py generates it.

@@ -1,5 +1,4 @@
-"""Annotations of capabilities of their own: what a comment says becomes one typed record (comments-15 to
-comments-18)."""
+"""Annotations of capabilities: the lines of a comment become one typed record (comments-15 to comments-18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims in the forms in which routines get them (access-12 to access-20)."""
+"""Claims in the forms in which routines receive them (access-12 to access-20)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ def test_forms_for_parameters() -> None:
     ],
 )
 def test_access(values: list[str], admitted: bool) -> None:
-    """Roles as written or in lower case, ids and names exactly and only as such, and no other claim (access-3)."""
+    """Roles match as written or in lower case, ids and names exactly and only with their prefix; no other claim matches
+    (access-3)."""
     known = user(
         ("user_id", "41"), ("user_name", "kiri"), ("user_roles", "boss"), ("user_roles", "gate"), ("depot", "north")
     )

@@ -1,4 +1,4 @@
-"""Which positional parameters a command of the configuration takes (sign-in-21, uploads-21)."""
+"""The positional parameters that a command of the configuration uses (sign-in-21, uploads-21)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_numbered_without_gaps_outside_quotes(sql: str, text: str, values: tuple
 
 
 def test_numbered_with_types() -> None:
-    """Of the values as the caller numbers them."""
+    """Types belong to the values as the caller numbers them."""
     text = "select $1::text, $2::boolean, '$1', $2::boolean"
     assert numbered("select $4, $3, '$1', $3", {3: "boolean"}) == (text, (4, 3))

@@ -1,4 +1,4 @@
-"""What a login row says (sign-in-14 to sign-in-20, sign-in-15 to sign-in-18)."""
+"""The content of a login row (sign-in-14 to sign-in-20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in hasher's storage format (sign-in-24 to sign-in-26)."""
+"""The storage format of the built-in hasher (sign-in-24 to sign-in-26)."""
 
 from __future__ import annotations
 

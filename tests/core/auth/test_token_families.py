@@ -1,4 +1,4 @@
-"""Refresh tokens that are good for one use, as data (RFC 9700, 4.14.2)."""
+"""Refresh tokens that can be used once, as data (RFC 9700, 4.14.2)."""
 
 from __future__ import annotations
 

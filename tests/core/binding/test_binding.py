@@ -1,4 +1,4 @@
-"""Requests and the arguments they give, rule by rule (routing-13 to routing-15, binding-3 to binding-26)."""
+"""Requests and the arguments bound from them, rule by rule (routing-13 to routing-15, binding-3 to binding-26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text and the JSON of each type become, and what is refused (binding-7 to binding-12)."""
+"""Binding of texts and JSON values to each type, and values that are refused (binding-7 to binding-12)."""
 
 from __future__ import annotations
 

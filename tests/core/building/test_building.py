@@ -1,4 +1,4 @@
-"""Routine, comment and configuration → endpoint."""
+"""Building an endpoint from routine, comment and configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comment text → effects (comments-1 to comments-6, comments-9 to comments-29)."""
+"""Effects of comment lines (comments-1 to comments-6, comments-9 to comments-29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry survives being written down."""
+"""Serialization of cache entries."""
 
 from __future__ import annotations
 

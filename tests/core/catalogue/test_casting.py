@@ -1,4 +1,4 @@
-"""Types as they stand after `::`."""
+"""Spelling of types behind `::`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What constraints and statements prove, as PostgreSQL 13 to 18 write them down."""
+"""Facts that follow from constraints and statements, as PostgreSQL 13 to 18 print them."""
 
 from __future__ import annotations
 

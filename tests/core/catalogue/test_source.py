@@ -1,4 +1,4 @@
-"""What has SQL of its own becomes an endpoint like a routine that is called."""
+"""Objects with SQL of their own become endpoints like routines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a whole configuration at once: wrong values, and keys that nothing reads yet."""
+"""Checks of a whole configuration: wrong values, and keys without effect."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_value_is_checked_as_its_placeholders_resolve_it() -> None:
 
 @pytest.fixture
 def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in which nothing has an effect: which keys are pending changes from one capability to the next."""
+    """A table in which no key has an effect: which keys are pending changes with each new capability."""
     rooms = build_key_tree(dataclasses.replace(key, pending=True) for key in KEYS)
     monkeypatch.setattr(table, "KEY_TREE", rooms)
     monkeypatch.setattr("rowcall.core.config.checks.KEY_TREE", rooms)

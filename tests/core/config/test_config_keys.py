@@ -1,4 +1,4 @@
-"""The table knows every key of NpgsqlRest, with its type and its default (`tests/data/config-keys.json`)."""
+"""The table contains every key of NpgsqlRest, with its type and its default (`tests/data/config-keys.json`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OUR_OWN_DEFAULT = {
 
 
 MORE_CHOICES = {"Service:DefaultHttpMethod", "ValidationOptions:Rules:<name>:Type"}
-"""PATCH is a method as others are; rules for numbers and arrays are our own."""
+"""PATCH is a method like others; rules for numbers and arrays exist only here."""
 
 
 def listed() -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ ROWS = {key.path: key for key in KEYS}
 
 
 def plain(value: object) -> object:
-    """The value as JSON gives it back."""
+    """Return the value after a round trip through JSON."""
     return json.loads(json.dumps(value))
 
 

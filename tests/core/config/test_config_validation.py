@@ -1,4 +1,4 @@
-"""Unknown keys are named once, at their highest level, with the key that was probably meant (configuration-14 to
+"""Unknown keys are reported once, at their highest level, with the key that was probably meant (configuration-14 to
 configuration-16)."""
 
 from __future__ import annotations

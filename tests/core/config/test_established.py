@@ -1,4 +1,4 @@
-"""A configuration of the established system loads as it is, but for the name of its section."""
+"""A configuration of NpgsqlRest loads unchanged except for the name of its section."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
 
 
 def test_every_value_is_among_those_shown(loaded: Loaded) -> None:
-    """But for secrets, and for what a placeholder was resolved to."""
+    """Except for secrets, and values of placeholders."""
     shown = dict(_values(effective(loaded.settings), ""))
     value = parse(FILE.name, TEXT.replace('"Kestrel"', '"HttpServer"'))
     missing = [

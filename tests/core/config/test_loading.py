@@ -1,4 +1,4 @@
-"""From configuration texts to settings: order, merging, comments, places of mistakes (configuration-1 to
+"""From configuration texts to settings: order, merging, comments, positions of mistakes (configuration-1 to
 configuration-18)."""
 
 from __future__ import annotations
@@ -194,14 +194,14 @@ documents = st.dictionaries(
 
 
 def one_case(value: object) -> object:
-    """Keys that differ only in case are a mistake, so fold them before."""
+    """Fold keys: keys that differ only in case are a mistake."""
     if isinstance(value, dict):
         return {name.casefold(): one_case(inner) for name, inner in value.items()}
     return [one_case(inner) for inner in value] if isinstance(value, list) else value
 
 
 def texts_of(value: object, path: str = "") -> dict[str, str | None]:
-    """The oracle: a document as path → text."""
+    """Return the document as path → text, as an oracle."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         result: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""The manual's page of keys is written from the table."""
+"""The manual page of keys is generated from the table."""
 
 from pathlib import Path
 

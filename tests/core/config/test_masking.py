@@ -1,4 +1,4 @@
-"""No secret of a connection string is ever shown, in whatever form it is written."""
+"""No secret of a connection string is shown, whatever the form of the string is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration in force as commented JSON: it says what it means and can be read again (command-5)."""
+"""The effective configuration as commented JSON, which can be read again (command-5)."""
 
 from __future__ import annotations
 

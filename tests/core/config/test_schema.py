@@ -1,4 +1,4 @@
-"""The JSON Schema of the configuration, judged by a library (command-7)."""
+"""The JSON Schema of the configuration, checked by a library (command-7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALIDATOR = Draft7Validator(SCHEMA)
 
 
 def plain(text: str) -> Any:
-    """A configuration file as data, numbers and words as JSON has them."""
+    """Return a configuration file as data, with numbers and words as in JSON."""
     return _plain(parse("f.json", text), text.splitlines())
 
 

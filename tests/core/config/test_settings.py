@@ -1,4 +1,4 @@
-"""Typed reads: what is accepted, and what the message says otherwise (configuration-10 to configuration-12)."""
+"""Typed reads: accepted values, and messages for others (configuration-10 to configuration-12)."""
 
 from __future__ import annotations
 

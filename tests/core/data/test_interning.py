@@ -1,4 +1,4 @@
-"""A key that stands for one object, whatever that object equals."""
+"""A key that equals keys of the same object only."""
 
 from __future__ import annotations
 

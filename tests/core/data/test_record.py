@@ -1,4 +1,4 @@
-"""Values on their way to another process."""
+"""Pickling of values for other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as breaking (docs/contract.md)."""
+"""Breaking and other changes of a contract (docs/contract.md)."""
 
 from __future__ import annotations
 

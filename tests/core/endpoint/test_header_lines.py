@@ -1,4 +1,4 @@
-"""Header lines with values of a request never break the header section."""
+"""Header lines that contain values of a request never break the header section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL in comments that fills parameters (execution-17 to execution-19; execution-17 to execution-19)."""
+"""SQL in comments that fills parameters (execution-17 to execution-19)."""
 
 from __future__ import annotations
 

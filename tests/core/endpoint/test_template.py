@@ -1,4 +1,4 @@
-"""Text with `{placeholders}` → the text for one request."""
+"""Texts with `{placeholders}`, filled for a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see an event (events-11 to events-13)."""
+"""Audiences of an event (events-11 to events-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is what a client reads, by the rules of the HTML standard (9.2.6)."""
+"""Written event streams are parsed by clients as intended, by the rules of the HTML standard (9.2.6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall.core.events.wire import event_text
 
 
 def read(text: str) -> list[tuple[str, str]]:
-    """Id and data of each event, as a browser has them."""
+    """Return id and data of each event, as a browser parses them."""
     events, data, last = [], [], ""
     for line in re.split(r"\r\n|\r|\n", text):
         field, _, value = line.partition(":")

@@ -1,4 +1,4 @@
-"""Which coding an answer gets (server-11 to server-13; RFC 9110, 12.5.3)."""
+"""The coding of a response (server-11 to server-13; RFC 9110, 12.5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms in which clients say how long they wait."""
+"""Forms of the headers with which clients announce how long they wait."""
 
 from __future__ import annotations
 

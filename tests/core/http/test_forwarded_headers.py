@@ -1,4 +1,4 @@
-"""The client behind proxies (server-6 to server-8, server-10, server-6 to server-10)."""
+"""The client behind proxies (server-6 to server-10)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_addresses(text: str, address: str | None) -> None:
 
 @pytest.mark.parametrize("peer", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", ""])
 def test_without_lists_a_proxy_on_this_host_is_believed(peer: str) -> None:
-    """Over a Unix socket too, where a peer has no address."""
+    """Also over a Unix socket, where a peer has no address."""
     assert client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9"}).address == "9.9.9.9"
 
 

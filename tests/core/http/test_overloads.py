@@ -1,4 +1,4 @@
-"""Which overload a request means (routing-16 to routing-19)."""
+"""Selection of the overload that a request calls (routing-16 to routing-19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Method and path → route."""
+"""Finding the route for a method and path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def made(method: str, path: str, *parameters: Parameter, name: str = "f") -> End
 
 
 def router(*templates: str) -> Router:
-    """From `GET /a/{b}` texts."""
+    """Build a router from texts like `GET /a/{b}`."""
     built, diagnostics = build_router(_from_text(template) for template in templates)
     assert diagnostics == []
     return built
@@ -172,7 +172,7 @@ def _fits(template: str, path: str) -> bool:
 
 
 OTHERS = [made("GET", f"/others/{number}", name=f"other_{number}") for number in range(12 * MOST_CHANGES)]
-"""So many that a few changes are few."""
+"""Enough routes that a few changes do not rebuild the router."""
 FORMS = st.builds(
     lambda method, segments, end: f"{method} /{'/'.join(segments)}{end}",
     st.sampled_from(["GET", "PUT"]),

@@ -1,4 +1,4 @@
-"""Windows and buckets: what is allowed when, compared with what their definitions say."""
+"""Windows and buckets: permitted requests over time, compared with the definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUCKET = Policy("p", Kind.TOKEN_BUCKET, permits=3, seconds=5, added=2, queue=2)
 
 
 def asked(policy: Policy, *times: float) -> list[tuple[bool, float]]:
-    """Decision for each request, with seconds to wait."""
+    """Return the decision for each request, with the seconds to wait."""
     state, result = None, []
     for now in times:
         decision, new = decide(policy, state, now)
@@ -33,7 +33,7 @@ YES = (True, 0.0)
     [
         (FIXED, (0, 0, 1, 1, 4, 9), [YES, YES, YES, (True, 9), (True, 6), (False, 1)]),
         (FIXED, (5, 5, 5, 15, 15, 15, 25), [YES] * 7),
-        # The two that waited have used two of the next window's permits.
+        # The two waiting requests have used two permits of the next window.
         (FIXED, (0, 0, 0, 0, 0, 10, 10, 10), [YES, YES, YES, (True, 10), (True, 10), YES, (True, 10), (True, 10)]),
         (SLIDING, (0, 5, 9, 11, 12, 12.5), [YES, YES, YES, (True, 1), (True, 4), (True, 7.5)]),
         (SLIDING, (0, 0, 0, 1, 2, 3), [YES, YES, YES, (True, 11), (True, 10), (False, 9)]),
@@ -52,7 +52,7 @@ def test_decisions(policy: Policy, times: tuple[float, ...], decisions: list[tup
     st.lists(st.floats(0, 9, allow_nan=False), min_size=1, max_size=60),
 )
 def test_no_window_holds_more_than_its_permits(policy: Policy, gaps: list[float]) -> None:
-    """Counted by when permits are used, over every stretch of a window's length, or of a period's."""
+    """Counted by the time at which permits are used, over every interval of the length of a window or a period."""
     state, now, used, queued = None, 1000.0, [], []
     for gap in gaps:
         now += gap
@@ -71,7 +71,7 @@ def test_no_window_holds_more_than_its_permits(policy: Policy, gaps: list[float]
 
 
 def _check_pace(policy: Policy, used: list[float]) -> None:
-    """A window that is fixed lets twice as much pass around its end; a bucket what has come while it was full."""
+    """A fixed window permits twice as much around its end; a bucket permits what has accumulated while it was full."""
     most = {
         Kind.FIXED_WINDOW: 2 * policy.permits,
         Kind.SLIDING_WINDOW: policy.permits,

@@ -1,4 +1,4 @@
-"""What is a finding and how severe, without a database (`rowcall --audit`)."""
+"""Findings and their severity, without a database (`rowcall --audit`)."""
 
 from __future__ import annotations
 

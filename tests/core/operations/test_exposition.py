@@ -1,4 +1,4 @@
-"""Numbers as text, read back by the parsers of Prometheus' own Python client."""
+"""Metrics as text, parsed by Prometheus' own Python client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs of outgoing requests: what is read, what is refused, what is shown."""
+"""URLs of outgoing requests: parsing, refusals, and texts for logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signature Version 4 against the examples of Amazon's documentation (sig-v4-header-based-auth)."""
+"""Signature Version 4, compared with the examples of Amazon's documentation (sig-v4-header-based-auth)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers show to this service stays here."""
+"""Credentials of callers are not forwarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts and addresses that values and redirects may lead to."""
+"""Hosts and addresses to which values and redirects may lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comments of composite types that describe outgoing requests (outbound-4 to outbound-13; outbound-4 to outbound-7)."""
+"""Comments of composite types that describe outgoing requests (outbound-4 to outbound-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key protects, which ones open, when the next one is due (protection-1 to protection-7)."""
+"""Which key encrypts, which keys decrypt, and when the next one is due (protection-1 to protection-7)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_ring_is_looked_at_daily_and_when_a_key_is_due() -> None:
 @settings(deadline=None)
 @given(st.floats(0, 400), st.integers(1, 200))
 def test_a_ring_that_is_renewed_always_protects(days: float, lifetime: int) -> None:
-    """Whenever it is looked at when it says so, and a key is made when one is due."""
+    """If it is checked when it says so, and a key is created when one is due."""
     now, end = NOW, NOW + days * DAY
     ring = KeyRing()
     number = 1

@@ -1,4 +1,4 @@
-"""The automatic method, and which statements travel together (sql-files-6 to sql-files-28)."""
+"""The automatic method, and which statements share a segment (sql-files-6 to sql-files-28)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_the_effect_of_a_statement_is_reported_by_its_words(sql: str, expected: 
 
 
 def way(sql: str) -> str:
-    """One letter for each statement; `|` ends a segment, `!` says that what a request brings along stands in front."""
+    """Return one letter for each statement; `|` ends a segment, `!` precedes statements that need the session settings
+    of a request."""
     statements = split(sql).statements
     ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)

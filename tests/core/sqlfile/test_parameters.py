@@ -1,4 +1,4 @@
-"""Placeholders, the types that comments give to them, and what else comments say about single statements."""
+"""Placeholders, their types in comments, and comments about single statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the words of a source say about the session: every doubt counts as leaving something."""
+"""Session effects that the words of a source reveal: in case of doubt, a source has effects."""
 
 from __future__ import annotations
 

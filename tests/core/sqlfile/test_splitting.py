@@ -1,4 +1,4 @@
-"""Where a statement ends, what is a comment, and which statement a comment is about (sql-files-9 to sql-files-12)."""
+"""Ends of statements, comments, and the statement to which a comment belongs (sql-files-9 to sql-files-12)."""
 
 from __future__ import annotations
 

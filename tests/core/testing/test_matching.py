@@ -1,4 +1,4 @@
-"""Expected answers compared with actual ones."""
+"""Comparison of expected and actual responses."""
 
 from __future__ import annotations
 

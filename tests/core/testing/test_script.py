@@ -1,4 +1,4 @@
-"""Test files taken apart: statements, requests, includes, the head (testing-4 to testing-6)."""
+"""Parsing of test files: statements, requests, includes, the head (testing-4 to testing-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files run, by name and by tag (testing-2, testing-3)."""
+"""Selection of files by name and by tag (testing-2, testing-3)."""
 
 from __future__ import annotations
 

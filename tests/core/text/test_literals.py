@@ -1,4 +1,4 @@
-"""Literals of arrays and records read back: what is written is what is read."""
+"""Round trips of literals of arrays and records."""
 
 from __future__ import annotations
 
