@@ -73,7 +73,7 @@ def test_a_placeholder_stays_a_value() -> None:
         ("insert into t values ($1)", (), "rowcall_row.number"),
     ],
 )  # fmt: skip
-def test_cells_that_are_named_one_by_one_are_columns(text: str, columns: tuple[int, ...], written: str) -> None:
+def test_cells_that_are_used_singly_are_columns(text: str, columns: tuple[int, ...], written: str) -> None:
     command = row_command(text, {})
     result = pattern(command)
     assert result is not None
@@ -83,7 +83,7 @@ def test_cells_that_are_named_one_by_one_are_columns(text: str, columns: tuple[i
     assert made.types == (23, *[1009] * (len(columns) or 1))
 
 
-def test_the_arrays_of_columns_come_behind_all_other_values() -> None:
+def test_the_arrays_of_columns_follow_all_other_values() -> None:
     command = row_command("insert into t values ({_a}, ($2)[5], $4, ($2)[2], {_b})", {"_a": 0, "_b": 1})
     result = pattern(command)
     assert result is not None

@@ -79,7 +79,7 @@ def test_words_for_images() -> None:
 
 
 @given(st.text(max_size=400))
-def test_a_name_of_a_client_is_a_name_in_a_folder(sent: str) -> None:
+def test_a_file_name_of_a_client_stays_within_its_folder(sent: str) -> None:
     name = file_name(sent)
     assert name not in ("", ".", "..")
     assert not set(name) & set("/\\\0\n")
@@ -113,7 +113,7 @@ def test_numbers_as_short_as_they_can_be(number: float, text: str) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_numbers_come_out_again(number: float) -> None:
+def test_numbers_survive_a_round_trip(number: float) -> None:
     assert math.isclose(float(number_text(number)), number, rel_tol=0, abs_tol=0)
 
 

@@ -245,7 +245,7 @@ class TestUpdate:
         assert refused["detail"] == "an update needs a column of the key: crateId"
         assert crates(service, crate)[0]["label"] == "own"
 
-    def test_a_part_of_the_key_changes_all_rows_that_fit(self, service: Service, number: int) -> None:
+    def test_a_part_of_the_key_changes_all_matching_rows(self, service: Service, number: int) -> None:
         for invoice, line in ((number, 1), (number, 2), (-number, 1)):
             service.request("PUT", "/api/line", json={"invoice": invoice, "lineNo": line, "text": "x"})
         assert service.post("/api/line", json={"invoice": number, "text": "all"}).status_code == 204

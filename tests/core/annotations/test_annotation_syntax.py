@@ -43,7 +43,7 @@ OF_FILES = [one for one in CATALOGUE if one.in_files]
 @pytest.mark.parametrize("annotation", OF_FILES, ids=lambda annotation: annotation.name)
 @settings(max_examples=examples(20))
 @given(data=st.data())
-def test_a_line_of_the_syntax_means_something_in_a_file(annotation: Annotation, data: st.DataObject) -> None:
+def test_a_line_of_the_syntax_has_an_effect_in_a_file(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(spellings(annotation))
     notes = read_file(f"-- {line}\nselect 1;\nselect 2;").notes
     assert line in notes.claimed or notes.statements[0].returns_line == line
@@ -90,23 +90,23 @@ TEXTS = st.text(st.characters(exclude_categories=["C"], exclude_characters="\\\x
 
 
 @given(NAMES, TEXTS)
-def test_a_custom_parameter_comes_back_as_written(key: str, value: str) -> None:
+def test_a_custom_parameter_is_parsed_as_written(key: str, value: str) -> None:
     assert read(f"{key} = {value}").custom == {key: value}
 
 
 @given(NAMES.filter(lambda name: name.lower() not in FRAMING), TEXTS)
-def test_a_header_comes_back_as_written(name: str, value: str) -> None:
+def test_a_header_is_parsed_as_written(name: str, value: str) -> None:
     assert read(f"{name}: {value}").headers == [(name, value)]
 
 
 @given(st.text())
-def test_an_escaped_text_comes_back(text: str) -> None:
+def test_an_escaped_text_is_unescaped(text: str) -> None:
     escaped = "".join(f"\\u{ord(item):04X}" if ord(item) < 0x10000 else item for item in text)
     assert read(f"separator = {escaped}").changes.get("separator", "") == text
 
 
 @given(st.lists(st.sampled_from(OF_COMMENTS), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
-def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
+def test_lines_do_not_affect_each_other(chosen: tuple[str, ...]) -> None:
     """No line changes the meaning of another one, except for `for` blocks that mute."""
     alone = {name for line in chosen for name in read(line).used}
     assert set(read("\n".join(chosen)).used) == alone
@@ -114,6 +114,6 @@ def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
 
 @given(st.text(), st.sampled_from(OF_COMMENTS).flatmap(spellings))
 @example("", "validate _id using required")
-def test_reading_is_the_same_each_time(comment: str, line: str) -> None:
+def test_parsing_is_deterministic(comment: str, line: str) -> None:
     first, second = read(f"{comment}\n{line}"), read(f"{comment}\n{line}")
     assert first == second

@@ -33,7 +33,7 @@ def test_every_word_that_a_comment_may_use_is_on_the_page() -> None:
     assert [word for annotation in CATALOGUE for word in annotation.aliases if f"`{word}`" not in page] == []
 
 
-def test_every_example_stands_with_the_module_of_its_annotation() -> None:
+def test_every_example_is_with_the_module_of_its_annotation() -> None:
     stand = {module: set(examples(text)) for module, text in TEXTS.items()}
     assert {module: names - {item.name for item in GROUPS[module]} for module, names in stand.items()} == {
         module: set() for module in stand
@@ -41,7 +41,7 @@ def test_every_example_stands_with_the_module_of_its_annotation() -> None:
 
 
 @pytest.mark.parametrize("annotation", CATALOGUE, ids=lambda annotation: annotation.name)
-def test_every_annotation_has_an_example_that_is_understood(annotation: Annotation) -> None:
+def test_every_annotation_has_a_valid_example(annotation: Annotation) -> None:
     assert annotation.name in EXAMPLES, f"docs/examples has no example for {annotation.name}"
     if annotation.in_files:
         notes = [read_file(sql).notes for sql in _SQL.findall(EXAMPLES[annotation.name])]
@@ -58,7 +58,7 @@ def test_every_annotation_has_an_example_that_is_understood(annotation: Annotati
 @pytest.mark.parametrize(
     "annotation", [one for one in CATALOGUE if one.in_effect and not one.in_files], ids=lambda one: one.name
 )
-def test_what_is_in_effect_is_shown_by_a_request(annotation: Annotation) -> None:
+def test_every_effective_annotation_is_shown_by_a_request(annotation: Annotation) -> None:
     """tests/docs runs the examples: requests with their responses, event streams with their events.
 
     No request shows what an annotation does to generated code. Its example shows the code, and

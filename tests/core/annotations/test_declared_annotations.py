@@ -112,7 +112,7 @@ def option(comment: str, name: str) -> object:
         ("@openapi example _Tags = [\"a, b\"]", "document", Document(examples=(("_tags", '["a, b"]'),))),
     ],
 )  # fmt: skip
-def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
+def test_options_of_a_comment(comment: str, name: str, wish: object) -> None:
     assert option(comment, name) == wish
 
 
@@ -164,12 +164,12 @@ def test_a_setting_for_one_handler_yields_to_the_one_for_all() -> None:
 
 
 @pytest.mark.parametrize("line", ["basic_auth joe s3cret", "@basic_auth = joe s3cret", "basic_auth s3cret"])
-def test_a_password_is_in_nothing_that_is_shown(line: str) -> None:
+def test_no_shown_text_contains_a_password(line: str) -> None:
     draft = read(line)
     assert "s3cret" not in repr((draft.applied, draft.prose, draft.used, draft.diagnostics))
 
 
-def test_what_is_not_in_effect_is_said_once_for_an_endpoint_and_annotation() -> None:
+def test_an_ineffective_annotation_is_reported_once_for_an_endpoint() -> None:
     made = routine(parameter("_a"), comment="HTTP GET /x\ncached\ncached _a\nsingle\nsse")
     diagnostics = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
     messages = [(item.line, item.message) for item in diagnostics if not item.informational]

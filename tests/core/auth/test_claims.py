@@ -40,7 +40,7 @@ def test_grouping(claims: list[tuple[str, str]], groups: dict[str, object]) -> N
     assert list(result) == list(groups)
 
 
-def test_json_keeps_order_and_text_beyond_ascii() -> None:
+def test_json_keeps_order_and_non_ascii_text() -> None:
     groups = grouped([("b", "ü<&>"), ("user_roles", "x"), ("a", "")], "user_roles")
     assert claims_json(groups).decode() == '{"b":"ü<&>","user_roles":["x"],"a":null}'
 
@@ -72,7 +72,7 @@ def test_elements_undoes_literal(values: list[str | None]) -> None:
         ('{""}', [""]),
     ],
 )
-def test_elements_of_what_the_server_prints(text: str, values: list[str | None]) -> None:
+def test_elements_of_literals_of_the_server(text: str, values: list[str | None]) -> None:
     assert elements(text) == values
 
 

@@ -51,7 +51,7 @@ def test_writing_with_everything_else() -> None:
 
 
 @given(st.integers(0, 5 * CHUNK))
-def test_a_value_of_any_size_comes_back(size: int) -> None:
+def test_a_value_of_any_size_survives_a_round_trip(size: int) -> None:
     value = "".join(chr(97 + number % 26) for number in range(size))
     cookies = [cookie.partition(";")[0] for cookie in set_session(SCHEME, value, secure=False)]
     assert all(len(cookie) < 4096 for cookie in cookies)
@@ -65,7 +65,7 @@ def test_missing_parts_give_nothing(header: str) -> None:
     assert session_value(header, "yard") is None
 
 
-def test_ending_takes_the_parts_out_too() -> None:
+def test_ending_removes_the_parts_too() -> None:
     names = [
         cookie.partition("=")[0] for cookie in end_session(SCHEME, "yard=chunks-2; yardC1=a; yardC2=b", secure=False)
     ]

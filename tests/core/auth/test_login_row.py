@@ -27,7 +27,7 @@ def test_special_names_in_any_case(name: str) -> None:
     assert read_login_row([cell(name, "f", BOOLEAN)], OPTIONS).refused
 
 
-def test_a_false_status_refuses_wherever_it_stands() -> None:
+def test_a_false_status_refuses_in_any_column() -> None:
     row = read_login_row([cell("user_id", "41"), cell("body", "x"), cell("status", "f", BOOLEAN)], OPTIONS)
     assert row.refused
     assert row.claims == ()
@@ -46,7 +46,7 @@ def test_integer_status(oid: int, status: int) -> None:
 @pytest.mark.parametrize(
     "status", [cell("status", "200"), cell("status", None, INTEGER), cell("status", "7", INTEGER), cell("status", None)]
 )
-def test_status_that_is_none(status: Cell) -> None:
+def test_invalid_statuses(status: Cell) -> None:
     with pytest.raises(LoginRowError):
         read_login_row([status], OPTIONS)
 

@@ -20,12 +20,12 @@ STORED = "AAECAwQFBgcICQoLDA0OD66u4i0SKVJ2LT1k8TKcqLLbC/3UQc00wEbZqG9ImTBO"
 STRONGER = 700_000
 
 
-def test_a_hash_of_the_field_is_verified() -> None:
+def test_a_hash_of_npgsqlrest_is_verified() -> None:
     assert verify_password("grün", STORED)
     assert not verify_password("grun", STORED)
 
 
-def test_a_new_hash_has_the_format_of_the_field() -> None:
+def test_a_new_hash_has_the_format_of_npgsqlrest() -> None:
     made = hash_password("secret")
     assert len(made) == 64
     assert len(base64.b64decode(made, validate=True)) == 48
@@ -36,7 +36,7 @@ def test_no_two_hashes_are_alike() -> None:
     assert hash_password("secret") != hash_password("secret")
 
 
-def test_another_work_factor_says_so() -> None:
+def test_another_work_factor_is_part_of_the_hash() -> None:
     made = hash_password("secret", STRONGER)
     assert made.startswith("$pbkdf2-sha256$i=700000$")
     assert iterations_of(made) == STRONGER
@@ -58,7 +58,7 @@ def test_another_work_factor_says_so() -> None:
         "$pbkdf2-sha256$i=-1$" + STORED,
     ],
 )
-def test_what_is_no_hash_verifies_nothing(stored: str) -> None:
+def test_an_invalid_hash_verifies_no_password(stored: str) -> None:
     assert iterations_of(stored) is None
     assert not verify_password("grün", stored)
 
@@ -70,17 +70,17 @@ def test_a_check_takes_the_rounds_of_the_decoy_at_least(iterations: int) -> None
     assert iterations + missing_rounds(iterations, work) == max(iterations, STRONGER)
 
 
-def test_rounds_spent_besides_change_no_answer() -> None:
+def test_additional_rounds_do_not_change_the_result() -> None:
     assert verify_password("grün", STORED, STRONGER)
     assert not verify_password("grun", STORED, STRONGER)
 
 
 @pytest.mark.parametrize("password", [None, ""])
-def test_no_password_never_fits(password: str | None) -> None:
+def test_a_missing_password_never_matches(password: str | None) -> None:
     assert not verify_password(password, hash_password(""))
 
 
-def test_a_decoy_is_a_hash_that_fits_nothing() -> None:
+def test_a_decoy_matches_no_password() -> None:
     assert iterations_of(decoy(ITERATIONS)) == ITERATIONS
     assert iterations_of(decoy(STRONGER)) == STRONGER
     assert not verify_password("secret", decoy(ITERATIONS))

@@ -32,7 +32,7 @@ def test_no_generation_twice_and_none_after_a_refusal(generations: list[int]) ->
     assert answers == sorted(answers, reverse=True)
 
 
-def test_families_are_apart() -> None:
+def test_families_are_independent() -> None:
     families = Families()
     assert families.use(Mark("f", 0), 0.0, LATER)
     assert families.use(Mark("g", 0), 0.0, LATER)
@@ -40,7 +40,7 @@ def test_families_are_apart() -> None:
     assert families.use(Mark("g", 1), 0.0, LATER)
 
 
-def test_a_family_is_forgotten_when_its_tokens_have_expired() -> None:
+def test_a_family_is_removed_when_its_tokens_have_expired() -> None:
     families = Families()
     for number in range(100):
         families.use(Mark(str(number), 0), 0.0, 60.0)
@@ -51,14 +51,14 @@ def test_a_family_is_forgotten_when_its_tokens_have_expired() -> None:
 
 
 @given(st.text("abcXYZ019-_", min_size=1, max_size=64), st.integers(0, 999_999_998))
-def test_a_mark_survives_being_written(family: str, generation: int) -> None:
+def test_a_mark_survives_serialization(family: str, generation: int) -> None:
     mark = Mark(family, generation)
     assert mark_of(mark.text, "whatever") == mark
     assert mark.next == Mark(family, generation + 1)
 
 
 @pytest.mark.parametrize("written", [None, 7, "", "f", "f.", ".1", "f.-1", "f.1.2", "../f.1", "f/g.1", "f.9999999999"])
-def test_what_is_no_mark_makes_a_family_of_its_own(written: object) -> None:
+def test_a_token_without_a_mark_is_a_separate_family(written: object) -> None:
     first, other = mark_of(written, "one token"), mark_of(written, "another token")
     assert first == mark_of(written, "one token")
     assert first.generation == 0

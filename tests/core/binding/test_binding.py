@@ -27,7 +27,7 @@ class TestQuery:
     def test_a_value_that_does_not_convert_is_400(self) -> None:
         assert refusal(FIND_PARCELS.bind_query, "zone=x") == (400, "parameter 'zone' (integer): 'x' is not an integer")
 
-    def test_no_default_takes_the_place_of_a_value_that_does_not_convert(self) -> None:
+    def test_no_default_replaces_a_value_that_does_not_convert(self) -> None:
         assert refusal(FIND_PARCELS.bind_query, "zone=3&since=zz") == (
             400,
             "parameter 'since' (date): 'zz' is not a date",
@@ -72,7 +72,7 @@ class TestQuery:
         assert query_value("text", "x=a+b%20%c3%A9%zz%4") == "a b é%zz%4".encode()
 
     @pytest.mark.parametrize("query", ["x=%ff", "%ff=1", "x=%00", "%00=1", "x=%ed%a0%80"])
-    def test_what_postgresql_text_cannot_hold_is_400(self, query: str) -> None:
+    def test_a_text_that_postgresql_cannot_store_is_400(self, query: str) -> None:
         status, _ = refusal(binder(parameter("x", "text")).bind_query, query)
         assert status == 400
 
@@ -83,7 +83,7 @@ class TestQuery:
         subject = binder(parameter("x"), parameter("y", "text"), defaults={0: "7", 1: None})
         assert subject.bind_query("") == Binding(0b11, [b"7", None], True)
 
-    def test_details_show_no_more_than_the_start_of_a_value(self) -> None:
+    def test_details_contain_only_the_start_of_a_value(self) -> None:
         _, detail = refusal(FIND_PARCELS.bind_query, "zone=" + "x" * 10_000_000)
         assert len(detail) < 160
 
@@ -117,7 +117,7 @@ class TestPath:
             b'{"a",NULL}',
         ]
 
-    def test_a_segment_that_does_not_convert_is_400_whatever_else_there_is(self) -> None:
+    def test_a_segment_that_does_not_convert_is_always_400(self) -> None:
         wrong = (400, "parameter 'parcel' (integer): 'q' is not an integer")
         assert refusal(self.subject.bind_query, "parcel=8&texts=a", {"parcel": "q"}) == wrong
         assert refusal(self.subject.bind_body, b'{"texts":[]}', {"parcel": "q"}) == wrong
@@ -128,7 +128,7 @@ class TestPath:
         assert self.subject.bind_query("parcel=8&texts=a").values == [b"8", b'{"a"}']
 
     @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-    def test_what_postgresql_text_cannot_hold_is_400(self, text: str) -> None:
+    def test_a_text_that_postgresql_cannot_store_is_400(self, text: str) -> None:
         status, _ = refusal(binder(parameter("p", "text", path=True)).bind_query, "", {"p": text})
         assert status == 400
 
@@ -201,7 +201,7 @@ class TestBody:
     def test_null_is_null_for_every_type(self) -> None:
         assert all(json_value(type_name, "null") is None for type_name in [*TYPES, "inet", "text[]", "integer[]"])
 
-    def test_the_transport_decides_where_values_are_looked_for(self) -> None:
+    def test_the_transport_determines_the_source_of_values(self) -> None:
         arguments = ("x=1", b'{"x":2}')
         assert Binder([parameter("x")], Transport.QUERY, QueryNull.IGNORE).bind(*arguments).values == [b"1"]
         assert Binder([parameter("x")], Transport.BODY, QueryNull.IGNORE).bind(*arguments).values == [b"2"]
@@ -209,16 +209,16 @@ class TestBody:
     @pytest.mark.parametrize(
         "body", [b'{"x":' + b"[" * 1000 + b"]" * 1000 + b"}", b'{"x":' * 100_000, b"[" * 10_000_000]
     )
-    def test_deep_nesting_is_an_answer_and_no_crash(self, body: bytes) -> None:
+    def test_deep_nesting_gives_an_error_and_no_crash(self, body: bytes) -> None:
         assert refusal(binder(parameter("x")).bind_body, body)[0] == 400
 
-    def test_a_hundred_thousand_keys_are_answered(self) -> None:
+    def test_a_hundred_thousand_keys_get_a_response(self) -> None:
         body = b"{" + b",".join(b'"k%d":1' % number for number in range(100_000)) + b"}"
         assert refusal(binder(parameter("x")).bind_body, body) == (400, "an object has more than 2048 keys")
         query = "&".join(f"k{number}=1" for number in range(100_000))
         assert refusal(binder(parameter("x")).bind_query, query)[0] == 404
 
-    def test_quotes_that_never_close_are_answered_in_linear_time(self) -> None:
+    def test_unclosed_quotes_are_handled_in_linear_time(self) -> None:
         assert refusal(binder(parameter("x")).bind_body, b'{"x":[1e400,"' + b'\\"' * 2_000_000)[0] == 400
 
 
@@ -251,7 +251,7 @@ class TestFaults:
             ],
         )
 
-    def test_the_detail_says_how_many_more_there_are(self) -> None:
+    def test_the_detail_contains_the_number_of_other_faults(self) -> None:
         subject = binder(parameter("a"), parameter("b"))
         assert refusal(subject.bind_query, "a=x&b=y") == (
             400,
@@ -276,17 +276,17 @@ class TestFaults:
 
 class TestRefusals:
     @pytest.mark.parametrize("status", [400, 422])
-    def test_missing_and_unknown_names_have_the_status_that_is_wanted(self, status: int) -> None:
+    def test_missing_and_unknown_names_have_the_configured_status(self, status: int) -> None:
         subject = binder(parameter("a"), refusals=Refusals(absent=status))
         assert refusal(subject.bind_query, "")[0] == status
         assert refusal(subject.bind_body, b'{"a":1,"b":2}')[0] == status
 
-    def test_unknown_names_of_a_query_may_pass_and_those_of_a_body_may_not(self) -> None:
+    def test_unknown_parameters_can_be_ignored_in_a_query_but_not_in_a_body(self) -> None:
         subject = binder(parameter("a"), refusals=Refusals(ignores_unknown_parameters=True))
         assert subject.bind_query("utm_source=x&a=1").values == [b"1"]
         assert refusal(subject.bind_body, b'{"a":1,"utm_source":"x"}')[0] == 404
 
-    def test_the_established_way_takes_the_default_or_the_next_source(self) -> None:
+    def test_lenient_binding_uses_the_default_or_the_next_source(self) -> None:
         subject = binder(parameter("a", path=True), parameter("b", default=True), refusals=Refusals(lenient=True))
         assert subject.bind_query("a=7&b=x", {"a": "q"}) == Binding(0b01, [b"7"], False)
         assert refusal(subject.bind_query, "b=1", {"a": "q"})[0] == 404

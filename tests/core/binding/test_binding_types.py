@@ -171,7 +171,7 @@ class TestTypes:
         assert refusal(query_value, type_name, f"x={text}")[0] == 400
 
 
-def test_without_the_utc_rule_a_naive_time_means_the_clock_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_utc_rule_a_naive_time_is_in_the_time_zone_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()
     try:

@@ -55,7 +55,7 @@ def api_names(made: Endpoint) -> list[str]:
         (CommentsMode.IGNORE, "disabled", True),
     ],
 )
-def test_the_comments_mode_decides_what_becomes_an_endpoint(mode: CommentsMode, comment: str, made: bool) -> None:
+def test_the_comments_mode_selects_the_endpoints(mode: CommentsMode, comment: str, made: bool) -> None:
     assert (build(comment, EndpointDefaults(comments_mode=mode)).endpoint is not None) is made
 
 

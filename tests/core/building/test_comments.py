@@ -74,7 +74,7 @@ def test_a_method_resets_the_transport_and_the_last_line_wins(comment: str, tran
 @pytest.mark.parametrize(
     "path", ["http://example.com/x", "/a?b=1", "/a#b", "/{a}-{b}", "/{a?}/b", "/{a", "/a}b", "/a\\b"]
 )
-def test_a_path_that_cannot_be_routed_is_refused_and_the_rest_of_the_line_counts(path: str) -> None:
+def test_a_path_that_cannot_be_routed_is_refused_and_the_rest_of_the_line_applies(path: str) -> None:
     draft = read(f"HTTP POST {path}")
     assert (draft.exposed, draft.method, draft.path) == (True, "POST", None)
     assert len(draft.diagnostics) == 1
@@ -254,7 +254,7 @@ def test_bad_values_are_reported_with_their_line(comment: str) -> None:
 
 
 @pytest.mark.parametrize("comment", ["HTTP\tGET", "Adds a label.", ""])
-def test_what_is_no_annotation_is_prose_without_a_warning(comment: str) -> None:
+def test_other_lines_are_prose_without_a_warning(comment: str) -> None:
     draft = read(comment)
     assert draft.prose == ([comment] if comment else [])
     assert (draft.applied, draft.diagnostics) == ([], [])
@@ -288,7 +288,7 @@ WORDS = st.sampled_from([*SHOWN, *(word.upper() for word in SHOWN), "GET", "/a/{
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(WORDS, st.text(max_size=6))).map(" ".join)))
-def test_no_text_is_too_strange(comment: str) -> None:
+def test_any_text_is_parsed(comment: str) -> None:
     draft = read(comment)
     draft.options(QUERY)
     lines = [line.strip() for line in comment.replace("\r", "\n").split("\n") if line.strip()]
@@ -344,7 +344,7 @@ def test_prose_about_table_formats_changes_nothing() -> None:
         ("_token = select 1", lambda said: said.expressions, (("code", "select 1"),)),
     ],
 )
-def test_a_line_means_a_parameter_that_is_renamed_below(
+def test_a_line_may_name_a_parameter_that_is_renamed_below(
     line: str, found: Callable[[Options], object], wanted: object
 ) -> None:
     assert found(options(f"{line}\nparam _token code")) == wanted

@@ -67,7 +67,7 @@ def test_a_near_miss_is_reported_with_what_was_meant(line: str, meant: str) -> N
         "user_parameter = true",
     ],
 )
-def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None:
+def test_a_near_miss_of_a_protective_annotation_leaves_the_endpoint_out(line: str) -> None:
     draft = read(f"HTTP\nallow_anonymous\n{line}")
     assert draft.refused
     assert "did you mean" in draft.diagnostics[0].message
@@ -146,7 +146,7 @@ def test_prose_stays_prose(line: str) -> None:
         "validate = _n",
     ],
 )
-def test_a_bad_value_of_what_protects_an_endpoint_leaves_it_out(line: str) -> None:
+def test_a_bad_value_of_a_protective_annotation_leaves_the_endpoint_out(line: str) -> None:
     draft = read(f"HTTP\n{line}")
     assert draft.refused
     assert draft.diagnostics[0].line == line

@@ -9,14 +9,12 @@ from rowcall.core.cache.entry import Entry, packed, unpacked
 
 
 @given(st.binary(), st.integers(0, 2**40), st.booleans(), st.floats(0, 1e12), st.binary(max_size=50))
-def test_an_entry_survives_the_way_to_bytes_and_back(
-    body: bytes, rows: int, is_null: bool, ends: float, head: bytes
-) -> None:
+def test_an_entry_survives_a_round_trip(body: bytes, rows: int, is_null: bool, ends: float, head: bytes) -> None:
     entry = Entry(body, rows, is_null, 1.5, ends, ends / 2, head, ("a", "b:5") if rows % 2 else ())
     assert unpacked(packed(entry)) == entry._replace(rows=min(rows, 2**32 - 1))
 
 
 @given(st.binary())
-def test_what_is_no_entry_is_none(data: bytes) -> None:
+def test_invalid_entries_are_none(data: bytes) -> None:
     result = unpacked(data)
     assert result is None or data[0] == 3

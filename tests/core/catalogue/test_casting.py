@@ -47,7 +47,7 @@ def test_the_length_of_an_attribute_is_kept(attribute: Attribute, text: str) -> 
     assert attribute_cast_text(attribute, TYPES) == text
 
 
-def test_below_a_domain_is_its_base() -> None:
+def test_a_domain_has_its_base_type() -> None:
     base = base_of(DOCUMENT, TYPES)
     assert base is not None
     assert base.name == "json"

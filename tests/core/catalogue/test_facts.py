@@ -26,7 +26,7 @@ from rowcall.core.catalogue.value_constraints import choices_of, keeps_nulls_out
         ("CHECK ((n > 3))", ()),
     ],
 )
-def test_checks_that_list_values_give_them(constraint: str, choices: tuple[str | int, ...]) -> None:
+def test_check_constraints_with_lists_give_the_values(constraint: str, choices: tuple[str | int, ...]) -> None:
     assert choices_of(constraint) == choices
 
 
@@ -43,5 +43,5 @@ def test_checks_that_list_values_give_them(constraint: str, choices: tuple[str |
         ("update t set a = 1 returning old.a", False),
     ],
 )
-def test_what_may_put_nulls_into_columns_is_noticed(sql: str, sure: bool) -> None:
+def test_statements_that_may_make_columns_null_are_detected(sql: str, sure: bool) -> None:
     assert keeps_nulls_out(sql) is sure

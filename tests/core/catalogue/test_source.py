@@ -42,7 +42,7 @@ def test_method_transport_and_path_are_those_of_the_source() -> None:
     assert (made.method, made.transport, made.path) == ("DELETE", Transport.QUERY, "/prefix/script")
 
 
-def test_annotations_win_over_the_source() -> None:
+def test_annotations_precede_the_source() -> None:
     made = script(comment="HTTP DELETE /elsewhere")
     assert (made.method, made.transport, made.path) == ("DELETE", Transport.BODY, "/elsewhere")
 
@@ -55,7 +55,7 @@ def test_a_composite_parameter_stays_one_value() -> None:
     assert [item.cast for item in script(parameter("box", GAUGE)).parameters] == ['"public"."gauge"']
 
 
-def test_the_type_void_gives_no_content_although_the_catalogue_was_not_asked_for_it() -> None:
+def test_the_type_void_gives_no_content_without_a_catalogue_entry() -> None:
     made = routine(source=Script("a script"), kind=RoutineKind.FILE, returns=VOID_TYPE)
     without = {oid: info for oid, info in catalog().types.items() if oid != VOID_TYPE}
     assert result_shape(made, without, camel=True).path is ResultPath.VOID
@@ -67,10 +67,10 @@ def test_for_lines_match_the_tags_of_the_source_and_are_prose_without_any() -> N
     assert script(comment=comment).path == "/muted"
 
 
-def test_messages_name_it_as_the_source_does() -> None:
+def test_messages_use_the_name_of_the_source() -> None:
     assert script().routine.identity == "a script"
 
 
-def test_it_travels_to_the_workers() -> None:
+def test_a_source_can_be_pickled() -> None:
     made = script(parameter("a"))
     assert pickle.loads(pickle.dumps(made)) == made

@@ -84,7 +84,7 @@ def wrong(text: str, **environment: str) -> list[str]:
         ),
     ],
 )
-def test_a_wrong_value_is_named_with_its_place_and_what_would_be_right(text: str, message: str) -> None:
+def test_a_wrong_value_is_reported_with_its_position_and_valid_values(text: str, message: str) -> None:
     (result,) = wrong(text)
     assert result.startswith(message)
 
@@ -105,11 +105,11 @@ def test_all_mistakes_are_found_at_once() -> None:
         '{"CacheOptions": {"Enabled": true, "Profiles": {"a": {"Expiration": "never"}}}}',
     ],
 )
-def test_what_is_readable_or_switched_off_is_no_mistake(text: str) -> None:
+def test_valid_and_disabled_values_are_not_reported(text: str) -> None:
     assert wrong(text) == []
 
 
-def test_a_value_is_checked_as_its_placeholders_resolve_it() -> None:
+def test_a_value_is_checked_with_its_placeholders_resolved() -> None:
     assert wrong('{"HttpServer": {"Workers": "{COUNT}"}}', COUNT="2") == []
     assert wrong('{"HttpServer": {"Workers": "{COUNT}"}}', COUNT="two") == [
         "f.json:1:28: HttpServer:Workers: 'two' is not a whole number"

@@ -89,7 +89,7 @@ def test_no_key_is_declared_twice() -> None:
     assert len({key.path.casefold() for key in KEYS}) == len(KEYS)
 
 
-def test_every_key_says_what_it_means() -> None:
+def test_every_key_has_a_description() -> None:
     assert [key.path for key in KEYS if not key.meaning.endswith(".")] == []
 
 

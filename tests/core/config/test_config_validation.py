@@ -31,7 +31,7 @@ def test_known_keys_and_open_maps_pass(text: str) -> None:
     assert unknown(text) == []
 
 
-def test_a_misspelled_key_is_named_with_its_place_and_the_right_one() -> None:
+def test_a_misspelled_key_is_reported_with_its_position_and_the_right_one() -> None:
     assert unknown('{\n  "Service": { "KebabCaseUrl": true }\n}') == [
         "Service:KebabCaseUrl at f.json:2:16 (did you mean Service:KebabCaseUrls?)"
     ]
@@ -51,13 +51,13 @@ def test_without_a_type_the_keys_of_all_types_are_known(kind: str) -> None:
     assert unknown(f'{{"Auth": {{"Schemes": {{"a": {kind}}}}}}}') == []
 
 
-def test_a_body_below_a_name_of_the_users_own_is_checked() -> None:
+def test_a_body_below_a_user_defined_name_is_checked() -> None:
     assert unknown('{"CacheOptions": {"Profiles": {"mine": {"Expiraton": "5s"}}}}') == [
         "CacheOptions:Profiles:mine:Expiraton at f.json:1:41 (did you mean CacheOptions:Profiles:mine:Expiration?)"
     ]
 
 
-def test_a_misspelled_key_beside_names_of_the_users_own_is_no_such_name() -> None:
+def test_a_misspelled_key_beside_user_defined_names_is_reported() -> None:
     text = '{"Auth": {"External": {"Enabeld": true, "Mine": {"Enabled": true}}}}'
     assert unknown(text) == ["Auth:External:Enabeld at f.json:1:24 (did you mean Auth:External:Enabled?)"]
 
@@ -87,7 +87,7 @@ def test_a_key_of_the_server_section_is_checked_against_its_schema() -> None:
     ]
 
 
-def test_near_keys_are_looked_for_as_long_as_a_person_would_read_them() -> None:
+def test_similar_keys_are_suggested_for_readable_keys_only() -> None:
     result = unknown('{"Service": {' + ", ".join(f'"KebabCaseUrls{number:04}": 1' for number in range(300)) + "}}")
     assert len(result) == 300
     assert result[0].endswith("(did you mean Service:KebabCaseUrls?)")

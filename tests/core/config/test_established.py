@@ -47,7 +47,7 @@ def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
     assert settings.name_defaults("Service:AvailableEnvVars") == {"STAGE": "dev"}
 
 
-def test_every_value_is_among_those_shown(loaded: Loaded) -> None:
+def test_every_value_is_shown(loaded: Loaded) -> None:
     """Except for secrets, and values of placeholders."""
     shown = dict(_values(effective(loaded.settings), ""))
     value = parse(FILE.name, TEXT.replace('"Kestrel"', '"HttpServer"'))

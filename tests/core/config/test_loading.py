@@ -30,13 +30,13 @@ def test_without_any_source_every_key_has_its_default() -> None:
     assert settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds") == (1, 3, 6, 12)
 
 
-def test_comments_trailing_commas_and_a_byte_order_mark_are_welcome() -> None:
+def test_comments_trailing_commas_and_a_byte_order_mark_are_accepted() -> None:
     text = '\ufeff{ // a\n "Urls": /* b */ "http://x", "Service": {"IncludeSchemas": ["a", "b",],},\n}'
     assert load(text).text("Urls") == "http://x"
     assert load(text).texts("Service:IncludeSchemas") == ("a", "b")
 
 
-def test_a_later_file_wins_key_by_key() -> None:
+def test_a_later_file_has_precedence_for_each_key() -> None:
     settings = load(
         '{"Service": {"UrlPathPrefix": "/v1", "CommandTimeout": "5s"}}',
         '{"service": {"URLPATHPREFIX": "/v2"}}',
@@ -70,7 +70,7 @@ def test_the_command_line_sets_list_elements_and_wins() -> None:
 POLICIES = "ErrorHandlingOptions:ErrorCodePolicies"
 
 
-def test_elements_given_one_by_one_make_a_list() -> None:
+def test_single_elements_form_a_list() -> None:
     settings = load(
         '{"Config": {"AddEnvironmentVariables": true}, "Service": {"BeforeRoutineCommands": ["select 1"]}}',
         overrides={f"{POLICIES}:0:Name": "a", f"{POLICIES}:0:ErrorCodes:22012:StatusCode": "422"},
@@ -81,7 +81,7 @@ def test_elements_given_one_by_one_make_a_list() -> None:
     assert settings.name_defaults("Service:AvailableEnvVars") == {"A": None}
 
 
-def test_one_element_given_on_the_command_line_leaves_the_list_of_a_file_a_list() -> None:
+def test_one_element_of_the_command_line_changes_the_list_of_a_file() -> None:
     settings = load(
         '{"Service": {"BeforeRoutineCommands": ["a", "b"]}}', overrides={"Service:BeforeRoutineCommands:1": "c"}
     )
@@ -127,7 +127,7 @@ def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
     assert settings.text("Service:UrlPathPrefix") == "/env"
 
 
-def test_environment_keys_are_off_unless_a_file_asks_for_them() -> None:
+def test_environment_keys_are_off_unless_a_file_enables_them() -> None:
     settings = load(environment={"URLS": "env"}, overrides={"Config:AddEnvironmentVariables": "true"})
     assert settings.text("Urls") == "http://localhost:8080"
 
@@ -166,12 +166,12 @@ def test_a_mistake_names_file_line_column_and_key(text: str, message: str) -> No
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_key_of_the_command_line_nested_beyond_reason_is_a_mistake_and_no_crash() -> None:
+def test_a_too_deep_key_of_the_command_line_is_an_error_and_no_crash() -> None:
     with pytest.raises(ConfigError, match="nested too deeply"):
         load(overrides={":".join("a" * 3000): "1"})
 
 
-def test_a_variable_that_names_a_key_nested_beyond_reason_is_nobodys_mistake() -> None:
+def test_a_variable_that_names_a_too_deep_key_is_ignored() -> None:
     settings = load(
         '{"Config": {"AddEnvironmentVariables": true}}',
         environment={"ConnectionStrings__" + "__".join("a" * 3000): "1"},
@@ -179,7 +179,7 @@ def test_a_variable_that_names_a_key_nested_beyond_reason_is_nobodys_mistake() -
     assert settings.names("ConnectionStrings") == ("Default",)
 
 
-def test_a_file_nested_beyond_reason_is_a_mistake_and_no_crash() -> None:
+def test_a_too_deep_file_is_an_error_and_no_crash() -> None:
     with pytest.raises(ConfigError, match="nested too deeply"):
         parse("f.json", '{"a":' * 100_000)
 
@@ -214,7 +214,7 @@ def texts_of(value: object, path: str = "") -> dict[str, str | None]:
 
 
 @given(documents.map(one_case))
-def test_any_json_object_is_read_as_json_says(document: object) -> None:
+def test_any_json_object_is_parsed_like_json(document: object) -> None:
     root = parse("f.json", json.dumps(document))
     assert {path: scalar.text for path, scalar in leaves(root)} == texts_of(document)
 

@@ -70,7 +70,7 @@ def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
         ("x{JWT_SECRET}", "******"),
     ],
 )
-def test_a_whole_secret_shows_where_it_comes_from_at_most(text: str, shown: str) -> None:
+def test_a_secret_value_shows_at_most_its_source(text: str, shown: str) -> None:
     assert masked_whole(text) == shown
 
 

@@ -47,7 +47,7 @@ def test_a_required_variable_that_is_not_set_is_named() -> None:
         resolve("x{!NOPE}", SET)
 
 
-def test_what_is_shown_never_fails() -> None:
+def test_masking_never_fails() -> None:
     shown = resolve_what_is_set("{!NOPE} {!NOPE:other} {NOPE} {!HOST}", SET)
     assert shown == "{!NOPE} other {NOPE} db"
 
@@ -87,7 +87,7 @@ def test_placeholders_reach_lists_and_maps() -> None:
     assert loaded.text_map("ConnectionStrings") == {"Main": "host=x"}
 
 
-def test_the_default_connection_string_takes_the_variables_of_libpq() -> None:
+def test_the_default_connection_string_uses_the_variables_of_libpq() -> None:
     loaded = settings("{}", {"PGDATABASE": "shop", "PGHOST": "db"})
     assert loaded.map_text("ConnectionStrings", "default") == (
         "Host=db;Port=5432;Database=shop;Username=postgres;Password=postgres"
@@ -103,12 +103,12 @@ def test_the_switch_turns_replacement_off() -> None:
     assert '"Urls": "{U}{!U}{!V}{!V:v}"' in printed(effective(loaded))
 
 
-def test_the_default_connection_string_takes_its_variables_whatever_the_switch() -> None:
+def test_the_default_connection_string_uses_its_variables_regardless_of_the_switch() -> None:
     loaded = settings('{"Config": {"ParseEnvironmentVariables": false}}', {"PGDATABASE": "shop"})
     assert "Host=localhost;Port=5432;Database=shop;" in (loaded.map_text("ConnectionStrings", "Default") or "")
 
 
-def test_random_tokens_have_the_length_asked_for_and_stay_the_same() -> None:
+def test_random_tokens_have_the_requested_length_and_do_not_change() -> None:
     loaded = settings('{"ApplicationName": "{rnd8}-{rnd3_2}"}', {})
     name = loaded.text("ApplicationName")
     assert [len(part) for part in name.split("-")] == [8, 3]

@@ -26,7 +26,7 @@ def shown(text: str, word: str = "", **environment: str) -> str:
     return printed(matching(entries, word) if word else entries)
 
 
-def test_every_key_stands_below_its_meaning_in_canonical_spelling() -> None:
+def test_every_key_follows_its_description_in_canonical_spelling() -> None:
     text = shown('{"service": {"urlpathprefix": "/v1"}}')
     assert '    // Prefix of generated paths. null or an empty text: none.\n    "UrlPathPrefix": "/v1",\n' in text
 
@@ -46,7 +46,7 @@ def test_values_have_the_type_of_their_key() -> None:
 
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e5", "007", "08000", "1_000", "0.50", "-0", "٣", "9" * 400 + ".5"])
-def test_what_no_number_gives_back_the_same_stays_text(text: str) -> None:
+def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
     entries = effective(assemble(load_files([]), [("CacheOptions:Profiles:a:When:0:Value", text)], {}).settings)
     (value,) = json.loads(_without_comments(printed(matching(entries, "a"))))["CacheOptions"]["Profiles"]["a"]["When"]
     assert value["Value"] == text
@@ -74,16 +74,16 @@ def test_no_secret_is_shown(text: str) -> None:
     assert "geheim" not in shown(text, PW="geheim")
 
 
-def test_a_map_of_claims_is_shown_whatever_its_claims_are_called() -> None:
+def test_a_map_of_claims_is_shown_with_any_names_of_claims() -> None:
     mapping = '{"Service": {"AuthenticationOptions": {"ContextKeyClaimsMapping": {"request.token": "token_id"}}}}'
     assert '"request.token": "token_id"' in shown(mapping)
 
 
-def test_a_filter_finds_what_spans_a_key_and_its_value() -> None:
+def test_a_filter_matches_text_across_a_key_and_its_value() -> None:
     assert '"Urls": "http://x"' in shown('{"Urls": "http://x"}', '"urls": "http://x')
 
 
-def test_a_filter_keeps_what_matches_in_key_meaning_or_value_with_the_sections_around_it() -> None:
+def test_a_filter_matches_key_description_or_value_and_keeps_the_sections() -> None:
     assert json.loads(_without_comments(shown("{}", "kebab"))) == {"Service": {"KebabCaseUrls": True}}
     body = json.loads(_without_comments(shown('{"Service": {"UrlPathPrefix": "/zebra"}}', "ZEBRA")))
     assert body == {"Service": {"UrlPathPrefix": "/zebra"}}
@@ -131,7 +131,7 @@ def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
 
 @effort(max_examples=examples(25), deadline=None)
 @given(overrides())
-def test_what_is_printed_is_the_same_configuration_when_it_is_read_again(given_: list[tuple[str, str]]) -> None:
+def test_a_printed_configuration_can_be_read_again(given_: list[tuple[str, str]]) -> None:
     first = effective(assemble(load_files([]), given_, {}).settings)
     again = assemble(load_files([SourceText("printed", printed(first))]), [], {})
     assert again.unknown == ()

@@ -146,7 +146,7 @@ def test_the_default_of_every_key_can_be_read() -> None:
     assert [key.path for key, value in read if value is None and not key.nullable] == []
 
 
-def test_a_key_below_a_name_of_the_users_own_is_read_by_that_name() -> None:
+def test_a_key_below_a_user_defined_name_is_read_by_that_name() -> None:
     settings = given_("CacheOptions:Profiles:Slow:Expiration", "5s")
     assert settings.seconds("CacheOptions:Profiles:slow:Expiration") == 5
     assert settings.names("CacheOptions:Profiles") == ("Slow",)
@@ -165,7 +165,7 @@ def test_an_unset_flag_can_be_reported_from_a_false_one() -> None:
     assert given_("TestRunner:Coverage", "no").flag_or_none("TestRunner:Coverage") is False
 
 
-def test_names_come_with_what_stands_in_for_them() -> None:
+def test_names_have_their_defaults() -> None:
     path = "Service:AvailableEnvVars"
     texts = (
         '{"Service": {"AvailableEnvVars": ["A", "", "B"]}}',
@@ -176,6 +176,6 @@ def test_names_come_with_what_stands_in_for_them() -> None:
     assert read == [{"A": None, "B": None}, {"A": "x", "B": None}, {}]
 
 
-def test_reading_a_key_as_another_type_than_declared_is_noticed() -> None:
+def test_reading_a_key_as_another_type_than_declared_fails() -> None:
     with pytest.raises(TypeError):
         Settings().flag("Urls")

@@ -12,7 +12,7 @@ def test_keys_are_equal_only_for_the_same_object() -> None:
     assert {Same(first): "first", Same(second): "second"}[Same(second)] == "second"
 
 
-def test_results_are_shared_until_they_are_forgotten() -> None:
+def test_results_are_shared_until_they_are_dropped() -> None:
     @remembered
     def boxed(value: Same[list[int]]) -> list[list[int]]:
         return [value.value]

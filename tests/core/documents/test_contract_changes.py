@@ -132,6 +132,6 @@ def test_a_contract_is_its_text() -> None:
     ("text", "why"),
     [("{", "is no JSON"), ("[]", "is no contract"), ('{"rowcall_contract": 2, "endpoints": {}}', "is of version 2")],
 )
-def test_what_is_none_is_refused(text: str, why: str) -> None:
+def test_invalid_contracts_are_refused(text: str, why: str) -> None:
     with pytest.raises(ContractError, match=why):
         contract_from(text)

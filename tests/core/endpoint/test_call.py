@@ -50,7 +50,7 @@ def test_a_gap_before_an_unnamed_parameter_cannot_be_called() -> None:
         call_sql(made, 0b10)
 
 
-def test_variadic_stands_before_the_variadic_argument() -> None:
+def test_variadic_precedes_the_variadic_argument() -> None:
     sql = everything(parameter("a"), parameter("v", 23 + ARRAY, mode=VARIADIC))
     assert sql == 'select "public"."f"("a" => $1::integer, variadic "v" => $2::integer[])'
 

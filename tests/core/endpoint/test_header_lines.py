@@ -31,13 +31,13 @@ def test_every_value_gives_fields_of_printable_ascii(value: str) -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_value_ends_the_file_name_it_stands_in(value: str) -> None:
+def test_no_value_ends_its_file_name(value: str) -> None:
     (_, disposition) = lines('Content-Disposition: attachment; filename="{_a}"').fill(lambda _: value).fields[0]
     assert re.fullmatch(r"""attachment; filename="[^"]*"(; filename\*=UTF-8''[^;"]*)?""", disposition)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters='";\\'), max_size=80))
-def test_a_file_name_beyond_ascii_can_be_read_back(name: str) -> None:
+def test_a_non_ascii_file_name_can_be_parsed(name: str) -> None:
     name = "é" + name
     (_, disposition) = lines('Content-Disposition: attachment; filename="{_a}"').fill(lambda _: name).fields[0]
     assert unquote(disposition.partition("UTF-8''")[2]) == name

@@ -97,16 +97,16 @@ def test_rows(changes: dict[str, Any], is_set: bool, named: bool, expected: list
     "changes",
     [{"returns": 17, "returns_set": True}, {"returns": 17, "returns_set": True, "columns": (column("b", 17),)}],
 )
-def test_rows_of_nothing_but_bytea_are_bytes(changes: dict[str, Any]) -> None:
+def test_rows_of_a_single_bytea_are_bytes(changes: dict[str, Any]) -> None:
     assert shape_of(**changes).content_type == BYTES
 
 
-def test_fields_know_the_composite_they_came_from() -> None:
+def test_fields_refer_to_their_composite() -> None:
     shape = shape_of(returns=2249, columns=(column("n"), column("c", GAUGE)))
     assert [item.group and item.group.name for item in shape.columns] == [None, "c", "c"]
 
 
-def test_a_composite_out_of_reach_stays_one_column() -> None:
+def test_a_composite_that_is_not_resolved_stays_one_column() -> None:
     shape = shape_of(returns=2249, columns=(column("n"), column("c", HIDDEN)))
     assert [item.expression for item in shape.columns] == ['"n"', '"c"']
 
@@ -121,7 +121,7 @@ def test_nested_composites_stay_one_column() -> None:
     assert expressions(True, True, returns=2249, columns=columns) == ['"n"', '"c"']
 
 
-def test_a_lone_nested_composite_is_put_together_again() -> None:
+def test_a_lone_nested_composite_is_reassembled() -> None:
     expected = ['("f".*)::"public"."gauge"']
     assert expressions(True, True, returns=GAUGE, columns=(column("c", GAUGE),)) == expected
 
@@ -135,7 +135,7 @@ def test_a_composite_returned_directly_is_flat(nested: bool) -> None:
     assert (keys(shape), shape.blank_is_null) == (["id", "unitCode"], False)
 
 
-def test_without_resolving_composites_inside_composites_are_asked_for_as_text() -> None:
+def test_unresolved_composites_inside_composites_are_selected_as_text() -> None:
     columns = (column("n"), column("c", CRATE))
     assert expressions(False, False, returns=2249, columns=columns) == ['"n"', '("c")."code"', '("c")."item"::text']
     direct = (column("item", GAUGE), column("items", GAUGES))

@@ -52,7 +52,7 @@ VARIABLES = {"region": "eu", "id": "9", "unset": None, "odd": "a\r\nb{id}"}
         ("{odd}", "ab{id}"),
     ],
 )
-def test_variables_fill_what_no_parameter_does(text: str, filled: str) -> None:
+def test_variables_fill_placeholders_without_a_parameter(text: str, filled: str) -> None:
     assert with_variables(text, NAMES, VARIABLES) == filled
 
 
@@ -70,7 +70,7 @@ def test_text_without_placeholders_is_fixed() -> None:
 
 
 @given(st.text(st.sampled_from("{}!:id x"), max_size=20))
-def test_without_names_every_text_stays_as_it_is(text: str) -> None:
+def test_without_names_every_text_is_unchanged(text: str) -> None:
     assert parse_template(text, {}).fill(VALUES.get) == text
 
 

@@ -12,7 +12,7 @@ TEXTS = st.none() | st.text()
 
 
 @given(TEXTS, st.sampled_from(RuleType), st.integers(0, 5))
-def test_any_text_is_judged(text: str | None, kind: RuleType, length: int) -> None:
+def test_any_text_is_validated(text: str | None, kind: RuleType, length: int) -> None:
     accepted = Rule("r", kind, "m", pattern="a.c", length=length).accepts(text)
     assert accepted in (True, False)
 

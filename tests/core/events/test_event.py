@@ -44,7 +44,7 @@ def test_audiences(publication: Publication, hint: str | None, seen: str) -> Non
     assert seen_by(publication.event("m", hint, "")) == seen
 
 
-def test_plain_words_match_ids_and_names_where_the_key_allows_it() -> None:
+def test_plain_words_match_ids_and_names_if_the_key_permits_it() -> None:
     event = Publication(Audience.AUTHORIZE, ("42",), False, ()).event("m", None, "")
     assert Viewer("", MO, roles_match_users=True).may_see(event)
     assert not Viewer("", KIRI, roles_match_users=True).may_see(event)

@@ -34,12 +34,12 @@ def test_every_message_arrives(message: str, event_id: str) -> None:
     assert read(event_text(message, event_id).decode()) == [(event_id, "\n".join(lines))]
 
 
-def test_a_single_line_is_written_as_the_field_writes_it() -> None:
+def test_a_single_line_is_written_as_by_npgsqlrest() -> None:
     assert event_text("40 percent") == b"data: 40 percent\n\n"
 
 
 @given(st.dictionaries(st.from_regex(r"[0-9a-f]{8}", fullmatch=True), st.integers(0, 10**14), max_size=MOST_ORIGINS))
-def test_positions_come_back(position: dict[str, int]) -> None:
+def test_positions_survive_a_round_trip(position: dict[str, int]) -> None:
     assert read_position(position_text(position)) == position
 
 

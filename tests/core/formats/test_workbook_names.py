@@ -44,7 +44,7 @@ def test_sheet_name(text: str, name: str) -> None:
     assert sheet_name(text, "list_orders") == name
 
 
-def test_a_sheet_has_a_name_whatever_happens() -> None:
+def test_a_sheet_always_has_a_valid_name() -> None:
     assert sheet_name("", " ") == "Sheet1"
 
 

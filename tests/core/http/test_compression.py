@@ -35,18 +35,18 @@ BOTH = Compression(("br", "gzip"), (4, 6), frozenset({"text/plain", "application
         ("gzip;level=9;q=0.8", "gzip"),
     ],
 )
-def test_the_best_that_both_know_is_chosen(accepted: str, coding: str | None) -> None:
+def test_the_best_common_coding_is_selected(accepted: str, coding: str | None) -> None:
     assert BOTH.choose(accepted) == coding
 
 
-def test_what_is_not_on_offer_is_not_chosen() -> None:
+def test_codings_that_are_not_offered_are_not_selected() -> None:
     gzip = Compression(("gzip",), (6,), BOTH.include, BOTH.exclude)
     assert gzip.choose("br, gzip;q=0.1") == "gzip"
     assert gzip.choose("br") is None
 
 
 @given(st.text())
-def test_any_text_is_answered(accepted: str) -> None:
+def test_any_header_gets_a_result(accepted: str) -> None:
     assert BOTH.choose(accepted) in ("br", "gzip", None)
 
 
@@ -66,6 +66,6 @@ def test_any_text_is_answered(accepted: str) -> None:
         ("text/plain", "", "", False),
     ],
 )
-def test_the_nearest_entry_counts(include: str, exclude: str, content_type: str, fits: bool) -> None:
+def test_the_most_specific_entry_applies(include: str, exclude: str, content_type: str, fits: bool) -> None:
     chosen = Compression(("br",), (4,), frozenset(include.split()), frozenset(exclude.split()))
     assert chosen.fits(content_type) is fits

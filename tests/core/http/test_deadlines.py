@@ -35,5 +35,5 @@ NOW = 1_790_000_000.0
         ("deadline", "9" * 400, None),
     ],
 )
-def test_a_header_says_how_many_seconds_are_left(name: str, value: str, seconds: float | None) -> None:
+def test_a_header_gives_the_remaining_seconds(name: str, value: str, seconds: float | None) -> None:
     assert seconds_left(name, value, NOW) == (None if seconds is None else pytest.approx(seconds))

@@ -43,7 +43,7 @@ def test_walk_from_the_nearest_proxy() -> None:
     assert client(options, **{"for": "5.5.5.5, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
 
 
-def test_what_an_untrusted_peer_says_does_not_count() -> None:
+def test_headers_of_an_untrusted_peer_are_ignored() -> None:
     options = Forwarding(enabled=True, limit=None, networks=NETWORKS)
     assert client(options, peer="8.8.8.8:1", **{"for": "1.2.3.4", "proto": "https"}) == Client("8.8.8.8", "http", None)
     assert client(options, **{"for": "1.2.3.4, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
@@ -89,7 +89,7 @@ def test_addresses(text: str, address: str | None) -> None:
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", ""])
-def test_without_lists_a_proxy_on_this_host_is_believed(peer: str) -> None:
+def test_without_lists_a_proxy_on_this_host_is_trusted(peer: str) -> None:
     """Also over a Unix socket, where a peer has no address."""
     assert client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9"}).address == "9.9.9.9"
 
@@ -100,12 +100,12 @@ def test_no_other_peer_is_trusted(peer: str) -> None:
     assert (result.address, result.scheme, result.host) == (str(parse_address(peer)), "http", None)
 
 
-def test_of_a_chain_without_lists_the_local_step_counts() -> None:
+def test_without_lists_only_the_local_step_of_a_chain_is_trusted() -> None:
     options = Forwarding(enabled=True, limit=None)
     assert client(options, LOCAL, **{"for": "1.1.1.1, 9.9.9.9"}).address == "9.9.9.9"
 
 
-def test_lists_leave_the_local_host_out() -> None:
+def test_lists_do_not_include_the_local_host() -> None:
     options = Forwarding(enabled=True, networks=NETWORKS)
     assert client(options, LOCAL, **{"for": "9.9.9.9"}).address == "127.0.0.1"
     assert client(options, "", **{"for": "9.9.9.9"}).address is None
@@ -129,7 +129,7 @@ SEEN = [
 
 
 @pytest.mark.parametrize(("sent", "seen"), SEEN)
-def test_entries_that_count_leave_their_headers(sent: dict[str, str], seen: dict[str, str]) -> None:
+def test_trusted_entries_are_removed_from_their_headers(sent: dict[str, str], seen: dict[str, str]) -> None:
     options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
     assert dict(seen_headers(options, [("Host", "own"), *sent.items()], PEER, "http")) == seen
     assert dict(seen_headers(options, [("host", "own")], PEER, "http")) == {"host": "own"}

@@ -24,7 +24,7 @@ def test_defaults_of_the_primary_fill_the_gap() -> None:
     assert choose([LONG, SHORT], ["b"], 1) == 0
 
 
-def test_a_candidate_that_knows_the_keys_is_found_whatever_the_order_of_discovery() -> None:
+def test_a_candidate_with_the_keys_is_found_in_any_order_of_discovery() -> None:
     assert choose([SHORT, LONG], ["b"], 1) == 1
 
 

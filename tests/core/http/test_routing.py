@@ -70,7 +70,7 @@ def test_literals_beat_parameters_from_the_left() -> None:
     assert found(built, "GET", "/a/b/c") == ("/a/b/{y}", {"y": "c"})
 
 
-def test_a_dead_end_behind_a_literal_is_taken_back() -> None:
+def test_a_dead_end_behind_a_literal_is_left_by_backtracking() -> None:
     assert found(router("GET /a/b/c", "GET /a/{x}/d"), "GET", "/a/b/d") == ("/a/{x}/d", {"x": "b"})
 
 
@@ -118,7 +118,7 @@ def test_an_impossible_path_stops_the_start(path: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["\ufffd", "a\0"])
-def test_a_value_that_is_no_text_is_malformed(value: str) -> None:
+def test_a_value_that_is_not_utf8_is_malformed(value: str) -> None:
     with pytest.raises(MalformedPathError):
         router("GET /a/{x}").find("GET", f"/a/{value}")
 
@@ -131,7 +131,7 @@ def test_raw_paths_are_decoded_except_for_slashes(raw: str, decoded: str) -> Non
 
 
 @pytest.mark.parametrize("raw", ["/%", "/%4", "/%zz", "/%ff", "/%C3"])
-def test_raw_paths_that_are_no_text_are_malformed(raw: str) -> None:
+def test_raw_paths_that_are_not_utf8_are_malformed(raw: str) -> None:
     with pytest.raises(MalformedPathError):
         decode_path(raw)
 
@@ -156,7 +156,7 @@ CONCRETE = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4).ma
 
 
 @given(st.lists(PATH, max_size=6), CONCRETE)
-def test_the_tree_finds_what_trying_every_template_finds(templates: list[str], path: str) -> None:
+def test_the_tree_finds_the_same_route_as_trying_every_template(templates: list[str], path: str) -> None:
     built, _ = build_router(made("GET", template, name=str(index)) for index, template in enumerate(templates))
     fitting = [route.path for route in built.routes if _fits(route.path, path)]
     best = min(fitting, key=lambda template: ["{" in segment for segment in template.split("/")], default=None)
@@ -197,7 +197,7 @@ ASKED = [
 
 
 @given(st.lists(st.tuples(FORMS, st.sampled_from(["old", "new", "both", "both"])), max_size=9))
-def test_routes_that_follow_from_others_are_those_made_anew(forms: list[tuple[str, str]]) -> None:
+def test_derived_routes_equal_rebuilt_ones(forms: list[tuple[str, str]]) -> None:
     made_of = [(_from_text(form), when) for form, when in forms]
     gone, come, stored = ([item for item, when in made_of if when == which] for which in ("old", "new", "both"))
     former = Routing([*OTHERS, *stored, *gone])
@@ -213,7 +213,7 @@ def test_routes_that_follow_from_others_are_those_made_anew(forms: list[tuple[st
     assert again is None or _found_by(again.router) == before
 
 
-def test_a_change_of_many_routes_has_all_made_anew() -> None:
+def test_a_change_of_many_routes_rebuilds_all() -> None:
     routing = Routing(OTHERS)
     assert routing.changed(OTHERS[:1], []) is not None
     assert routing.changed(OTHERS[: len(OTHERS) // 2], []) is None

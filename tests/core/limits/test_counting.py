@@ -83,7 +83,7 @@ def _check_pace(policy: Policy, used: list[float]) -> None:
 
 
 @pytest.mark.parametrize("policy", [FIXED, SLIDING, BUCKET])
-def test_who_leaves_the_queue_leaves_room_for_the_next(policy: Policy) -> None:
+def test_leaving_the_queue_frees_a_place(policy: Policy) -> None:
     state = None
     waiting = []
     for _ in range(5):
@@ -105,7 +105,7 @@ def test_who_leaves_the_queue_leaves_room_for_the_next(policy: Policy) -> None:
     st.sampled_from([FIXED, SLIDING, BUCKET]),
     st.lists(st.tuples(st.floats(0, 9, allow_nan=False), st.booleans()), min_size=1, max_size=60),
 )
-def test_permits_that_are_given_back_are_not_given_twice(policy: Policy, steps: list[tuple[float, bool]]) -> None:
+def test_returned_permits_are_not_issued_twice(policy: Policy, steps: list[tuple[float, bool]]) -> None:
     state: bytes | None = None
     now, used, queue = 1000.0, [], []  # type: ignore[var-annotated]
     for gap, leaves in steps:
@@ -127,7 +127,7 @@ def test_permits_that_are_given_back_are_not_given_twice(policy: Policy, steps: 
 
 
 @given(st.sampled_from([FIXED, SLIDING, BUCKET]), st.lists(st.floats(0, 3), min_size=1, max_size=20))
-def test_who_stays_away_is_forgotten(policy: Policy, gaps: list[float]) -> None:
+def test_idle_callers_are_removed(policy: Policy, gaps: list[float]) -> None:
     state, now = None, 0.0
     for gap in gaps:
         now += gap

@@ -57,7 +57,7 @@ def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]
 
 
 @pytest.mark.parametrize(("fresh", "expected"), [(None, [("low", "impersonation")]), (300.0, [])])
-def test_who_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
+def test_users_that_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
     plain = endpoint()
     requested = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
     result = endpoint_findings(
@@ -72,7 +72,7 @@ def test_who_may_act_as_others(fresh: float | None, expected: list[tuple[str, st
     assert [(item.severity.value, item.code) for item in result] == expected
 
 
-def test_policies_that_do_not_hold() -> None:
+def test_ineffective_policies() -> None:
     table = TableFacts(1, "t", False, True, False, True, frozenset({"select"}))
     assert found(DatabaseFacts(ROLE, tables=(table,))) == [("high", "policies-without-effect")]
 

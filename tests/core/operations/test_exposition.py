@@ -33,7 +33,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 
 
 @given(texts, texts, st.floats(0, 1e15), st.lists(st.integers(0, 10**9), min_size=3, max_size=3))
-def test_both_parsers_read_what_was_meant(help_text: str, label: str, value: float, counts: list[int]) -> None:
+def test_both_parsers_read_the_same_values(help_text: str, label: str, value: float, counts: list[int]) -> None:
     requests = Family("requests", "counter", help_text)
     requests.add(value, route=label)
     duration = Family("duration_seconds", "histogram", "time")

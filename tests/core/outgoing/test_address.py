@@ -36,12 +36,12 @@ def test_a_url_is_read(text: str, url: str) -> None:
         "http://h/\n", "http://[::1", "http://[1.2.3.4]x/", "http://%31/", "http://[v1.x]/", "http://-/",
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(text: str) -> None:
+def test_invalid_urls_are_refused(text: str) -> None:
     with pytest.raises(BadUrlError):
         read_address(text)
 
 
-def test_user_and_password_are_kept_apart() -> None:
+def test_user_and_password_are_separated_from_the_url() -> None:
     assert read_address("http://user:p%40ss@host/x").userinfo == "user:p@ss"
 
 
@@ -74,7 +74,7 @@ def test_secrets_are_not_shown(text: str, shown: str) -> None:
         ("https://{_u}@h/", False),
     ],
 )
-def test_a_host_is_named_where_no_value_can_change_it(template: str, named: bool) -> None:
+def test_a_host_is_fixed_if_no_value_can_change_it(template: str, named: bool) -> None:
     assert names_its_host(template) is named
 
 

@@ -29,12 +29,12 @@ OWN = OwnCredentials(frozenset({"x-api-key"}), frozenset({"bearer"}), ("session"
         (("x-other", "k"), ("x-other", "k")),
     ],
 )
-def test_own_credentials_are_taken_out(sent: tuple[str, str], left: tuple[str, str] | None) -> None:
+def test_credentials_for_this_service_are_removed(sent: tuple[str, str], left: tuple[str, str] | None) -> None:
     assert OWN.removed_from([sent]) == ([] if left is None else [left])
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "x-forwarded-prefix", "Forwarded", "x-real-ip", "X-Original-Host"])
-def test_what_a_client_claims_to_be_stays_here(name: str) -> None:
+def test_claims_about_the_client_are_not_forwarded(name: str) -> None:
     assert request_headers([(name, "1"), ("a", "b")], (), with_body=False) == [("a", "b")]
 
 

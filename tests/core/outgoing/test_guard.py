@@ -28,7 +28,7 @@ OPEN = Guard()
         "2606:4700::5efe:10.0.0.1", "2606:4700::200:5efe:127.0.0.1", "fe80::5efe:10.0.0.1",
     ],
 )  # fmt: skip
-def test_what_is_not_public_is_refused(address: str) -> None:
+def test_addresses_that_are_not_public_are_refused(address: str) -> None:
     host = read_address("http://name.example/").origin
     with pytest.raises(RefusedError):
         OPEN.check_address(host, ipaddress.ip_address(address))
@@ -50,7 +50,7 @@ def test_what_is_not_public_is_refused(address: str) -> None:
         "4.4.4.4",
     ],
 )
-def test_what_is_public_is_not(address: str) -> None:
+def test_public_addresses_are_not_refused(address: str) -> None:
     OPEN.check_address(read_address("http://name.example/").origin, ipaddress.ip_address(address))
 
 
@@ -77,7 +77,7 @@ def test_what_is_public_is_not(address: str) -> None:
         (("[::1]",), "http://[::1]/", True),
     ],
 )
-def test_hosts_are_held_against_the_list(hosts: tuple[str, ...], url: str, allowed: bool) -> None:
+def test_hosts_are_compared_with_the_list(hosts: tuple[str, ...], url: str, allowed: bool) -> None:
     origin = read_address(url).origin
     if allowed:
         Guard(hosts=hosts).check_origin(origin)
@@ -86,14 +86,14 @@ def test_hosts_are_held_against_the_list(hosts: tuple[str, ...], url: str, allow
         Guard(hosts=hosts).check_origin(origin)
 
 
-def test_a_network_opens_its_addresses_alone() -> None:
+def test_a_network_permits_only_its_addresses() -> None:
     guard = Guard(networks=("10.1.0.0/16",))
     guard.check_origin(read_address("http://10.1.2.3/").origin)
     with pytest.raises(RefusedError):
         guard.check_origin(read_address("http://10.2.0.1/").origin)
 
 
-def test_a_pattern_opens_no_private_network() -> None:
+def test_a_pattern_permits_no_private_network() -> None:
     guard = Guard(hosts=("*.example",))
     with pytest.raises(RefusedError):
         guard.check_address(read_address("http://a.example/").origin, ipaddress.ip_address("10.0.0.1"))
@@ -102,6 +102,6 @@ def test_a_pattern_opens_no_private_network() -> None:
     )
 
 
-def test_schemes_are_held_against_the_list() -> None:
+def test_schemes_are_compared_with_the_list() -> None:
     with pytest.raises(RefusedError):
         Guard(schemes=("https",)).check_origin(read_address("http://any.example/").origin)

@@ -71,7 +71,7 @@ def test_what_a_comment_describes(comment: str, definition: RequestDefinition | 
         ("cache now", "'now' is not an interval; nothing is cached", {"cached": False}),
     ],
 )
-def test_a_bad_directive_is_reported_and_the_rest_counts(
+def test_a_bad_directive_is_reported_and_the_rest_applies(
     directive: str, problem: str, expected: dict[str, object]
 ) -> None:
     reading = read_definition(f"{directive}\nGET https://a")
@@ -117,7 +117,7 @@ def test_a_url_that_values_complete_is_checked_when_it_is_called(url: str) -> No
     assert read_definition(f"GET {url}").problems == ()
 
 
-def test_only_composites_with_a_comment_are_looked_at() -> None:
+def test_only_composites_with_a_comment_are_parsed() -> None:
     assert list(type_diagnostics(TYPES.values())) == []
 
 
@@ -127,7 +127,7 @@ LINES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(st.one_of(LINES, st.text(max_size=8))).map("\n".join)))
-def test_no_comment_is_too_strange(comment: str) -> None:
+def test_any_comment_is_parsed(comment: str) -> None:
     reading = read_definition(comment)
     if reading.definition is None:
         assert reading.problems

@@ -63,7 +63,7 @@ def test_a_successor_is_made_before_it_is_needed() -> None:
     assert KeyRing((CURRENT, FUTURE)).successor_start(CURRENT.expires - 1) is None
 
 
-def test_the_ring_is_looked_at_daily_and_when_a_key_is_due() -> None:
+def test_the_ring_is_checked_daily_and_when_a_key_is_due() -> None:
     ring = KeyRing((CURRENT, FUTURE))
     assert ring.next_look(NOW) == NOW + DAY
     due = CURRENT.expires - ANNOUNCED
@@ -114,7 +114,7 @@ def test_an_element_keeps_everything() -> None:
         element_text(OLD, {}).replace("AES_256_GCM", "XOR"),
     ],
 )
-def test_what_is_no_element(text: str) -> None:
+def test_invalid_elements(text: str) -> None:
     with pytest.raises(KeyElementError):
         read_element(text)
 

@@ -116,7 +116,7 @@ def test_statements_are_sent_together_if_it_makes_no_difference(sql: str, expect
         ("select 1; select 2", ".."),
     ],
 )
-def test_what_stands_behind_the_end_of_a_transaction_is_known(sql: str, expected: str) -> None:
+def test_statements_behind_the_end_of_a_transaction_are_known(sql: str, expected: str) -> None:
     statements = split(sql).statements
     ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)
@@ -132,6 +132,6 @@ def test_commands_without_a_result_are_hidden(word: str) -> None:
 @pytest.mark.parametrize(
     "word", ["start transaction", "abort", "unlisten x", "create table t()", "prepare a as select 1"]
 )
-def test_others_are_not(word: str) -> None:
+def test_other_commands_are_not_hidden(word: str) -> None:
     (statement,) = split(word).statements
     assert not is_hidden(statement)

@@ -28,7 +28,7 @@ def names(sql: str) -> tuple[str, ...]:
         ("select 1", ()),
     ],
 )
-def test_placeholders_are_found_where_they_are_and_nowhere_else(sql: str, expected: tuple[str, ...]) -> None:
+def test_placeholders_are_found_outside_of_strings_and_comments_only(sql: str, expected: tuple[str, ...]) -> None:
     assert names(sql) == expected
 
 
@@ -39,12 +39,12 @@ def test_statements_are_numbered_alone() -> None:
     assert (third.text, third.numbers) == ("select 1", ())
 
 
-def test_positional_ones_too_and_gaps_stay_parameters() -> None:
+def test_positional_placeholders_are_numbered_and_gaps_stay_parameters() -> None:
     (statement,) = read_file("select $3, $2").parameters.statements
     assert (statement.text, statement.numbers) == ("select $2, $1", (1, 2))
 
 
-def test_both_kinds_in_one_file_are_a_mistake_with_its_place() -> None:
+def test_both_kinds_in_one_file_are_an_error_with_a_position() -> None:
     with pytest.raises(SqlFileError, match="not both kinds") as caught:
         read_file("select $1;\nselect :a")
     assert (caught.value.line, caught.value.column) == (2, 8)
@@ -56,7 +56,7 @@ def test_impossible_numbers_are_a_mistake(number: str) -> None:
         read_file(f"select {number}")
 
 
-def test_a_place_in_the_numbered_text_leads_back_to_the_file() -> None:
+def test_a_position_in_the_numbered_text_maps_to_the_file() -> None:
     sql = "-- head\nselect :long_name,\n  wrong"
     (statement,) = read_file(sql).parameters.statements
     offset = statement.in_file(statement.text.index("wrong"))
@@ -155,15 +155,15 @@ def test_sentences_are_no_notes(line: str) -> None:
         ("-- mcp\nselect 1", False),
     ],
 )
-def test_a_file_asks_for_an_endpoint_by_a_line_of_its_comments(sql: str, expected: bool) -> None:
+def test_a_comment_line_exposes_a_file(sql: str, expected: bool) -> None:
     assert asks_for_endpoint(sql, frozenset()) is expected
 
 
-def test_other_words_ask_when_they_mean_something() -> None:
+def test_other_annotations_expose_a_file_too() -> None:
     assert asks_for_endpoint("-- @mcp A tool\nselect 1", frozenset({"mcp"}))
 
 
-def test_in_header_scope_later_comments_do_not_ask() -> None:
+def test_in_header_scope_later_comments_do_not_expose_a_file() -> None:
     sql = "select 1;\n-- HTTP\nselect 2"
     assert asks_for_endpoint(sql, frozenset())
     assert not asks_for_endpoint(sql, frozenset(), whole=False)
@@ -171,7 +171,7 @@ def test_in_header_scope_later_comments_do_not_ask() -> None:
 
 
 @pytest.mark.parametrize("copy", ["copy t from stdin", "COPY (select 1) TO -- out\n STDOUT with (format csv)"])
-def test_what_talks_to_the_client_itself_is_refused(copy: str) -> None:
+def test_copy_with_the_client_is_refused(copy: str) -> None:
     with pytest.raises(SqlFileError, match="cannot run through an endpoint") as caught:
         read_file(f"-- HTTP POST\nselect 1;\n {copy}")
     assert (caught.value.line, caught.value.column) == (3, 2)
@@ -180,5 +180,5 @@ def test_what_talks_to_the_client_itself_is_refused(copy: str) -> None:
 @pytest.mark.parametrize(
     "statement", ["copy t from '/tmp/stdin'", "select 1 as copy from stdin", "copy stdin to program 'x'"]
 )
-def test_other_copies_and_the_same_words_elsewhere_are_not(statement: str) -> None:
+def test_other_copies_and_the_same_words_elsewhere_are_accepted(statement: str) -> None:
     assert len(read_file(f"-- HTTP POST\n{statement}").statements) == 1

@@ -81,17 +81,17 @@ LEAVING = {
 
 
 @pytest.mark.parametrize("text", NOTHING)
-def test_these_leave_nothing(text: str) -> None:
+def test_sources_without_session_effects(text: str) -> None:
     assert scan(text).traces == frozenset()
 
 
 @pytest.mark.parametrize(("trace", "text"), [(trace, text) for trace, texts in LEAVING.items() for text in texts])
-def test_these_leave_something(trace: SessionEffect, text: str) -> None:
+def test_sources_with_session_effects(trace: SessionEffect, text: str) -> None:
     assert trace in scan(text).traces
 
 
 @given(st.sampled_from([text for texts in LEAVING.values() for text in texts]), st.sampled_from(NOTHING))
-def test_what_stands_in_front_hides_nothing(text: str, before: str) -> None:
+def test_preceding_text_hides_no_session_effects(text: str, before: str) -> None:
     assert scan(text).traces <= scan(f"{before}\n; {text}").traces
 
 
@@ -105,7 +105,7 @@ def thing(oid: int, name: str, *texts: str, **options: object) -> CatalogueObjec
     return CatalogueObject(oid, (name,), name, texts, f"mark {oid}", f"select {name}()", **options)  # type: ignore[arg-type]
 
 
-def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None:
+def test_the_analysis_follows_references_through_any_number_of_steps() -> None:
     functions = [
         thing(1, "root", "delete from seen where mid = 2"),
         thing(2, "fired", "begin perform helper(); end"),
@@ -138,7 +138,7 @@ def test_a_search_path_entry_counts_for_all_functions() -> None:
     assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_functions([1]).reads_sequences
 
 
-def test_a_function_alone_is_judged_as_one_among_others() -> None:
+def test_a_function_is_analysed_alone_as_among_others() -> None:
     texts = [*NOTHING, *(text for some in LEAVING.values() for text in some), "select lastval()", "select helper()"]
     functions = [thing(oid, f"f{oid}", text) for oid, text in enumerate(texts, 20_000)]
     harmless, harmful = thing(1, "helper", "select 1"), thing(1, "helper", "set x = 1")
@@ -179,7 +179,7 @@ def test_a_mark_changes_with_each_definition() -> None:
     "text",
     ["select 1", "-- a line\n/* b */ SELECT 1", "insert into t values (1)", "with a as (select 1) select * from a"],
 )
-def test_a_wire_stands_in_front(text: str) -> None:
+def test_a_guard_precedes_the_statement(text: str) -> None:
     wired = guard(text, Dependencies(mentions=("select f()", "select from t")), day_first=False)
     assert wired is not None
     assert wired.startswith("with  rowcall_wire as (" if text.startswith("with") else "with rowcall_wire as (")
@@ -188,11 +188,11 @@ def test_a_wire_stands_in_front(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["call p()", "(select 1)", "begin", "table t"])
-def test_what_has_no_place_for_a_wire_has_none(text: str) -> None:
+def test_a_statement_without_a_place_for_a_guard_has_none(text: str) -> None:
     assert guard(text, Dependencies(), day_first=False) is None
 
 
-def test_only_an_error_of_the_wire_is_one() -> None:
+def test_only_an_error_of_the_guard_is_detected_as_one() -> None:
     wired = guard("select '31/12/2007'::date", Dependencies(), day_first=False) or ""
     place = str(wired.index("'31/12") + 1)
     assert guard_failed("22008", place, None)

@@ -65,7 +65,7 @@ def test_a_comment_leaves_blanks_so_that_every_offset_stays() -> None:
 
 
 @pytest.mark.parametrize("text", ["'", '"', "$$", "$a$ $b$", "/*", "/* /* */", "E'\\", "(", "select 'a; select 2"])
-def test_what_is_not_closed_reaches_to_the_end(text: str) -> None:
+def test_unclosed_tokens_extend_to_the_end(text: str) -> None:
     assert len(split(f"{text}; select 2").statements) <= 1
 
 
@@ -89,7 +89,7 @@ def test_line_ends_of_every_kind_end_a_comment() -> None:
         ("select 1; /* a\n */ -- b\nselect 2", [("a", 0), ("b", 1)]),
     ],
 )
-def test_a_comment_is_about_the_statement_it_stands_with(sql: str, expected: list[tuple[str, int]]) -> None:
+def test_a_comment_belongs_to_the_statement_beside_it(sql: str, expected: list[tuple[str, int]]) -> None:
     assert about(sql) == expected
 
 
@@ -98,7 +98,7 @@ def test_the_header_ends_with_the_first_statement() -> None:
     assert [comment.header for comment in comments] == [True, True, True, False]
 
 
-def test_a_do_block_is_noticed_where_its_body_is_dollar_quoted() -> None:
+def test_a_do_block_with_a_dollar_quoted_body_is_detected() -> None:
     sql = "do $$ begin end $$; do 'begin end'; select do; do language sql $$ $$"
     assert [statement.do_block for statement in split(sql).statements] == [True, False, False, False]
 
@@ -114,7 +114,7 @@ def test_tokens_cover_any_text_and_splitting_never_fails(text: str) -> None:
 
 
 @given(st.text(alphabet="'\"$;:-/*\n aE1", max_size=40))
-def test_splitting_what_was_split_changes_nothing(text: str) -> None:
+def test_splitting_is_idempotent(text: str) -> None:
     for statement in split(text).statements:
         (again,) = split(statement.text).statements
         assert again.text == statement.text

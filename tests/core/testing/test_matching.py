@@ -35,7 +35,7 @@ JSON = st.recursive(
         ("plain", "plain"),
     ],
 )  # fmt: skip
-def test_what_fits(expected: str, actual: str) -> None:
+def test_matching_responses(expected: str, actual: str) -> None:
     assert body_differences(expected, actual) == []
 
 
@@ -54,18 +54,18 @@ def test_what_fits(expected: str, actual: str) -> None:
         ('{"a": "{{uuid}}"}', '{"a":null}', '+  "a": null'),
     ],
 )
-def test_what_does_not_fit_is_shown_as_a_diff(expected: str, actual: str, line: str) -> None:
+def test_a_mismatch_is_shown_as_a_diff(expected: str, actual: str, line: str) -> None:
     assert line in body_differences(expected, actual)
 
 
-def test_only_what_differs_is_shown() -> None:
+def test_only_differences_are_shown() -> None:
     lines = body_differences('{"id": "{{integer}}", "name": "fern"}', '{"id":5,"name":"moss"}')
     assert lines == ["--- expected", "+++ actual", " {", '   "id": 5,', '-  "name": "fern"', '+  "name": "moss"', " }"]
 
 
 @settings(max_examples=examples(30))
 @given(JSON)
-def test_any_value_fits_itself(value: object) -> None:
+def test_any_value_matches_itself(value: object) -> None:
     text = orjson.dumps(value).decode()
     assert body_differences(text, text) == []
 

@@ -64,7 +64,7 @@ def test_a_file_is_reported(result: FileResult, detailed: bool, lines: list[str]
     assert list(file_lines(result, Style(detailed))) == lines
 
 
-def test_whole_statements_are_for_the_detailed_report() -> None:
+def test_the_detailed_report_contains_whole_statements() -> None:
     assert list(file_lines(BEDS, Style(True)))[2:4] == [f"        select {'x' * 200}", "        from bed"]
 
 
@@ -83,7 +83,7 @@ def test_the_head_and_the_sum_count() -> None:
     ("results", "code"),
     [([WATER, EMPTY], ExitCode.PASSED), ([WATER, BEDS], ExitCode.FAILED), ([BEDS, BROKEN], ExitCode.ERRORS)],
 )
-def test_errors_weigh_more_than_failures(results: list[FileResult], code: ExitCode) -> None:
+def test_errors_have_precedence_over_failures(results: list[FileResult], code: ExitCode) -> None:
     assert exit_code(results) is code
 
 

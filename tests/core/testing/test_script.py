@@ -55,7 +55,7 @@ do $$ begin assert true; end $$
         ("\n\ndo $$ begin end $$", "assert block (line 3)"),
     ],
 )
-def test_a_statement_is_called_by_its_beginning(text: str, title: str) -> None:
+def test_a_statement_is_named_by_its_beginning(text: str, title: str) -> None:
     (step,) = steps(text)
     assert isinstance(step, SqlStep)
     assert step.title == title
@@ -72,7 +72,7 @@ def test_a_statement_is_called_by_its_beginning(text: str, title: str) -> None:
         "HTTP",
     ],
 )
-def test_what_is_no_request_line_is_a_remark(line: str) -> None:
+def test_comments_without_a_request_line_are_ignored(line: str) -> None:
     assert steps(f"/* {line} */") == []
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_request_line_is_a_remark(line: str) -> None:
     "line",
     ["HEAD /x", "OPTIONS /x", "GET a/x", "GET /x and more", "GET /a /b", "EXPECT ROW", "STUB GET"],
 )
-def test_a_remark_that_looks_like_a_block_is_doubted(line: str) -> None:
+def test_a_comment_that_resembles_a_block_gives_a_warning(line: str) -> None:
     (step,) = steps(f"\n/* {line} */")
     assert isinstance(step, ScriptWarning)
     assert step.line == 2
@@ -126,7 +126,7 @@ def test_a_request_is_read(text: str, expected: HttpBlock) -> None:
         ("/* STUB GET http://x\nwords */", "status line"),
     ],
 )
-def test_a_broken_block_says_what_is_wrong_with_it(text: str, why: str) -> None:
+def test_an_invalid_block_is_reported_with_the_reason(text: str, why: str) -> None:
     (broken,) = [step for step in steps(text) if isinstance(step, Broken)]
     assert why in broken.message
 
@@ -139,13 +139,13 @@ def test_a_broken_block_says_what_is_wrong_with_it(text: str, why: str) -> None:
         ("select 1;\n/* EXPECT ERROR 23505 some key */", Expected("ERROR", "some key", "23505")),
     ],
 )
-def test_what_is_expected_belongs_to_the_statement_before(text: str, expected: Expected) -> None:
+def test_expectations_belong_to_the_preceding_statement(text: str, expected: Expected) -> None:
     (step,) = steps(text)
     assert isinstance(step, SqlStep)
     assert step.expected == expected
 
 
-def test_a_stub_is_an_address_and_an_answer() -> None:
+def test_a_stub_is_a_url_and_a_response() -> None:
     (step,) = steps("/* STUB GET http://rates/{{any}}\nHTTP/1.1 503\nRetry-After: 1\n\n{}\n*/")
     assert isinstance(step, StubStep)
     assert step.stub == Stub("GET", "http://rates/{{any}}", Answer(503, (("Retry-After", "1"),), "{}"))
@@ -196,7 +196,7 @@ def test_the_head_ends_with_the_first_statement_or_block(text: str, expected: He
     assert read_header(read_script(text, "t.sql")) == expected
 
 
-def test_what_the_head_does_not_know_is_doubted() -> None:
+def test_an_unknown_key_of_the_head_gives_a_warning() -> None:
     warnings = read_header(read_script("-- @tagged x\n--\n-- @tag\nselect 1;\n-- @late", "t.sql")).warnings
     assert [(doubt.line, doubt.message.partition(";")[0]) for doubt in warnings] == [
         (1, "'@tagged x' has no effect"),

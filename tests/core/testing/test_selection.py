@@ -26,7 +26,7 @@ def test_a_filter_is_a_part_of_the_path_or_a_pattern_for_all_of_it(wanted: str, 
         (("a",), (), ("b",), True),
     ],
 )
-def test_what_is_unwanted_wins(
+def test_exclusion_has_precedence(
     tags: tuple[str, ...], wanted: tuple[str, ...], unwanted: tuple[str, ...], fits: bool
 ) -> None:
     assert fits_tags(tags, wanted, unwanted) is fits

@@ -22,7 +22,7 @@ EVERYTHING = Reaction(everything=True)
         ([Change("sql/beds.skip.sql")], EVERYTHING),
     ],
 )
-def test_what_follows_from_a_change(changes: list[Change], expected: Reaction) -> None:
+def test_actions_after_a_change(changes: list[Change], expected: Reaction) -> None:
     assert reaction(changes, "t/*.test.sql", "sql/*.sql", "*.skip.sql") == expected
 
 

@@ -29,7 +29,7 @@ from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive, mat
         ("*", "", False),
     ],
 )
-def test_patterns_fit_whole_paths_in_any_case(pattern: str, path: str, expected: bool) -> None:
+def test_patterns_match_whole_paths_in_any_case(pattern: str, path: str, expected: bool) -> None:
     assert matches(path, pattern) is expected
 
 
@@ -37,7 +37,7 @@ def test_patterns_fit_whole_paths_in_any_case(pattern: str, path: str, expected:
     ("pattern", "folder"),
     [("sql/*.sql", "sql"), ("./sql/**/x/*.sql", "./sql"), ("*.sql", "."), ("/srv/a?.sql", "/srv"), ("/*.sql", "/")],
 )
-def test_the_base_is_the_folder_in_front_of_the_first_wildcard(pattern: str, folder: str) -> None:
+def test_the_base_is_the_folder_before_the_first_wildcard(pattern: str, folder: str) -> None:
     assert base_folder(pattern) == folder
 
 

@@ -61,12 +61,12 @@ def test_api_names_stay_as_they_are_when_camel_case_is_off() -> None:
 @pytest.mark.parametrize(
     ("name", "key"), [("MyCol", "myCol"), ("URLPath", "uRLPath"), ("ID", "iD"), ("_hello__World", "helloWorld")]
 )
-def test_names_that_were_never_quoted_begin_small(name: str, key: str) -> None:
+def test_names_that_were_never_quoted_begin_with_a_lower_case_letter(name: str, key: str) -> None:
     assert camel_case(name) == key
 
 
 @pytest.mark.parametrize(("name", "key"), [(None, "$2"), ("", "$2"), ("_", "$2"), ("_a", "a")])
-def test_a_parameter_without_a_name_is_known_by_its_number(name: str | None, key: str) -> None:
+def test_a_parameter_without_a_name_has_its_number(name: str | None, key: str) -> None:
     assert parameter_name(name, 2) == key
 
 

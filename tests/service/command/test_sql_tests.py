@@ -453,7 +453,7 @@ def test_the_first_failure_ends_a_file(whole: Outcome) -> None:
     assert whole.of("false").count("✗") == 1
 
 
-def test_errors_weigh_more_than_failures(whole: Outcome) -> None:
+def test_errors_have_precedence_over_failures(whole: Outcome) -> None:
     assert whole.code == 2
     failed = sum(verdict == "FAIL" for verdict, _, _ in FAILING.values())
     assert f"\n{len(FILES)} passed, {failed} failed, {len(FAILING) - failed} error(s)  —  " in whole.lines
