@@ -1,4 +1,5 @@
-"""`serve` starts the command on a database; every service is stopped, and its log read, whatever the test did."""
+"""`serve` starts the command on a database; every service is stopped and its log checked, whatever the result of the
+test."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from tests.harness.upstream import Upstream
 Serve = Callable[..., Service]
 
 OPEN = {"Service:RequiresAuthorization": "false"}
-"""Most tests are about something else than who may call."""
+"""Most tests do not concern access rules."""
 
 
 class _Services:
-    """Those running now, over all fixtures of this process."""
+    """The running services of all fixtures of this process."""
 
     def __init__(self) -> None:
         self.running: list[Service] = []
@@ -34,7 +35,8 @@ class _Services:
         port: int | None = None,
         open_files: int | None = None,
     ) -> Service:
-        """`settings` win over the defaults of the tests; keys as on the command line. None leaves a default out."""
+        """Start a service. settings: keys as on the command line; they have precedence over the defaults of the tests.
+        None removes a default."""
         if sql:
             database.execute(sql)
         defaults = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": str(workers), **OPEN}
@@ -66,13 +68,13 @@ _services = _Services()
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """`serve(database, sql, settings, workers)`: lives as long as the module's tests."""
+    """`serve(database, sql, settings, workers)`: the service runs as long as the tests of the module."""
     yield from _factory(tmp_path_factory)
 
 
 @pytest.fixture
 def serve_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """The same for a single test."""
+    """Like `serve`, for a single test."""
     yield from _factory(tmp_path_factory)
 
 
@@ -101,7 +103,7 @@ def _factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 @pytest.fixture(autouse=True)
 def _no_traceback() -> Iterator[None]:
-    """A traceback in a log fails the test that caused it."""
+    """Fail the test that causes a traceback in a log."""
     yield
     for service in _services.running:
         service.check_log()
@@ -109,7 +111,7 @@ def _no_traceback() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    """A service that endpoints call."""
+    """Provide an HTTP server that endpoints call."""
     server = Upstream()
     yield server
     server.close()
@@ -117,7 +119,7 @@ def upstream() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[IdentityProvider]:
-    """Where users of other systems sign in."""
+    """Provide an identity provider."""
     server = IdentityProvider()
     yield server
     server.close()

@@ -1,4 +1,4 @@
-"""Signing in through a provider without a browser: what the page, the browser and the provider do together."""
+"""Sign-in through a provider without a browser: the steps of the page, the browser and the provider."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BROWSER = {"Sec-Fetch-Site": "same-origin"}
 
 
 def provider_settings(key: str, provider: IdentityProvider, **others: str) -> dict[str, str]:
-    """Of a provider in plain OAuth 2, with the field's keys."""
+    """Return the settings of a provider with plain OAuth 2, with the keys of NpgsqlRest."""
     url = provider.url
     query = "response_type=code&client_id={0}&redirect_uri={1}&scope=profile email&state={2}"
     members = {
@@ -58,13 +58,13 @@ def provider_settings(key: str, provider: IdentityProvider, **others: str) -> di
 
 
 def issuer_settings(key: str, provider: IdentityProvider, **others: str) -> dict[str, str]:
-    """Of one that tells everything itself."""
+    """Return the settings of an issuer with a discovery document."""
     members = {"Enabled": "true", "ClientId": CLIENT, "ClientSecret": SECRET, "Issuer": provider.url, **others}
     return {f"Auth:External:{key}:{name}": value for name, value in members.items()}
 
 
 class Begun(NamedTuple):
-    """A sign-in on its way to the provider."""
+    """A sign-in that has been redirected to the provider."""
 
     path: str
     url: str
@@ -77,7 +77,7 @@ class Begun(NamedTuple):
 
 
 def options_of(page: str) -> dict[str, Any]:
-    """What the script of a page is told."""
+    """Return the options of the script of a page."""
     match = re.search(r"const options = (\{.*\});", page) or re.search(r'id="external-sign-in">(\{.*\})</script>', page)
     assert match is not None, page
     body: dict[str, Any] = json.loads(match[1])
@@ -95,7 +95,7 @@ def begin(service: Service, path: str, headers: dict[str, str] | None = None) ->
 
 
 def granted(url: str) -> dict[str, str]:
-    """What the provider sends back with the browser."""
+    """Return the query of the redirect with which the provider sends the browser back."""
     response = httpx.get(url, trust_env=False, timeout=60, verify=NO_TLS)
     assert response.status_code == 302, response.text
     query = urlsplit(response.headers["location"]).query
@@ -105,7 +105,7 @@ def granted(url: str) -> dict[str, str]:
 def finish(
     service: Service, path: str, sent: dict[str, object], cookie: str | None = None, **headers: str
 ) -> httpx.Response:
-    """POST as the page's script sends it, over a connection of its own, so that any worker may get it."""
+    """Send the POST of the page's script, over a new connection, so that any worker may receive it."""
     fields = {**BROWSER, **headers} if "as_program" not in headers else {}
     if cookie is not None:
         fields["Cookie"] = cookie
@@ -114,19 +114,19 @@ def finish(
 
 
 def sign_in(service: Service, path: str) -> httpx.Response:
-    """All of it."""
+    """Sign in with all steps."""
     begun = begin(service, path)
     return finish(service, path, dict(granted(begun.url)), begun.cookie)
 
 
 def fresh(service: Service) -> httpx.Client:
-    """Somebody who has never been here, to a limit by X-Caller too."""
+    """Return a client without cookies, which is new to the limiter by X-Caller too."""
     caller = {"X-Caller": uuid.uuid4().hex}
     return service.new_client(headers=caller)
 
 
 def session_of(response: httpx.Response) -> dict[str, str]:
-    """Headers of who has just been signed in by cookie."""
+    """Return the headers of the user whom the response signs in by cookie."""
     cookies = [value.partition(";")[0] for value in response.headers.get_list("set-cookie")]
     values = [cookie for cookie in cookies if not cookie.endswith("=")]
     return {"Cookie": "; ".join(values)}

@@ -1,4 +1,4 @@
-"""A service in front of a hostile one, and callers that check whose answers they get."""
+"""A service with a hostile upstream, and clients that check to which request a response belongs."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ comment on function own is 'HTTP GET /own';
 
 
 def call(service: Service, client: httpx.Client, path: str, nonce: int) -> None:
-    """One request: it is answered, and with nobody else's answer. A body may break off where its server's does."""
+    """Send one request: it gets a response, and never that of another request. A body may be cut if the upstream cut
+    it."""
     try:
         with client.stream("GET", f"{path}?n={nonce}") as response:
-            # As it travelled: what a hostile server says of its coding need not be true.
+            # The raw bytes: the content coding that a hostile server announces need not be true.
             body = b"".join(response.iter_raw())
     except (httpx.RemoteProtocolError, httpx.ReadError):
         assert path in ("/passed", "/cached"), path
@@ -58,7 +59,7 @@ def call(service: Service, client: httpx.Client, path: str, nonce: int) -> None:
 
 
 def call_all(service: Service, callers: int, goes_on: Callable[[int], bool]) -> int:
-    """Each caller sends to all paths, one after the other, while `goes_on(round)`. Return the number of requests."""
+    """Send requests to all paths with several clients while `goes_on(round)`. Return the number of requests."""
 
     def work(caller: int) -> int:
         number = 0

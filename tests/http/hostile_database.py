@@ -1,4 +1,4 @@
-"""A service in front of a hostile PostgreSQL, and callers that compare each response with the one that is right."""
+"""A service with a hostile PostgreSQL, and clients that compare each response with the expected one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Judge = Callable[[str, str, httpx.Response], None]
 
 @contextmanager
 def hostile_database(database: Database) -> Iterator[tuple[HostilePostgres, dict[str, str]]]:
-    """The proxy, and the settings of a service behind it."""
+    """Provide the proxy, and the settings of a service behind it."""
     proxy = HostilePostgres(database.server.port, MARK)
     conninfo = database.conninfo.replace(f":{database.server.port}/", f":{proxy.port}/")
     try:
@@ -60,7 +60,7 @@ def send(client: httpx.Client, path: str, nonce: str) -> httpx.Response:
 
 
 def is_right(path: str, nonce: str, response: httpx.Response) -> None:
-    """The successful response is complete, and that of this request."""
+    """Check that the successful response is complete and belongs to this request."""
     signed = f"<{nonce} {hashlib.sha256(nonce.encode()).hexdigest()[:16]}>"
     match path:
         case "/nothing":
@@ -75,12 +75,12 @@ def is_right(path: str, nonce: str, response: httpx.Response) -> None:
 
 
 def is_not_exchanged(path: str, nonce: str, response: httpx.Response) -> None:
-    """No intact value in the successful response belongs to another request."""
+    """Check that no intact value in the successful response belongs to another request."""
     assert owners(response.content) <= {nonce}, (path, nonce, response.content)
 
 
 def call_all(service: Service, callers: range, goes_on: Callable[[int], bool], judge: Judge) -> Counter[str]:
-    """Each caller sends to all paths, one after the other, while `goes_on(round)`. Return the nonces that succeeded.
+    """Send requests to all paths with several clients while `goes_on(round)`. Return the nonces that succeeded.
 
     A response is either a success that `judge` accepts, or a problem with 5xx.
     """
@@ -109,9 +109,9 @@ def call_all(service: Service, callers: range, goes_on: Callable[[int], bool], j
 def attack(
     database: Database, serve: Serve, seed: int, callers: int, goes_on: Callable[[int, bool], bool], share: float
 ) -> None:
-    """The whole drill, without changed values and with them: `goes_on(round, values)`.
+    """Run the whole drill, without and with changed values: `goes_on(round, values)`.
 
-    Afterwards each path is served, no worker has ended, and each write that succeeded has been made once.
+    Afterwards each path is served, no worker has ended, and each successful write has taken effect once.
     """
     with hostile_database(database) as (proxy, settings):
         service = serve(database, SQL, settings, workers=2)
@@ -136,7 +136,7 @@ def attack(
 
 
 def _check_writes(database: Database, succeeded: Counter[str]) -> None:
-    """Each write that succeeded has been made once, and no other more than once."""
+    """Check that each successful write has taken effect once, and no other one more than once."""
     written = Counter({row[0]: row[1] for row in database.fetch("select n, count(*) from written group by n")})
     assert max(written.values()) == 1
     place = str(PATHS.index("/write"))

@@ -1,4 +1,4 @@
-"""Requests to a service whose Redis is hostile: what the short test and the drill have in common."""
+"""Requests to a service with a hostile Redis: shared by the short test and the drill."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def settings(proxy: HostileRedis, kind: str) -> dict[str, str]:
 
 
 def check_one(service: Service, key: str) -> None:
-    """A GET is never an error, and never the response of another key."""
+    """Check that a GET is never an error, and never the response of another key."""
     response = service.get(f"/api/echoed?a={key}")
     assert (response.status_code, response.text) == (200, f"value of {key}")
     rows = service.get(f"/api/rows-of?a={key}")
@@ -50,7 +50,7 @@ def check_one(service: Service, key: str) -> None:
 
 
 def survive(service: Service, proxy: HostileRedis, more: Callable[[], bool], seed: int) -> None:
-    """more: whether another round of requests follows."""
+    """Run rounds of requests. more: whether another round follows."""
     workers = service.pids()
     proxy.hostile = True
     with ThreadPoolExecutor(CLIENTS) as clients:

@@ -1,4 +1,4 @@
-"""Answers that are kept, seen through several workers and instances."""
+"""Cached responses, requested through several workers and instances."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from tests.harness.waiting import wait_until
 
 
 def ask(service: Service, path: str, method: str = "GET") -> httpx.Response:
-    """On a connection of its own: any worker may get it."""
+    """Send a request over a new connection, so that any worker may receive it."""
     with service.new_client() as client:
         return client.request(method, f"/api/{path}")
 
 
 def everywhere(instances: list[Service], path: str) -> set[str]:
-    """Whichever worker of whichever instance is asked."""
+    """Return the responses of all workers of all instances."""
     return {ask(service, path).text for _ in range(4) for service in instances}
 
 
 def agreed(instances: list[Service], path: str) -> str:
-    """What all of them give. On a machine so busy that Redis is late, a request is answered without it."""
+    """Return the response that all instances agree on. On a busy machine Redis may be late, and a request is served
+    without it."""
 
     def one_answer() -> set[str] | None:
         result = everywhere(instances, path)
@@ -32,5 +33,5 @@ def agreed(instances: list[Service], path: str) -> str:
 
 
 def unique(name: str) -> str:
-    """Instances of other parameters share Redis."""
+    """Return a path with a unique parameter, because instances with other parameters share Redis."""
     return f"{name}?a={os.urandom(6).hex()}"

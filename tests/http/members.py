@@ -1,4 +1,4 @@
-"""A schema with people in it: they sign in, are told who they are, and are let in or not."""
+"""A schema with users, who sign in, read their identity, and are admitted or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECRET = "thirty-two characters are needed, and more for the longer digests"
 KIRI, MO = "open sesame", "swordfish"
 KIRI_STORED = "QdviuWR2U0gheaPtWDozzptc8EuaxU5zLDO1aAADKY+uxMaVhTI6uMcQVaotxC1R"
 MO_STORED = "tmXmjBtZKF+/U2GEBBuhW4YWuk8kaz3Fi/OtRwQyMLwAsj8DbySCSkn/1zpkPeqE"
-"""As the command's `--hash` prints them: making one takes a fifth of a second of a processor."""
+"""As `--hash` of the command prints them: computing one takes a fifth of a second of a processor."""
 
 EVERY_SCHEME = {
     "Auth:CookieAuth": "true",
@@ -69,12 +69,12 @@ def sign_in(
 
 
 def cookie_of(response: httpx.Response) -> str:
-    """`name=value` of the first cookie that a response sets."""
+    """Return `name=value` of the first cookie that a response sets."""
     return response.headers["set-cookie"].partition(";")[0]
 
 
 def with_cookie(service: Service, nick: str = "kiri", scheme: str = "Cookies") -> dict[str, str]:
-    """The headers of somebody signed in by cookie; the client itself keeps none."""
+    """Return the headers of a user signed in by cookie; the client itself stores no cookie."""
     response = let_in(service, nick, scheme)
     service.client.cookies.clear()
     return {"Cookie": cookie_of(response)}
@@ -86,7 +86,7 @@ def tokens(service: Service, scheme: str, nick: str = "kiri") -> dict[str, objec
 
 
 def let_in(service: Service, nick: str, scheme: str | None) -> httpx.Response:
-    """Signed in without a passphrase, whose check takes a fifth of a second of a processor."""
+    """Sign in without a passphrase, whose check takes a fifth of a second of a processor."""
     response = service.post("/api/let-in", json={"nick": nick, "scheme": scheme})
     assert response.status_code == 200, response.text
     return response

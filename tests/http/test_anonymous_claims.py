@@ -1,4 +1,4 @@
-"""What the service knows of a caller is never the caller's own word, signed in or not (issue 12.11)."""
+"""Claims of a caller never come from the request itself, whether the caller has signed in or not (issue 12.11)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Antiforgery tokens over two workers: where they come from, what asks for them, what they are bound to
-(browsers-6 to browsers-10 and issue 20)."""
+"""Antiforgery tokens over two workers: issuing, endpoints that require them, and their binding (browsers-6 to
+browsers-10 and issue 20)."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 def fresh(service: Service, method: str, path: str, **options: object) -> httpx.Response:
-    """On a connection of its own, so by whichever worker; no cookie but those that are given."""
+    """Send a request over a new connection, so to any worker, with no cookies but the arguments."""
     with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 
 def fetch(service: Service, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
-    """A token, and the cookies to send with it."""
+    """Return a token, and the cookies to send with it."""
     response = fresh(service, "GET", "/token", headers=headers)
     assert response.status_code == 200, response.text
     own = response.headers["set-cookie"].partition(";")[0]
@@ -245,7 +245,7 @@ def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Pa
 
 
 def test_a_key_of_a_program_is_no_form_of_a_page(service: Service) -> None:
-    """No page can add its header; a key that is nobody's proves nothing."""
+    """No page can add the header of an API key; an unknown key proves nothing."""
     cookie = with_cookie(service)
     for more in ({}, cookie):
         sent = fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={**more, "X-Api-Key": "right"})

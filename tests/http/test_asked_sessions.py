@@ -1,4 +1,4 @@
-"""Sessions that the database can end, API keys, and routines that run as a role of their caller (docs/sessions.md)."""
+"""Introspected sessions, API keys, and routines that run with the role of their caller (docs/sessions.md)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def token(service: Service, session: str, *roles: str) -> dict[str, str]:
 
 
 def everywhere(service: Service, headers: dict[str, str], path: str = "/api/who") -> list[httpx.Response]:
-    """On connections of their own, so that each worker answers some."""
+    """Send requests over new connections, so that each worker receives some."""
 
     def ask(_number: int) -> httpx.Response:
         with service.new_client() as client:
@@ -165,7 +165,7 @@ def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> 
 
 
 def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: Database, serve_once: Serve) -> None:
-    """Whether or not sessions can be ended too; the streams of another key of the same user go on."""
+    """Whether or not sessions can be ended too; the streams of another key of the same user continue."""
     alone = serve_once(database, "", {**SETTINGS, "Auth:SessionCheckCommand": None})
     database.execute("""
         insert into key select encode(sha256(convert_to(name, 'UTF8')), 'hex'), 10, true, 'pg_monitor'
@@ -187,7 +187,8 @@ def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: D
 
 
 def test_one_question_for_many_requests() -> None:
-    """Whoever asks may leave, and another one asks then; what was answered is good for a while."""
+    """If the client whose request introspects disconnects, another request introspects; the result is valid for a
+    while."""
 
     async def drill() -> tuple[list[object], int]:
         requested = IntrospectionCache[str](60.0)
@@ -246,7 +247,7 @@ def test_answers_are_kept_for_each_role(service: Service) -> None:
     for _ in range(2):
         assert service.get("/api/as-any-role").text == "pg_read_all_stats"
         assert service.get("/api/as-any-role", headers=KEY).text == "pg_monitor"
-        # The first that is allowed counts, whatever stands in front of it.
+        # The first permitted role is used, regardless of preceding ones.
         for number, role in enumerate(("pg_monitor", "pg_signal_backend")):
             headers = token(service, f"two-roles-{number}", "", role)
             assert service.get("/api/as-any-role", headers=headers).text == role
@@ -267,7 +268,7 @@ def test_a_procedure_that_commits_keeps_the_role(service: Service, database: Dat
 def test_the_answer_about_a_key_holds_for_the_address_it_was_given_for(
     database: Database, service: Service, serve_once: Serve, duration: str
 ) -> None:
-    """Where the command asks for one: a key may be bound to a place."""
+    """If the command has a parameter for the address: a key may be bound to an address."""
     database.execute("""
         create or replace function find_key_at(_digest text, _address text) returns table (status boolean, user_id int)
         language sql as $$select ok and _address = '192.0.2.1', id from key where digest = _digest$$

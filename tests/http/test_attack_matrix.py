@@ -32,7 +32,7 @@ ALLOWED = {
     "mo": {42},
     "unset": {41, 42},
 }
-"""User ids that are let in; None is an anonymous caller."""
+"""User ids that are admitted; None is an anonymous caller."""
 
 _SQL = """
 create function get_{a}() returns text language sql stable as $$ select 'secret' $$;
@@ -130,7 +130,7 @@ def _delete(client: httpx.Client, access: str, headers: Mapping[str, str]) -> ht
 
 
 def _tool(client: httpx.Client, access: str, headers: Mapping[str, str]) -> httpx.Response:
-    """Refusals are results: their status is that of the problem."""
+    """Refusals of tools are results: their status is that of the problem."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": f"tool_{access}"}}
     response = client.post("/mcp", json=message, headers=headers)
     if response.status_code != 200:

@@ -1,4 +1,4 @@
-"""`rowcall --audit` on the database of the manual's page, and on one that nothing is wrong with."""
+"""`rowcall --audit` on the database of the manual page, and on a database without findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def clerk(own_database: Database) -> Iterator[str]:
-    """A role with few rights, as tests that run beside this one have one too: its name is the database's."""
+    """Provide a role with few rights, named after the database, because concurrent tests have one too."""
     name = f"{own_database.name}_clerk"
     own_database.execute(f"create role {name} login; revoke create on schema public from public")
     yield name
@@ -52,7 +52,7 @@ def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str,
 
 
 def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:
-    """A table that the service owns has policies in vain; once they are forced, only what is meant is left."""
+    """Policies of a table that the service owns have no effect; once they are forced, only intended findings remain."""
     own_database.execute(f"""
         create table letter (id int, owner_id int);
         alter table letter enable row level security;

@@ -1,4 +1,4 @@
-"""Who called what, with the command of the manual's page (docs/audit.md)."""
+"""The audit trail: callers and calls, with the command of the manual page (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def calls(database: Database, count: int) -> list[tuple[object, ...]]:
-    """In the order in which they began."""
+    """Return the calls in the order in which they began."""
     sql = "select endpoint, routine, user_id, user_name, scheme, address, status from call order by at"
     wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been written down")
     return database.fetch(sql)
@@ -75,7 +75,7 @@ def test_calls_are_written_down_with_their_callers(service: Service, database: D
 
 
 def test_what_waits_is_bounded_and_the_rest_is_told(own_database: Database, serve_once: Serve) -> None:
-    """The command refuses what it is given: nothing of it holds up requests, and the log has it."""
+    """The command fails: that does not delay requests, and the log reports it."""
     service = serve_once(own_database, SQL, SETTINGS)
     for _ in range(5):
         assert service.get("/api/many?count=1").status_code == 200

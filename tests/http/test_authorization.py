@@ -1,4 +1,4 @@
-"""Who may call: by default nobody who is not signed in, and before anything else is said (access-1 to access-4,
+"""Access rules: by default only signed-in users may call, and this is checked first (access-1 to access-4,
 execution-2)."""
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ comment on function posted(int) is 'HTTP';
 
 @pytest.fixture(scope="module")
 def by_default(database: Database, serve: Serve) -> Service:
-    """No setting at all: `Service:RequiresAuthorization` is true."""
+    """Provide a service without settings: `Service:RequiresAuthorization` is true."""
     return serve(database, SQL, {"Service:RequiresAuthorization": None})
 
 
 @pytest.fixture(scope="module")
 def opened(database: Database, by_default: Service, serve: Serve) -> Service:
-    """`by_default` is asked for only because it loads the functions."""
+    """The parameter `by_default` only ensures that the functions are loaded."""
     return serve(database, settings={"Service:RequiresAuthorization": "false"})
 
 
@@ -65,7 +65,7 @@ def test_the_log_says_what_opens_an_endpoint_and_the_refusal_does_not(by_default
 
 
 def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) -> None:
-    """Status, headers and body are the same for what is closed, what is not there and what has another method."""
+    """Status, headers and body are the same for closed endpoints, unknown paths and other methods."""
     settings = {"Service:RequiresAuthorization": None, "Service:HidePaths": "true", "Auth:BearerTokenAuth": "true"}
     login = (
         "create function sign_in() returns table (user_id int) language sql as 'select 1';"

@@ -1,4 +1,4 @@
-"""An issuer says that somebody has signed out there, and sessions end (OpenID Connect Back-Channel Logout 1.0)."""
+"""An issuer reports that a user has signed out there, and sessions end (OpenID Connect Back-Channel Logout 1.0)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:SessionCheckCommand": "select holds($1, $2)",
-        # What is remembered would outlive the whole test, if nobody said that it is out of date.
+        # A cached result would outlive the whole test if it were not invalidated.
         "Auth:SessionCheckInterval": "1 hour",
         "Auth:External:Enabled": "true",
         "Auth:External:LoginCommand": "select * from external_login($1,$2,$3,$4)",
@@ -63,7 +63,7 @@ def signed_in(service: Service, provider: IdentityProvider, sid: str, **user: st
 
 
 def holds(service: Service, session: dict[str, str]) -> bool:
-    """On every worker: each connection may be another's."""
+    """Return whether the session is valid on every worker: each connection may reach another one."""
     result = set()
     for _ in range(8):
         with fresh(service) as client:
@@ -177,7 +177,7 @@ def test_other_requests(service: Service, provider: IdentityProvider) -> None:
         assert client.post(PATH, data={"logout_token": [token, token]}).status_code == 400
         assert client.post(PATH).status_code == 400
         assert client.get(f"{PATH}?logout_token={token}").status_code == 405
-    # Who has not been asked to listen does not.
+    # A provider without this option has no such path.
     assert tell(service, token, "/signin-deaf/backchannel-logout").status_code == 404
     assert tell(service, token).status_code == 200
 

@@ -1,4 +1,4 @@
-"""HTTP Basic: of endpoints and of all, by users, by a command (access-6 to access-11)."""
+"""HTTP Basic: for single endpoints and for all, with configured users or with a command (access-6 to access-11)."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_without_tls_nobody_is_asked_for_a_password(database: Database, service:
 def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
     service: Service, headers: dict[str, str], status: int
 ) -> None:
-    """A form there is sent with the name and the password that somebody has typed here."""
+    """A form of that page is sent with the name and the password that the user has typed here."""
     sent = {**credentials("mate", "s3cret"), **headers}
     assert service.post("/api/adjust", content=b"{}", headers=sent).status_code == status
     assert service.get("/api/unasked", headers={**sent, **credentials("x", "y")}).status_code == 200
@@ -234,7 +234,7 @@ def cookie(service: Service) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", ["/either", "/other"])
 def test_a_session_is_no_password_and_the_reverse(service: Service, path: str) -> None:
-    """Of routines on one path, of which one wants HTTP Basic."""
+    """Of routines on one path, one requires HTTP Basic."""
     session, password, wrong = cookie(service), credentials("mate", "s3cret"), credentials("mate", "s3cre")
     for sent in ({"a": 1}, {"a": 1, "b": 2}):
         by_password = ("b" in sent) == (path == "/either")
@@ -266,7 +266,7 @@ def test_a_session_is_no_password_where_paths_are_hidden(
 
 @pytest.fixture(scope="module")
 def everywhere(database: Database, service: Service, serve: Serve) -> Service:
-    """The same schema, where the configuration asks everybody."""
+    """Provide a service with the same schema, whose configuration requires HTTP Basic for all endpoints."""
     settings = {
         "Service:RequiresAuthorization": "false",
         BASIC + "Enabled": "true",
@@ -277,7 +277,7 @@ def everywhere(database: Database, service: Service, serve: Serve) -> Service:
 
 
 def test_events_for_callers_reach_nobody_without_a_password(service: Service, everywhere: Service) -> None:
-    """Whoever asks for the password: the comment, or the configuration."""
+    """Whether the comment or the configuration requires the password."""
     mate, stream = credentials("mate", "s3cret"), "/api/tell-callers/info"
     for requested, path, result in (
         (service, "/api/tell-callers", "for callers"),
@@ -294,7 +294,7 @@ def test_events_for_callers_reach_nobody_without_a_password(service: Service, ev
 
 @pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])
 def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhere: Service, path: str) -> None:
-    """`public` permits a shared cache to keep what came for an `Authorization` (RFC 9111, 3.5)."""
+    """`public` permits a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5)."""
     mate = credentials("mate", "s3cret")
     assert "public" in service.get(path).headers["cache-control"]
     for headers, status in (({}, 401), (mate, 200)):

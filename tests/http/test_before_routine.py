@@ -69,7 +69,7 @@ SETTINGS = (
 
 @pytest.fixture(scope="module")
 def local(database: Database, serve: Serve) -> Service:
-    """Commands of the kind that ends with the transaction."""
+    """Provide a service with commands whose effects end with the transaction."""
     return serve(database, SQL, {**SETTINGS, "CacheOptions:Enabled": "true"})
 
 
@@ -80,7 +80,7 @@ def test_commands_run_before_every_call_with_values_of_the_request(local: Servic
 
 
 def test_an_answer_is_kept_for_those_for_whom_the_commands_are_given_the_same(local: Service) -> None:
-    """They may choose a tenant."""
+    """The commands may select a tenant."""
     words = ("one", "two", "one", "two")
     first, second, *again = [local.get("/api/kept", headers={"X-Word": word}).text for word in words]
     assert (first.split("|")[1], second.split("|")[1]) == ("one", "two")
@@ -92,7 +92,7 @@ def test_what_a_request_lacks_is_null(local: Service) -> None:
 
 
 def test_values_are_text_whatever_asks_for_them(local: Service) -> None:
-    """Also where PostgreSQL could not tell their types; one that is not used, or not there, is no mistake."""
+    """Also if PostgreSQL cannot infer their types; values that are unused or absent are no mistake."""
     response = local.get("/api/told", headers={"X-Word": "w", "X-Other": "o"})
     assert answer(response) == (200, TEXT, "o w")
 
@@ -114,7 +114,7 @@ def test_procedures_have_them_too(local: Service, database: Database) -> None:
 
 @pytest.fixture(scope="module")
 def free(database: Database, serve: Serve) -> Service:
-    """Commands that may do anything."""
+    """Provide a service with commands that may have session effects."""
     database.execute("truncate log")
     commands = (
         {f"{KEY}:0": "select note('first')"}
@@ -135,7 +135,7 @@ def test_commands_share_the_transaction_of_the_call(free: Service, database: Dat
 
 
 def test_a_command_that_fails_stops_the_call(free: Service, database: Database) -> None:
-    """No policy maps its error: it is not the routine that speaks."""
+    """No error policy applies, because the error is not that of the routine."""
     database.execute("truncate log")
     members = problem(free.post("/api/noted", headers={"X-Word": "forbidden"}), 500)
     assert (members["title"], members["detail"]) == ("P0001: not you", "P0001")
@@ -174,7 +174,7 @@ def test_commands_that_do_not_run_are_named(free: Service, line: str) -> None:
 def test_a_command_that_fails_stops_an_upload(
     database: Database, serve: Serve, tmp_path: Path, command: str, said: tuple[str, str]
 ) -> None:
-    """As any other call: neither a policy of the routine nor a database that has changed is to blame."""
+    """As for any other call: it is neither an error of the routine nor of a changed schema."""
     sql = """
     create or replace function received(_files json) returns json language sql as 'select _files';
     comment on function received(json) is E'HTTP POST\\nupload for file_system\\nparam _files is upload metadata';
@@ -223,7 +223,7 @@ def test_the_application_name_can_tell_the_request(own_database: Database, serve
 
 
 def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: Serve) -> None:
-    """Also where nobody has to be signed in; several of one type are an array."""
+    """Also without required sign-in; several claims of one type are an array."""
     sql = (
         "create function claimed() returns text language sql stable as $$"
         " select current_setting('app.name') || current_setting('app.roles') || current_setting('application_name') $$;"

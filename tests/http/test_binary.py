@@ -1,4 +1,4 @@
-"""A single bytea column leaves as its bytes (rendering-39)."""
+"""A single bytea column is sent as its bytes (rendering-39)."""
 
 from __future__ import annotations
 

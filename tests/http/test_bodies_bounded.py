@@ -1,4 +1,5 @@
-"""What a body may cost a worker: nothing before its sender is let in, and bounded time and memory after (12.4)."""
+"""Limits of request bodies: nothing is read before the caller is admitted; time and memory are limited after that
+(12.4)."""
 
 from __future__ import annotations
 
@@ -56,13 +57,13 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(scope="module")
 def patient(service: Service, database: Database, serve: Serve) -> Service:
-    """With the time limits that a body has by default: what is counted here is something else than time."""
+    """Provide a service with the default time limits of bodies, because these tests do not concern time."""
     return serve(database, "", {"Auth:BearerTokenAuth": "true"})
 
 
 @pytest.fixture(scope="module")
 def guarded(service: Service, database: Database, serve: Serve) -> Service:
-    """Looks for an antiforgery token in forms."""
+    """Provide a service that searches forms for an antiforgery token."""
     return serve(database, "", {**SETTINGS, "Antiforgery:Enabled": "true"})
 
 
@@ -70,7 +71,7 @@ def guarded(service: Service, database: Database, serve: Serve) -> Service:
 def announced(
     service: Service, path: str, size: int, kind: str = "application/json", **headers: str
 ) -> Iterator[socket.socket]:
-    """A request whose body is still to come."""
+    """Send the head of a request whose body follows later."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Type: {kind}", f"Content-Length: {size}", *lines, "", ""]
     with service.connect() as connection:
@@ -88,7 +89,7 @@ def status(connection: socket.socket) -> int:
 
 
 def test_nobody_is_refused_before_his_body_is_read(service: Service) -> None:
-    """On a route that several routines share as well, where the body is to choose between them."""
+    """Also on a route with several overloads, where the body selects one."""
     with announced(service, "/api/many", 29_000_000) as connection:
         assert status(connection) == 401
 
@@ -142,12 +143,12 @@ def test_a_field_is_not_looked_for_among_a_million(guarded: Service) -> None:
 
 
 def answered_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
-    """Requests that the same worker answers one after the other, from the end of a body to the refusal of it."""
+    """Return the number of requests that the same worker serves between the end of a body and the refusal of it."""
     with announced(service, path, len(body), kind) as connection, service.connect() as other:
         connection.sendall(body[:-1])
         while unread(service, connection):
             assert look(other) == b"1"
-        # What the server below has read of it goes to the worker meanwhile.
+        # The HTTP server passes the part of the body that it has read to the worker meanwhile.
         for _ in range(10):
             assert look(other) == b"1"
         connection.sendall(body[-1:])
@@ -160,7 +161,7 @@ def answered_meanwhile(service: Service, path: str, body: bytes, kind: str = FOR
 
 
 def unread(service: Service, connection: socket.socket) -> bool:
-    """Whether bytes of the client wait in the sockets of a connection: those columns of proc_net_tcp(5)."""
+    """Return whether bytes of the client wait in the sockets of a connection: columns of proc_net_tcp(5)."""
     client, server = (f":{port:04X}" for port in (connection.getsockname()[1], service.port))
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     sent = [row[4].split(":")[0] for row in rows if row[1].endswith(client) and row[2].endswith(server)]
@@ -181,13 +182,13 @@ SHORT_FIELDS = b"n=x" + b"&list=%41".ljust(2900, b"%") * 9_900
 
 
 FEW = 4
-"""Answers during two bodies, where bodies hold up everything else: one or two each."""
+"""Responses during two bodies if bodies block everything else: one or two each."""
 
 
 @pytest.mark.parametrize("path", ["/api/counted", "/api/proxied"])
 @pytest.mark.parametrize("body", [ESCAPES, SHORT_FIELDS], ids=["escapes", "short fields"])
 def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
-    """The form is refused afterwards: `n` is no number."""
+    """The form is refused after decoding: `n` is not a number."""
     kinds = (FORM["Content-Type"], f"{FORM['Content-Type']}; charset=latin1")
     assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
 
@@ -243,7 +244,7 @@ def test_crumbs(patient: Service) -> None:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
-        # On a machine with little time for it the first thousands take so long that it is too slow before.
+        # On a busy machine, the first thousands take so long that the time limit applies first.
         assert status(connection) in (400, 408)
 
 
@@ -276,7 +277,7 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
 
 
 def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
-    # Of its own: large bodies of the others may take long where the machine is busy.
+    # A separate service: large bodies of other tests may take long on a busy machine.
     limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
     with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
         ended = threading.Event()

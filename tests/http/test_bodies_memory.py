@@ -1,5 +1,5 @@
-"""What many large bodies at once may cost a worker. It takes half a minute of two cores: `make thorough` runs it, and
-`make attack`, which has to end within two minutes, does not."""
+"""Memory that many large bodies at once may use in a worker. It takes half a minute of two cores: `make thorough` runs
+it, and `make attack`, which has to end within two minutes, does not."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.slow
 
 
 def memory(service: Service) -> float:
-    """MB that the workers hold."""
+    """Return the memory of the workers in MB."""
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
 
 
 def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
-    """They stall with all but the last byte sent: the worker holds what fits, tells the others to come again, gives the
-    memory back, and answers everybody else meanwhile."""
+    """They stall before the last byte: the worker holds the bodies that fit, refuses the others with Retry-After, frees
+    the memory, and serves all other requests meanwhile."""
     service = serve_once(own_database, member_sql() + SQL, SETTINGS)
     service.get("/api/look")
     before = memory(service)

@@ -1,4 +1,4 @@
-"""From a JSON body to parameters, and the bodies that are no parameters at all (binding-3 to binding-20)."""
+"""Binding of JSON bodies to parameters, and bodies that are not parameters (binding-3 to binding-20)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CONVERSIONS = [
     ("percentage", "50", "50"),
     ("bytea", '"\\\\x00ff"', "\\x00ff"),
 ]
-"""Type, JSON of member `v`, and the text PostgreSQL then sees."""
+"""Type, JSON of member `v`, and the text that PostgreSQL receives."""
 
 SQL = """
 create type mood as enum ('calm', 'amber');

@@ -1,4 +1,4 @@
-"""Security headers and calls from other origins, as a browser sees them (browsers-1 to browsers-5)."""
+"""Security headers and cross-origin requests as a browser sees them (browsers-1 to browsers-5)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def open_to_all(database: Database, serve: Serve) -> Service:
 
 
 def told(response: httpx.Response) -> dict[str, str]:
-    """The fields of CORS, without what they begin with."""
+    """Return the CORS headers, without their common prefix."""
     start = "access-control-"
     return {name.removeprefix(start): value for name, value in response.headers.items() if name.startswith(start)}
 

@@ -1,4 +1,4 @@
-"""`buffer_rows`: how many rows wait for each other on the way to the client (rendering-41, rendering-42, server-11)."""
+"""`buffer_rows`: how many rows are buffered on the way to the client (rendering-41, rendering-42, server-11)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
 
-# PostgreSQL sends what it has when 8 kB have come together, and collects all rows of a VOLATILE function first.
+# PostgreSQL sends its buffer when 8 kB have accumulated, and collects all rows of a VOLATILE function first.
 ROWS = """language sql stable as $$
     select n, repeat('x', 20000), case when n = 4 then pg_advisory_xact_lock_shared(7)::text end
     from generate_series(1, 5) n $$;"""
@@ -57,7 +57,7 @@ def test_rows_leave_while_later_ones_are_waited_for(service: Service, database: 
         with service.client.stream("GET", f"{service.url}{path}") as response:
             pieces = response.iter_bytes()
             body = b""
-            while body.count(b'xx"') < 2:  # of the third, the end is still with PostgreSQL
+            while body.count(b'xx"') < 2:  # the end of the third row is still with PostgreSQL
                 body += next(pieces)
             held.close()
             body += b"".join(pieces)

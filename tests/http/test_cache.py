@@ -1,6 +1,6 @@
-"""Answers that are kept: which, what tells them apart, how long, and how they are forgotten (caching-1 to caching-38).
+"""Cached responses: which, their keys, their lifetime, and their invalidation (caching-1 to caching-38).
 
-Every routine here counts its runs in a sequence and answers with the count, so that a kept answer is one that repeats.
+Every routine here counts its runs in a sequence and returns the count, so a cached response is a repeated one.
 """
 
 from __future__ import annotations
@@ -183,19 +183,19 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
-    # Two workers, so that either may have the answer.
+    # Two workers, so that either may have the response.
     folder = write_files(tmp_path_factory.mktemp("files"), FILES)
     return serve(database, SQL, {**SETTINGS, **file_settings(folder)}, workers=2)
 
 
 def ask(service: Service, path: str, method: str = "GET", **options: object) -> httpx.Response:
-    """On a connection of its own: any worker may get it."""
+    """Send a request over a new connection, so that any worker may receive it."""
     with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 
 def same(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
-    """Whether these requests are given one answer, whoever answers."""
+    """Return whether these requests get the same response from all workers."""
     answers = {ask(service, path, method, **options).text for path in paths for _ in range(4)}
     return len(answers) == 1
 
@@ -224,7 +224,7 @@ def test_an_answer_is_given_again(service: Service, path: str) -> None:
     "path",
     [
         "only-expires?a=1", "rows?n=11", "rows?n=5000", "as-raw?a=1", "hot?a=1&to=now", "hot?a=1&to=NOW",
-        # As they are sent, whatever the database is given for them.
+        # Keys use the values as sent, whatever text the database receives for them.
         "timed?t=2026-01-02T03:04:05", "timed?t=2026-01-02%2003:04:05", "timed?at=2026-01-02T03:04:05Z",
         "timed?shops=east", "timed?shops=x&shops=y", "timed?shops=a,%20b&shops=c",
     ],
@@ -348,7 +348,7 @@ def test_an_answer_is_forgotten(service: Service, path: str, purge: str) -> None
         200, "application/json", '{"invalidated":true}',
     )  # fmt: skip
     assert ask(service, f"/api/{purge}", "POST").text == '{"invalidated":false}'
-    # The table gives what is in it, kept or not.
+    # The table returns its content, cached or not.
     assert path.startswith("note") or ask(service, f"/api/{path}").text != first
 
 
@@ -398,7 +398,7 @@ def test_hits_and_removals_are_logged_as_commands_are(
             ask(logged, f"/api/{path}", method)
     logged.wait_for_log("/* cache invalidation: not found */")
     assert logged.log.count("/* from cache */") == 1
-    # One key, which says nothing of the values where values are not logged.
+    # The log has a key without values if values are not logged.
     removals = re.findall(r"/purge\?a=1\n/\* cache invalidation: (.+) \*/ ([0-9A-F]{64}) ", logged.log)
     assert [word for word, _key in removals] == ["removed", "not found"]
     assert len({key for _word, key in removals}) == 1

@@ -1,4 +1,4 @@
-"""A kept answer obeys authorization, and never reaches another caller than it was made for (protection-8 to
+"""Cached responses obey authorization and never reach a caller for whom they were not computed (protection-8 to
 protection-11, proxies-5 to proxies-8, issue 16)."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Methods of invalidation paths: only unsafe ones, unless the configuration asks for that of the cached endpoint."""
+"""Methods of invalidation paths: only unsafe ones, unless the configuration selects the method of the cached
+endpoint."""
 
 from __future__ import annotations
 

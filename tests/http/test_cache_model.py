@@ -1,9 +1,10 @@
-"""Kept answers while everything goes wrong, against what must never be: an answer older than an invalidation that was
-acknowledged, another user's, or half an entry.
+"""Cached responses during faults. Forbidden are a response older than an acknowledged invalidation, another user's
+response, and half an entry.
 
-Readers ask two instances with two workers each; a writer changes rows and forgets answers; somebody kills workers and
-Redis, delays what passes between them, and sets the clock. A few seconds of it belong to the suite, with copies on each
-host; `ROWCALL_CACHE_MODEL_SECONDS=600` tries each place for as long. `ROWCALL_CACHE_MODEL_SEED` repeats the choices.
+Readers send requests to two instances with two workers each; a writer changes rows and invalidates responses; another
+thread kills workers and Redis, delays their connection, and sets the clock. The suite runs this for a few seconds, with
+copies on each host; `ROWCALL_CACHE_MODEL_SECONDS=600` tests each place of storage for as long.
+`ROWCALL_CACHE_MODEL_SEED` repeats the choices.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ Key = tuple[str, str, int]
 
 
 class Model:
-    """What has been acknowledged, and what was seen that must not be."""
+    """Acknowledged changes, and forbidden responses that were received."""
 
     def __init__(self, instances: list[Service], database: Database) -> None:
         issued = {"kiri": (), "mo": ("mo",)}
@@ -77,12 +78,12 @@ class Model:
             name: [bearer(tokens(service, "BearerToken", *who)["accessToken"]) for service in instances]
             for name, who in issued.items()
         }
-        """What each of them sends to each instance."""
+        """What each client sends to each instance."""
         self.instances = instances
         self._database = database
         self._lock = threading.Lock()
         self._least: Counter[Key] = Counter()
-        """Version below which no request that begins now may be answered."""
+        """Least version that the response to a request from now on must have."""
         self.wrong: list[str] = []
         self.seen: Counter[str] = Counter()
 
@@ -119,7 +120,7 @@ class Model:
         self._acknowledge(self._ask(dice, "POST", f"/forget?tag={tag}", "kiri"), every, version)
 
     def _acknowledge(self, answer: httpx.Response | None, keys: list[Key], version: int) -> None:
-        """503 is none: Redis has not confirmed it."""
+        """503 is no acknowledgement: Redis has not confirmed the change."""
         if answer is None or answer.status_code == 503:
             self.seen["not acknowledged"] += 1
             return
@@ -132,7 +133,8 @@ class Model:
                 self._least[key] = max(self._least[key], version)
 
     def _ask(self, dice: random.Random, method: str, path: str, user: str) -> httpx.Response | None:
-        """On a connection of its own: any worker may get it. None: whoever was to answer has been killed."""
+        """Send a request over a new connection, so that any worker may receive it. None: that worker has been
+        killed."""
         number = dice.randrange(len(self.instances))
         try:
             with httpx.Client(base_url=self.instances[number].url, timeout=60, trust_env=False) as client:
@@ -229,7 +231,7 @@ def test_never_older_never_another_users_never_half(
     ends = time.monotonic() + SECONDS
 
     def goes_on() -> bool:
-        """Until something has been forgotten, however busy the machine is: else nothing is shown."""
+        """Continue until a response has been invalidated, however busy the machine is: otherwise nothing is tested."""
         now = time.monotonic()
         return now < ends or (not model.seen["acknowledged"] and now < ends + 60)
 

@@ -1,4 +1,4 @@
-"""Kept answers of other services, bounds of a hybrid cache, keys of encrypted values (caching-8 to caching-32)."""
+"""Cached responses of other services, limits of a hybrid cache, keys of encrypted values (caching-8 to caching-32)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
 
 
 def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Service, upstream: Upstream) -> None:
-    """An error is an answer too (caching-18)."""
+    """An error is a response too (caching-18)."""
     assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
     assert len(upstream.to("/broken")) == 1
     assert [ask(service, "/nobody").status_code for _ in range(3)] == [502] * 3

@@ -1,6 +1,6 @@
-"""The ways to reach Redis: a Cluster, Sentinels, TLS, a user of its own. Two instances with two workers each.
+"""Connections to Redis: a Cluster, Sentinels, TLS, a user. Two instances with two workers each.
 
-Whatever uses Redis connects in one way, so limits and events are looked at beside kept answers.
+All users of Redis connect in one way, so limits and events are tested beside cached responses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ sse';
 """
 PASSWORD = "much secret"
 RIGHTS = "~rowcall:* resetchannels &rowcall:* +@read +@write +@scripting +@pubsub +@connection +time"
-"""As docs/caching.md has them."""
+"""As in docs/caching.md."""
 
 
 def settings(kind: str, redis: str) -> dict[str, str]:
@@ -83,7 +83,8 @@ def prepared(database: Database) -> Database:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an authority, and a server's certificate for another name than the address it is reached by."""
+    """Provide a folder with a certificate authority, and a server's certificate for another name than the address in
+    use."""
     folder = tmp_path_factory.mktemp("authority")
 
     def openssl(*arguments: str) -> None:
@@ -100,7 +101,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tls(authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that asks for a user, behind TLS."""
+    """Provide a Redis that requires a user, behind TLS."""
     server = RedisServer(tmp_path_factory.mktemp("redis"), "--requirepass", "another")
     with server.client(password="another") as client:
         client.execute_command("ACL", "SETUSER", "rowcall", "on", f">{PASSWORD}", *RIGHTS.split())
@@ -131,7 +132,7 @@ def sentinels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelServ
 
 @pytest.fixture(scope="module", params=["tls", "cluster", "sentinels"])
 def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) -> list[Service]:
-    """Two of them, with copies on their hosts."""
+    """Provide two instances, with copies on their hosts."""
     result = request.getfixturevalue(request.param)
     place = result if isinstance(result, str) else result.places
     if isinstance(result, SentinelServers):
@@ -148,7 +149,8 @@ def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service])
 
 
 def _forget(service: Service, path: str) -> None:
-    """Which is refused without Redis. On a busy machine that may be late, and is then left alone for a second."""
+    """Invalidate, which is refused without Redis. On a busy machine Redis may be late, and is then not used for a
+    second."""
     forget = path.replace("?", "/forget?")
     result = wait_until(
         lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(), "forgotten", 30
@@ -164,8 +166,8 @@ def test_a_tag_is_forgotten_by_all(instances: list[Service], prepared: Database)
 
 
 def test_one_computes_for_all(instances: list[Service], prepared: Database) -> None:
-    """Without Redis each worker computes for itself. On a busy machine it may be late, and is then left alone for a
-    second: not for ever."""
+    """Without Redis each worker computes for itself. On a busy machine Redis may be late, and is then not used for a
+    second, but not for ever."""
     wait_until(lambda: _computed_by_one(instances, prepared), "one computes for all", 60)
 
 
@@ -219,7 +221,7 @@ def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database
     statuses: Counter[int] = Counter()
 
     def is_followed() -> bool:
-        """Requests go on all the time, uncached while there is no master."""
+        """Requests continue all the time, uncached while there is no master."""
         fresh = unique("one")
         answers = [ask(service, fresh) for _ in range(6)]
         statuses.update(answer.status_code for answer in answers)

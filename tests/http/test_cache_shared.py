@@ -1,6 +1,6 @@
-"""One truth for many: workers and instances, with the store of the host, Redis, and both (issue 16).
+"""One cache for several workers and instances: with shared memory of the host, Redis, and both (issue 16).
 
-Two instances with two workers each stand for two hosts; what they share is Redis alone.
+Two instances with two workers each represent two hosts; they share only Redis.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared:
         threads, answers = burst(instances, path, 6)
         assert {answer.result().status_code for answer in answers} == {504}
     threads.shutdown()
-    # On a busy machine a call may reach the endpoint's own time limit although nothing is locked any more.
+    # On a busy machine a call may exceed the time limit of the endpoint although nothing is locked any more.
     wait_until(lambda: ask(instances[0], path).status_code == 200, "the value is computed")
 
 
@@ -199,14 +199,14 @@ def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepa
             prepared.terminate(f"pid = {running}")
             wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
         bodies = [answer for item in waiting if (answer := item.result()) is not None]
-    # With one instance some of them were the dead worker's own.
+    # With one instance some of the connections belonged to the killed worker.
     assert len(set(bodies)) <= 1
     assert instances[-1] is instances[0] or len(bodies) == 6
     wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
 
 
 async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
-    """The bodies of as many requests at one time, each on a connection of its own; b"" where it was cut off."""
+    """Return the bodies of `count` concurrent requests, each on its own connection; b"" if it was cut."""
     sent = itertools.count(1)
 
     async def one(service: Service) -> bytes:
@@ -261,7 +261,7 @@ def _kill_who_computes(instances: list[Service], database: Database) -> None:
 
 
 def computing(database: Database) -> list[tuple[object, ...]]:
-    """Backends that hold the routine up, and since when."""
+    """Return the backends that are delayed in the routine, and since when."""
     return database.fetch(
         "select pid, query_start from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
     )
@@ -278,7 +278,7 @@ def _talks_to(pid: int, database: Database, backend: int) -> bool:
     import psutil  # type: ignore[import-untyped]
 
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
-    if port == -1:  # a Unix socket: its peer has no name, so the busier one is taken
+    if port == -1:  # a Unix socket: its peer has no name, so the busier one is used
         return bool(psutil.Process(pid).net_connections("unix"))
     return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
 

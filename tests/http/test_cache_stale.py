@@ -1,6 +1,6 @@
-"""`cache_stale`: answers that are given after their lifetime (RFC 5861), over two workers, wherever answers are kept.
+"""`cache_stale`: responses after their lifetime (RFC 5861), over two workers, in all places of storage.
 
-Every routine counts its runs. A lock holds up those that a test wants to look at while they run.
+Every routine counts its runs. A lock delays the runs that a test examines.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def unique(name: str, parameter: str = "sku") -> str:
 
 
 def stale(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """The first answer after the lifetime."""
+    """Return the first response after the lifetime."""
     ask(service, path, headers)
     result: list[httpx.Response] = []
 
@@ -186,7 +186,7 @@ def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepar
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: ask(service, path), range(8)))
     assert {(answer.status_code, answer.text, word(answer)) for answer in answers} == {(200, first, "stale")}
-    # What is forgotten is not the last answer any more.
+    # An invalidated response must not be used as a stale one.
     assert forget(service, path).json() == {"invalidated": True}
     problem(ask(service, path), 503)
     prepared.execute(f"delete from broken where sku = '{sku}'")

@@ -1,5 +1,4 @@
-"""What the start says about caching: profiles and rules that cannot be used, names that mean nothing (caching-36 to
-caching-38)."""
+"""Messages about caching at the start: unusable profiles and rules, unknown names (caching-36 to caching-38)."""
 
 from __future__ import annotations
 
@@ -138,7 +137,7 @@ def test_without_caching_profiles_mean_nothing(own_database: Database, serve_onc
 
 
 def test_what_an_earlier_definition_gave_is_no_answer(own_database: Database, serve_once: Serve) -> None:
-    """Neither of the routine, nor of its comment, nor of its columns; the others keep theirs."""
+    """Changes of the routine, its comment or its columns remove its responses; other endpoints keep theirs."""
     own_database.execute("""
 create sequence made;
 create function text_of() returns text language sql as $$ select 'first' $$;
@@ -174,6 +173,6 @@ alter table kept add column more int;
 insert into kept values (1, 2);
 notify rowcall, 'reload'""")
     new = {"/api/text-of": "second", "/api/told": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
-    # A worker after the other takes the change up.
+    # The workers apply the change one after the other.
     wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
     assert answers("/api/other") == other

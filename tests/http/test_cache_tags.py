@@ -1,4 +1,4 @@
-"""Tags by which answers are forgotten together, `ETag`, and the header that says where an answer comes from."""
+"""Tags by which responses are invalidated together, `ETag`, and the header that reports the source of a response."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A database that people know, served: nested data out, a write in, a search with optional parameters (issue 2), and
-the better part of what a comment can say about a request (issue 4).
+"""A well-known database: nested results, a write, a search with optional parameters (issue 2), and most annotations
+about requests (issue 4).
 
-The tables are the Chinook sample; everything that makes it an API is in `FUNCTIONS`.
+The tables are those of the Chinook sample; `FUNCTIONS` contains everything that makes it an API.
 """
 
 from __future__ import annotations
@@ -443,7 +443,7 @@ def test_the_database_says_who_is_responsible(service: Service) -> None:
 
 
 def test_many_annotations_make_this_api() -> None:
-    """Those that do something, in the comments above."""
+    """Count the annotations with an effect in the comments above."""
     used: set[str] = set()
     for comment in re.findall(r"is E?'((?:[^']|'')*)';", FUNCTIONS):
         draft = Draft(name="chinook", method="GET", tags=frozenset({"function"}))

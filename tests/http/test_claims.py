@@ -1,5 +1,4 @@
-"""What routines learn about their caller: parameters, session variables, JSON, address (access-14 to access-20,
-access-12 to access-20)."""
+"""What routines receive about their caller: parameters, session variables, JSON, address (access-12 to access-20)."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ def test_nor_in_the_path(service: Service, kiri: dict[str, str]) -> None:
 
 
 def test_nor_for_a_claim_it_does_not_have(service: Service, mo: dict[str, str]) -> None:
-    """NULL counts as a claim: mo has no depot."""
+    """A NULL claim is a claim: mo has no depot."""
     response = service.get("/api/needed?userId=1&depot=south&n=1", headers=mo)
     assert response.text == "42|1"
 
@@ -204,7 +203,7 @@ def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> 
 
 
 def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
-    """On every connection there is, shared or not."""
+    """On every connection, shared or not."""
     for number in range(60):
         headers = (kiri, mo)[number % 2]
         assert service.get("/api/context", headers=headers).json()["id"] == ("41", "42")[number % 2]
@@ -243,7 +242,7 @@ def test_address_behind_a_trusted_proxy(database: Database, service: Service, se
     untrusting = {**settings, "ForwardedHeaders:KnownProxies:0": "10.0.0.1"}
     alone = serve_once(database, settings=untrusting)
     assert alone.get("/api/context", headers=headers).json()["address"] == "127.0.0.1"
-    # The cookie is secure where the client speaks https to the proxy.
+    # The cookie is secure if the client uses https to the proxy.
     body = {"nick": "kiri", "scheme": "Cookies"}
     cookie = behind.post("/api/let-in", json=body, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
     assert "; secure" in cookie

@@ -1,7 +1,8 @@
-"""Many people at once over few connections: nobody's claims reach another's request (access-14 to access-20, issue 7).
+"""Many concurrent users over few connections: claims never reach the request of another user (access-14 to access-20,
+issue 7).
 
-Routines of every kind take turns on the same connections, in shared pipelines and alone, and end in every way: with a
-result, with an error, after a COMMIT of their own. Each says who it believes to be called by.
+Routines of every kind alternate on the same connections, pipelined and alone, and end in every way: with a result, with
+an error, after a COMMIT of their own. Each returns the identity of its caller.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 class Client:
-    """One person with a connection of their own. Number 0 is not signed in."""
+    """One user with a separate connection. Number 0 is not signed in."""
 
     def __init__(self, service: Service, number: int) -> None:
         self.number = number
@@ -183,7 +184,7 @@ def _interleave(service: Service, database: Database, rounds: int) -> None:
 
     def live(client: Client) -> None:
         for turn in range(rounds * len(STEPS)):
-            # Each begins elsewhere, so that different routines meet.
+            # Each begins with another step, so that different routines share connections.
             STEPS[(turn + client.number) % len(STEPS)](client)
         client.http.close()
 

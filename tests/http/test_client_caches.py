@@ -1,4 +1,4 @@
-"""What clients and shared caches are told: `ETag` with 304, `Cache-Control`, `Vary` (RFC 9110, RFC 9111)."""
+"""Response headers for clients and shared caches: `ETag` with 304, `Cache-Control`, `Vary` (RFC 9110, RFC 9111)."""
 
 from __future__ import annotations
 

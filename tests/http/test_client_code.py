@@ -1,4 +1,4 @@
-"""Generated TypeScript and JavaScript: as text, as `tsc --strict` sees it, and running against the service
+"""Generated TypeScript and JavaScript: as text, checked by `tsc --strict`, and calling the service
 (docs/internals/behaviour/clients.md)."""
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def public(folder: Path) -> str:
 
 
 def body(text: str, name: str) -> str:
-    """A function, from its name to its end."""
+    """Return a function, from its name to its end."""
     start = text.index(f"export async function {name}(")
     return text[start : text.index("\n}\n", start) + 3]
 
@@ -224,7 +224,8 @@ def test_results_are_read_as_what_they_are(public: str, name: str, declared: str
 
 
 def test_the_content_type_is_that_of_the_request(public: str) -> None:
-    """On a GET it would only cause a CORS preflight; without it fetch calls JSON `text/plain`."""
+    """On a GET it would only cause a CORS preflight; on other requests, without it, fetch labels JSON as
+    `text/plain`."""
     message = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
     assert message in body(public, "signIn")
     assert message in body(public, "addBox")
@@ -274,7 +275,7 @@ def test_what_cannot_be_a_name_gets_one(public: str) -> None:
 def test_what_stands_beside_functions_has_names_of_its_own(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
-    """Functions keep theirs. The compiler sees all of it in another test."""
+    """Functions keep their names. Another test compiles all of it."""
     write(tmp_path, {**VARIANTS["hooks"], P + "ExportUrls": "true"})
     text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
     for name in ("findParcelsUrl", "createReindexEventSource"):
@@ -311,7 +312,7 @@ def test_the_query_helper_is_there_for_parameters_that_are_left_out(
     assert "const parseQuery = " in text
     assert "export async function importManifest(\n    files: FileList | null,\n    progress?" in text
     assert 'xhr.open("POST", baseUrl + "/api/import-manifest");' in text
-    # What is part of a path has to be given.
+    # Parts of a path are required.
     assert "fetch(`${baseUrl}/api/own/${encodeURIComponent(String(request.userId))}` + " in text
 
 
@@ -379,7 +380,7 @@ export const entries: Entry[] = [
 ];
 export const id = (entry: Entry): number | null => typeof entry["oid"] === "number" ? entry["oid"] : null;
 """
-"""Metadata as handlers of each kind give it."""
+"""Metadata in the forms of all upload handlers."""
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +390,7 @@ def snapshot(made: Database) -> SchemaSnapshot:
 
 @pytest.fixture
 def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
-    """Writes the files that a start with these settings does."""
+    """Write the files that a start with these settings writes."""
 
     def write(folder: Path, settings: Mapping[str, str]) -> None:
         chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
@@ -406,7 +407,7 @@ def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[s
 def test_the_compiler_finds_nothing_to_object_to(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
-    """Types that stand apart and are not exported are global, so they are compiled by themselves."""
+    """Types in separate files that are not exported are global, so they are compiled separately."""
     for variant, settings in VARIANTS.items():
         write(tmp_path / ("apart" if variant == "types apart" else f"modules/{variant}"), settings)
     (tmp_path / "modules" / "uploaded.ts").write_text(UPLOADED, encoding="utf-8")
@@ -558,9 +559,9 @@ ANSWERS = """({
     rows: await api.depotGet({id: 1}),
     url: api.exportParcelsUrl({day: "2026-01-01"}),
 })"""
-"""What a program gets that has the client as `api`."""
+"""The responses that a program gets with the client as `api`."""
 TOLD = f"JSON.stringify({ANSWERS}, (key, value) => value === undefined ? 'undefined' : value)"
-"""The same as a text."""
+"""The same as JSON text."""
 CALLS = f"""
 import * as api from "./publicApi.js";
 console.log({TOLD});
@@ -576,13 +577,14 @@ def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: 
     script = tmp_path / "calls.js"
     script.write_text(CALLS, encoding="utf-8")
     check_answers(json.loads(run(script)), service.url)
-    # Not a browser: nothing but the content type says that no page of another site asks. A refusal has a body.
+    # Not a browser: only the content type shows that the request is not from a page of another site. A refusal has a
+    # body.
     script.write_text('import * as api from "./publicApi.js";\nconsole.log(await api.signIn({name: "kiri"}));')
     assert run(script) == "\n"
 
 
 def check_answers(answers: dict[str, Any], base: str) -> None:
-    """base: of the addresses that the client makes."""
+    """Check the responses. base: of the URLs of the client."""
     parcel = {"parcelId": 1, "flags": ["a b", "ж&"], "packedAt": "2026-01-01T00:00:00+00:00"}
     assert answers["parcels"] == {"status": 200, "response": [parcel], "error": "undefined"}
     assert answers["nothing"]["response"] == []
@@ -618,7 +620,7 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
 def test_the_lines_of_the_header_are_those_that_are_given(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
-    """Empty ones too (clients-2)."""
+    """Empty lines too (clients-2)."""
     value = {P + "HeaderLines:0": "// {{one}}", P + "HeaderLines:1": "", P + "HeaderLines:2": "// at {0}"}
     write(tmp_path, {**value, P + "CreateSeparateTypeFile": "true"})
     for name in ("publicApi.ts", "publicApiTypes.d.ts"):

@@ -1,6 +1,6 @@
-"""Generated JavaScript in pages of a real browser: one of the service's own origin, and one of another
-(docs/internals/behaviour/clients.md;
-issue 21). The calls are those of test_client_code.py; uploads, event streams and cookies need a browser."""
+"""Generated JavaScript in pages of a real browser: one with the origin of the service, and one with another origin
+(docs/internals/behaviour/clients.md; issue 21). The calls are those of test_client_code.py; uploads, event streams and
+cookies need a browser."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ PAGE = '<!doctype html><link rel="icon" href="data:,"><input type="file" multipl
 
 @pytest.fixture(scope="module")
 def origins(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The service's own, which the client calls, and another one with the same pages."""
+    """Provide the origin of the service, and another one with the same pages."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "index.html").write_text(PAGE, encoding="utf-8")
     port, other = free_port(), free_port()
@@ -111,7 +111,7 @@ def opened() -> Iterator[Callable[[str], Page]]:
     with browser() as program:
 
         def visit(url: str) -> Page:
-            """As a visitor of its own."""
+            """Open a page in a separate browser context."""
             context = program.new_context()
             context.set_default_timeout(TIMEOUT)
             page = context.new_page()
@@ -123,7 +123,7 @@ def opened() -> Iterator[Callable[[str], Page]]:
 
 @pytest.fixture(params=[0, 1], ids=["same origin", "other origin"])
 def page(request: pytest.FixtureRequest, origins: tuple[str, str], opened: Callable[[str], Page]) -> Iterator[Page]:
-    """It has the client as `api`."""
+    """Provide a page that has the client as `api`."""
     result = opened(origins[request.param])
     result.evaluate("import('/publicApi.js').then(api => { window.api = api; })")
     yield result
@@ -131,7 +131,7 @@ def page(request: pytest.FixtureRequest, origins: tuple[str, str], opened: Calla
 
 
 def run(page: Page, code: str) -> Any:
-    """What the body of an asynchronous function returns. Cookies go along to the other origin, too."""
+    """Return the result of the body of an asynchronous function. Cookies are sent to the other origin, too."""
     return page.evaluate(f"""async () => {{
         const input = document.querySelector("input");
         const cookies = request => ({{...request, credentials: "include"}});
@@ -146,7 +146,7 @@ def test_the_page_gets_the_values_of_the_database(page: Page, origins: tuple[str
 
 
 def test_headers_of_one_s_own_are_sent(page: Page) -> None:
-    """With a type that says JSON, and so asked for first where it goes to another origin."""
+    """With a JSON content type, which causes a preflight to another origin."""
     with page.expect_request(
         lambda request: request.url.endswith("/get-names") and request.method == "GET"
     ) as requested:
@@ -204,7 +204,7 @@ def test_uploads_that_fail_say_why(page: Page) -> None:
 
 
 def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
-    """The routine goes on until one of its words has been heard, which the page tells by another call."""
+    """The routine continues until the page has received one of its events and reports that by another call."""
     output = run(
         page,
         """
@@ -220,7 +220,7 @@ def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
 
 
 def test_a_stream_can_be_opened_by_itself(page: Page) -> None:
-    """And an upload is told from others by the id of its execution."""
+    """The id of its execution distinguishes an upload from others."""
     page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
     output = run(
         page,

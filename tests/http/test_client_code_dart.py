@@ -1,4 +1,4 @@
-"""Generated Dart: as text, and as a grammar of Dart sees it (clients-28, clients-29)."""
+"""Generated Dart: as text, and checked by a grammar of Dart (clients-28, clients-29)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def snapshot(database: Database) -> SchemaSnapshot:
 
 @pytest.fixture
 def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
-    """Texts by name of the file, each of which is Dart."""
+    """Return the texts by file name; all of them are valid Dart."""
 
     def made(**changes: Any) -> dict[str, str]:
         options = replace(PLAIN, **changes)
@@ -133,13 +133,13 @@ def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
 
 
 def body(text: str, name: str) -> str:
-    """A function with its comment, or a class."""
+    """Return a function with its comment, or a class."""
     (result,) = (block for block in text.split("\n\n") if re.search(rf"^(Future.*> |class ){name}[( ]", block, re.M))
     return result
 
 
 def whole(text: str, name: str) -> str:
-    """A class, from its name to its end."""
+    """Return a class, from its name to its end."""
     start = text.index(f"\nclass {name} {{") + 1
     return text[start : text.index("\n}\n", start) + 2]
 
@@ -283,7 +283,7 @@ def test_values_go_where_the_endpoint_reads_them(public: str) -> None:
 
 
 def test_names_can_be_used_and_are_given_once(public: str) -> None:
-    """What begins with `_` is private."""
+    """Names that begin with `_` are private."""
     assert "Future<List<Call2faResponse>> call2fa() async {" in public
     assert "class Call2faResponse {\n  final int? field2fa;\n" in public
     assert "Future<int?> exportParcelsUrl() async {" in public

@@ -1,4 +1,4 @@
-"""Generated Python: as mypy --strict sees it, and calling the service with asyncio and without."""
+"""Generated Python: checked by mypy --strict, and calling the service with and without asyncio."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_files_are_sent(api: ModuleType) -> None:
     with api.Client() as client:
         (result,) = client.import_manifest([("a.txt", b"hello")], note="x")
     assert (result["fileName"], result["size"], result["success"]) == ("a.txt", 5, True)
-    # A member beyond those of `UploadedFile`.
+    # A member that `UploadedFile` does not have.
     assert result["oid"] > 0
 
 

@@ -1,4 +1,4 @@
-"""Names of generated functions: none depends on the order of routines, none passes to another endpoint."""
+"""Names of generated functions do not depend on the order of routines, and never move to another endpoint."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random routines that give back what they get, called with random values by generated clients: in JavaScript under
-Node, one process for all calls, in a page of a browser, and in Python. Each value comes back as it was sent (issue 21).
+"""Random routines that return their arguments, called with random values by generated clients: JavaScript under Node,
+one process for all calls, in a page of a browser, and Python. Each value returns unchanged (issue 21).
 
 `ROWCALL_RANDOM_SEED` repeats a run that failed, `ROWCALL_RANDOM_TYPES` makes it longer.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.drawn
 SEED = seed("ROWCALL_RANDOM_SEED")
 ROUTINES = int(os.environ.get("ROWCALL_RANDOM_TYPES", "24"))
 CALLS = 3
-"""For each routine."""
+"""Calls for each routine."""
 SETTINGS = {
     "Service:ClientCodeGen:Enabled": "true",
     "Service:ClientCodeGen:SkipTypes": "true",
@@ -105,7 +105,7 @@ def routines(random: Random) -> list[Echo]:
 
 
 def given(random: Random, one: Member, *, reads: bool) -> Any:
-    """A query string has no NULL and no empty array."""
+    """Return a value; a query string has no NULL and no empty array."""
     if not reads and random.random() < 0.2:
         return None
     if not one.array:
@@ -200,7 +200,7 @@ def _check(calls: list[tuple[Echo, dict[str, Any]]], answers: list[Any]) -> None
 
 
 def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:
-    """The type of json is `string` in a query string: callers write it themselves."""
+    """Return the request. The type of json in a query string is `string`: callers write the JSON text themselves."""
     types = {item.name: item for item in echo.members}
     result: dict[str, Any] = {}
     for name, value in values.items():
@@ -224,7 +224,7 @@ def test_values_come_back_to_python(service: Service, folder: Path, calls: list[
 
 
 def _arguments(api: Any) -> dict[str, str]:
-    """Name in Python → name in requests."""
+    """Return name in Python → name in requests."""
     from rowcall.core.codegen.python.names import snake_case
 
     return {snake_case(wire): wire for wire in (api_name(f"in_{name}", True) for name in NAMES)}

@@ -1,4 +1,4 @@
-"""What the log says of commands and notices, and what it never says (logging-8, logging-9)."""
+"""Commands and notices in the log, and values that never appear in it (logging-8, logging-9)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ comment on function nowhere(text) is E'HTTP GET /nowhere/{_word}\\nencrypt _word
 """
 
 NUMBER = "1987654321"
-"""Longer than any duration or process that the log may tell of."""
+"""Longer than any duration or process id that the log may contain."""
 
 LOUD = {
     "Service:LogCommands": "true",
@@ -61,7 +61,7 @@ def loud(database: Database, serve: Serve) -> Service:
 
 
 def block(service: Service, first: str, lines: int) -> list[str]:
-    """The log line that contains `first`, and those behind it."""
+    """Return the log line that contains `first`, and the following ones."""
     service.wait_for_log(first)
 
     def found() -> list[str]:
@@ -119,7 +119,7 @@ def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> 
 
 
 def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
-    """Beside them, whatever else a request says is."""
+    """Other values of the same request are logged."""
     assert loud.post("/api/registered", json={"name": "kiri", "word": "hush-word"}).text == "kiri 64"
     made = loud.get("/api/rehashed?name=kiri&word=hush-word").text
     assert block(loud, f"-- POST {loud.url}/api/registered", 4)[1:] == [
@@ -141,7 +141,7 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "logged", "statuses"),
     [
-        ("GET", "/kept/hush-word", "/kept/{_word}", [200, 200]),  # the second answer is the one that was kept
+        ("GET", "/kept/hush-word", "/kept/{_word}", [200, 200]),  # the second response is the cached one
         ("POST", "/kept/hush-word/forget", "/kept/{_word}/forget", [200]),
         ("GET", "/kept/hush-word?more=1", "/kept/{_word}", [404]),
         ("POST", "/kept/hush-word", "/kept/{_word}", [405]),
@@ -155,7 +155,7 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
 def test_a_path_with_such_values_is_logged_as_its_template(
     loud: Service, method: str, path: str, logged: str, statuses: list[int]
 ) -> None:
-    """Passwords, what is sensitive, and what the database shall only have sealed."""
+    """Passwords, sensitive values, and values that the database only receives encrypted."""
     assert [loud.request(method, path).status_code for _ in statuses] == statuses
     loud.wait_for_log(f"HTTP {method} {logged} responded {statuses[-1]}")
     assert "hush" not in loud.log
@@ -196,7 +196,7 @@ alter function outer_one(text) set client_min_messages = 'debug1';
 
 
 def said(service: Service) -> list[str]:
-    """What is logged of one notice of each kind, without the time."""
+    """Return the log lines of one notice of each kind, without the time."""
     for level in ("debug", "log", "info", "notice", "warning"):
         assert answer(service.get(f"/outer?level={level}")) == (200, TEXT, level)
     service.wait_for_log("said warning")

@@ -1,5 +1,4 @@
-"""The language of comments, seen from outside: lines, blocks, modes, custom parameters (comments-1 to comments-19;
-comments-1 to comments-6, comments-9 to comments-29).
+"""The language of comments over HTTP: lines, blocks, modes, custom parameters (comments-1 to comments-29).
 
 Methods, paths and tags in their plain forms: test_endpoints.
 """

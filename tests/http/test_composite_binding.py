@@ -1,4 +1,4 @@
-"""Composite values in requests: field by field, as objects, in arrays and in each other (binding-4 to binding-6)."""
+"""Composite values in requests: as fields, as objects, in arrays, nested (binding-4 to binding-6)."""
 
 from __future__ import annotations
 

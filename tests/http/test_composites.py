@@ -207,7 +207,7 @@ def test_nested_composite_columns_are_objects(nested: Service, name: str, body: 
     assert answer(nested.get(f"/api/{name}")) == (200, JSON, body)
 
 
-# Of what stands inside a composite nothing is resolved: composites and arrays of them are PostgreSQL's text.
+# Nothing inside a composite is resolved: composites and arrays of them are PostgreSQL's text.
 ONE_LEVEL = [
     ("columns", '[{"n":1,"id":7,"label":"x","m":"z"},{"n":2,"id":null,"label":null,"m":null},'
                 '{"n":3,"id":null,"label":null,"m":""}]'),
@@ -238,7 +238,7 @@ def test_without_resolving_one_level_is_nested(nested_unresolved: Service, name:
 
 
 def test_what_is_not_resolved_is_described_as_text(unresolved: Service, nested_unresolved: Service) -> None:
-    """As in generated clients, which are told the same."""
+    """As in generated clients, which have the same types."""
 
     def members(service: Service, name: str) -> dict[str, Any]:
         operation = service.get("/openapi.json").json()["paths"][f"/api/{name}"]["get"]

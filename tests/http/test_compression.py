@@ -1,5 +1,5 @@
-"""Compressed answers over the wire: whole ones, streamed ones, and those that stay as they are (rendering-41,
-rendering-42, server-11)."""
+"""Compressed responses: whole ones, streamed ones, and those that stay uncompressed (rendering-41, rendering-42,
+server-11)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def fetch(service: Service, path: str, accepted: str | None, method: str = "GET") -> tuple[dict[str, str], bytes]:
-    """Headers, and the body as it travelled."""
+    """Return headers and the raw body."""
     headers = {} if accepted is None else {"Accept-Encoding": accepted}
     request = service.client.build_request(method, f"{service.url}{path}", headers=headers)
     if accepted is None:

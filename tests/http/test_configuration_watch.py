@@ -27,7 +27,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture
 def file(service: Service) -> Path:
-    """The default file, which is not there when the service starts."""
+    """Return the default file, which does not exist when the service starts."""
     return Path(f"/proc/{service.process.pid}/cwd").resolve() / "rowcall.json"
 
 
@@ -36,7 +36,7 @@ def with_prefix(prefix: str) -> str:
 
 
 def wait_for(service: Service, path: str) -> None:
-    """On a connection of its own each time: it is refused while the service starts again."""
+    """Wait for a success. Each request has a new connection, which is refused while the service restarts."""
 
     def is_served() -> bool:
         try:

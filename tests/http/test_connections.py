@@ -49,7 +49,7 @@ comment on function remember(text) is E'HTTP POST\\nconnection second';
 
 @pytest.fixture(scope="module")
 def second(postgres: PostgresServer) -> Iterator[Database]:
-    """Another database with the same things, which have other ids there."""
+    """Provide another database with the same objects, which have other OIDs there."""
     made = create_database(postgres)
     made.execute("create type elsewhere as (a int); create table filler (id int, e elsewhere)")
     made.execute(SAME)
@@ -127,7 +127,7 @@ def test_a_database_that_is_away_takes_only_its_own_endpoints_with_it(
 
 
 def fails_to_start(folder: Path, database: Database, **settings: str) -> str:
-    """What the service says before it ends with 1."""
+    """Return the output of the service that ends with 1."""
     service = Service(folder, {"ConnectionStrings:Default": database.conninfo, **settings})
     try:
         assert service.process.wait(30) == 1
@@ -178,7 +178,7 @@ def test_routines_cannot_be_read_from_nowhere(own_database: Database, tmp_path: 
 
 
 def test_the_catalogue_can_be_read_elsewhere(own_database: Database, second: Database, serve_once: Serve) -> None:
-    """Routines run on the main connection all the same; comments on it are not read."""
+    """Routines still run on the main connection; comments on it are ignored."""
     own_database.execute(SAME)
     second.execute("comment on function here() is E'HTTP'; comment on function points() is E'HTTP\\nnested'")
     settings = {
@@ -287,7 +287,7 @@ def test_routines_that_are_all_there_are_counted(own_database: Database, second:
 def test_of_several_hosts_the_wanted_one_is_taken(
     own_database: Database, serve_once: Serve, role: str, answers: bool
 ) -> None:
-    """One of the two hosts is away, the other one is a primary."""
+    """One of the two hosts is down, the other one is a primary."""
     port = own_database.server.port
     hosts = f"postgresql://postgres@127.0.0.1:{free_port()},127.0.0.1:{port}/{own_database.name}"
     settings = {"ConnectionStrings:Default": hosts, "ConnectionSettings:MultiHostConnectionTargets:Default": role}

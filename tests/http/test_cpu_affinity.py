@@ -1,4 +1,4 @@
-"""`HttpServer:CpuAffinity`: workers are kept on chosen cores, with every thread that they have."""
+"""`HttpServer:CpuAffinity`: all threads of a worker run on chosen cores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ comment on function one() is 'HTTP GET /one';
 
 
 def places(service: Service) -> dict[int, set[str]]:
-    """Of each worker, what /proc says of its threads: all of them say the same where all are kept there."""
+    """Return the cores of each worker according to /proc: all threads have the same ones if all are bound."""
     return {pid: {_allowed(thread) for thread in Path(f"/proc/{pid}/task").iterdir()} for pid in service.pids()}
 
 
@@ -39,7 +39,7 @@ def cores() -> list[int]:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two cores are needed")
 def test_each_worker_keeps_to_its_core_and_so_does_its_successor(database: Database, serve_once: Serve) -> None:
-    """As many workers as cores are named, unless a number is configured."""
+    """As many workers as cores are listed, unless a number is configured."""
     first, second = map(str, cores()[:2])
     service = serve_once(database, SQL, {"HttpServer:CpuAffinity": f"{first},{second}", "HttpServer:Workers": None})
     expected = [{first}, {second}]

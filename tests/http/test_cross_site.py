@@ -1,4 +1,4 @@
-"""Pages of other sites cannot act in the name of whoever is signed in by cookie (issue 12.12)."""
+"""Pages of other sites cannot act as a user who is signed in by cookie (issue 12.12)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_what_is_open_to_everybody_is_open_to_every_page(service: Service, heade
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
 def test_nobody_is_signed_in_by_another_site(service: Service, headers: dict[str, str]) -> None:
-    """Or somebody would work in the attacker's account without knowing."""
+    """Otherwise, a user could work in the attacker's account without noticing."""
     service.client.cookies.clear()
     body = b"nick=kiri&scheme=Cookies"
     form = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -138,7 +138,7 @@ def test_nor_signed_out(service: Service, cookie: dict[str, str], headers: dict[
 
 
 def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
-    """The type that pages may send anywhere without being asked (Fetch, CORS-safelisted)."""
+    """The type that pages may send anywhere without a preflight (Fetch, CORS-safelisted)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
     problem(service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **text}), 415)
     body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'
@@ -152,7 +152,7 @@ def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
 def test_text_is_json_where_the_browser_says_whose_page_asks(
     service: Service, cookie: dict[str, str], said: dict[str, str]
 ) -> None:
-    """Which is what `fetch` sends for generated clients (browsers-7, clients-27)."""
+    """`fetch` of generated clients sends it (browsers-7, clients-27)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
     origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
     headers = {**text, **said, **({"Origin": origin} if origin else {})}

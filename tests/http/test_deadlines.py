@@ -1,4 +1,4 @@
-"""Deadlines: what a request may take with everything that it does, as its endpoint and its client say."""
+"""Deadlines of requests, set by endpoint and client, which include all work of the request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ create constraint trigger hold after insert on kept deferrable initially deferre
 
 
 def never(_seen: Seen, connection: socket.socket) -> None:
-    """Says nothing until whoever asked has gone."""
+    """Do not respond until the client has disconnected."""
     connection.recv(1)
 
 
@@ -125,12 +125,11 @@ def test_whoever_waits_no_longer_is_told_so(
 
 
 def test_whoever_minds_it_first_it_is_the_deadline(own_database: Database, serve_once: Serve) -> None:
-    """Workers that are held up hear of the server's limit before their own timer has run. What is held up here stops
-    for longer than a deadline, again and again, while requests run.
-    """
+    """Delayed workers receive the server's timeout before their own timer has run. The delayed parts stop for longer
+    than a deadline, repeatedly, while requests run."""
     service = serve_once(own_database, schema("http://127.0.0.1:1"), SETTINGS)
     (worker,) = (psutil.Process(pid) for pid in service.pids())
-    for _ in range(200):  # until it shares a connection, where nothing stands between an error and its answer
+    for _ in range(200):  # until it shares a connection, where errors are reported at once
         assert ask(service, "GET /nap?s=0", {"Request-Timeout": "30"}).text == "slept"
     for request in ("GET /nap?s=60", 'POST /nap-short {"s":60}', 'POST /nap-call {"s":60}'):
         with ThreadPoolExecutor(1) as threads:
@@ -157,7 +156,7 @@ def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, dat
 def test_what_shares_a_connection_has_a_deadline_too(service: Service) -> None:
     for _ in range(40):
         assert ask(service, "GET /fast", {"Request-Timeout": "20"}).text == "quick"
-    # Known to be fast by now, and about to be held up.
+    # Known to be fast by now, and about to be delayed.
     assert service.get("/fast").text == "quick"
 
 
@@ -173,7 +172,7 @@ def test_an_answer_that_has_begun_goes_on(service: Service, upstream: Upstream) 
     with service.client.stream("GET", "/streams") as response:
         pieces = response.iter_bytes()
         assert next(pieces) == b"one"
-        # Longer than its deadline: another request of the same length is over.
+        # Longer than its deadline: another request of the same duration has ended.
         problem(service.post("/nap-short", json={"s": 60}), 504)
         go_on.set()
         assert b"".join(pieces) == b"two"
@@ -199,7 +198,7 @@ def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once:
 
 
 def test_files_and_what_is_committed_stay_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """The commit waits for longer than the deadline: another request of the same length, begun later, is over."""
+    """The commit waits for longer than the deadline: another request of the same duration, begun later, has ended."""
     uploads = {"Enabled": "true", "UploadHandlers:FileSystemPath": str(tmp_path)}
     settings = {f"Service:UploadOptions:{key}": value for key, value in uploads.items()}
     service = serve_once(own_database, COMMITS_SLOWLY, {**SETTINGS, **settings})
@@ -240,7 +239,7 @@ def test_without_the_key_no_header_counts(database: Database, serve_once: Serve)
 
 
 def test_another_service_is_told_what_is_left(service: Service) -> None:
-    """1.1 seconds are used up before it is asked."""
+    """1.1 seconds have passed before the outgoing request."""
     moment = "2100-01-01T00:00:00Z"
     sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}
     body = service.get("/echo", headers=sent).json()["headers"]

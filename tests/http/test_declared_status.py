@@ -1,4 +1,4 @@
-"""The annotation `status`: which status a successful response has, for every kind of endpoint and of response."""
+"""The annotation `status`: the status of successful responses, for every kind of endpoint and response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Service:DefaultHttpMethod` and `Service:DefaultRequestParamType`: for comments that say nothing themselves."""
+"""`Service:DefaultHttpMethod` and `Service:DefaultRequestParamType`, for comments that do not set these themselves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Mistakes in comments: what the log says about them, how often, and which of them stop the start (comments-7,
-comments-8)."""
+"""Mistakes in comments: their messages in the log, how often they are logged, and which of them stop the start
+(comments-7, comments-8)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ DEBUG = {"Log:MinimalLevels:rowcall": "Verbose", "Service:ProxyOptions:Enabled":
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    """Two workers: the supervisor alone reads comments."""
+    """Two workers: only the supervisor reads comments."""
     options = "Service:AuthenticationOptions:"
     settings = {
         options + "LoginPath": "/nowhere",

@@ -1,4 +1,4 @@
-"""Which routines of a database are served at all (discovery-14 to discovery-18)."""
+"""Which routines of a database are served (discovery-14 to discovery-18)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ revoke execute on function forbidden() from public;
 
 
 def test_a_role_is_served_what_it_may_call(own_database: Database, serve_once: Serve) -> None:
-    """Routines whose result lives in a closed schema are left out without an error (discovery-3)."""
+    """Routines whose result type is in a closed schema are left out without an error (discovery-3)."""
     role = f"{own_database.name}_web"
     own_database.execute(PRIVILEGES.format(role=role))
     service = serve_once(own_database, settings={"ConnectionStrings:Default": own_database.conninfo_as(role)})

@@ -300,9 +300,9 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
         assert list(paths[path]["post"]["responses"]["200"]) == ["description"]
     row = paths["/beds"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["items"]["properties"]
     assert row["one"]["properties"] == {"depth": {"type": "integer", "format": "int32", "nullable": True}}
-    # A domain within an array is told as a text.
+    # A domain within an array is documented as a text.
     assert row["many"]["items"]["properties"] == {"depth": {"type": "string", "nullable": True}}
-    # Overloads, of which a document has room for one.
+    # Overloads: a document can contain one operation for a path and method.
     dug = paths["/dug"]["post"]
     assert dug["operationId"] == "public_dug_post"
     body = dug["requestBody"]["content"]["application/json"]["schema"]
@@ -315,7 +315,7 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
 def test_parameters_that_the_service_fills_are_shown_nowhere(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
-    """And requests without them are complete, whether or not the routine has defaults for them."""
+    """Requests without them are complete, whether or not the routine has defaults for them."""
     clients = {"ClientCodeGen": ".ts", "DartClientCodeGen": ".dart", "PythonClientCodeGen": ".py"}
     kinds = (*clients, "OpenApiOptions", "HttpFileOptions", "UploadOptions", "McpOptions")
     settings = {
@@ -348,7 +348,7 @@ def test_parameters_that_the_service_fills_are_shown_nowhere(
 
 
 def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """And the document says who may call, and as what a table comes."""
+    """The document also states who may call, and the role of a table."""
     clients = ("ClientCodeGen", "DartClientCodeGen", "PythonClientCodeGen")
     kinds = (
         *clients,

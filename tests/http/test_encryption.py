@@ -1,5 +1,4 @@
-"""`encrypt` and `decrypt`: what the database holds, and what callers see (protection-8 to protection-11, protection-8
-to protection-13)."""
+"""`encrypt` and `decrypt`: stored values, and values for callers (protection-8 to protection-13)."""
 
 from __future__ import annotations
 
@@ -194,7 +193,7 @@ def test_sets_raw_text_and_pages_are_opened_too(service: Service, database: Data
 def test_every_worker_opens_what_another_has_sealed(service: Service) -> None:
     service.post("/api/store", json={"id": 9, "iban": SECRET})
     for _ in range(20):
-        # A connection of its own each time: whichever worker accepts it answers.
+        # A new connection each time: any worker may accept it.
         response = service.request("GET", "/api/read-scalar?id=9", headers={"Connection": "close"})
         assert response.text == SECRET
 
@@ -209,7 +208,7 @@ def test_keys_that_end_with_the_process_are_told(service: Service) -> None:
 
 
 def test_without_data_protection_nothing_is_sealed(own_database: Database, serve_once: Serve) -> None:
-    """Keys of a process alone would make values that nobody can ever open."""
+    """Keys of one process only would make values that can never be decrypted."""
     service = serve_once(own_database, SQL, {"DataProtection:Enabled": "false"})
     assert service.post("/api/store", json={"id": 1, "iban": "XX12"}).status_code == 204
     assert own_database.value("select iban from member") == "XX12"
@@ -219,7 +218,7 @@ def test_without_data_protection_nothing_is_sealed(own_database: Database, serve
 
 def test_a_restart_opens_what_was_sealed_before(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     settings = {"DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(tmp_path / "keys")}
-    settings["ApplicationName"] = "members"  # not that of the folder it runs in
+    settings["ApplicationName"] = "members"  # not that of the folder in which it runs
     first = serve_once(own_database, SQL, settings)
     first.post("/api/store", json={"id": 1, "iban": SECRET})
     first.stop()

@@ -1,5 +1,5 @@
 """Encrypted values are bound to the column of a table, or to a name (`encrypt _iban as NAME`): a ciphertext that is
-copied to another column stays as it is there (issue 30, point 23)."""
+copied to another column is not decrypted there (issue 30, point 23)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def stored(database: Database, number: int) -> tuple[str, str]:
 
 
 def test_a_value_of_a_table_is_read_everywhere(service: Service, database: Database) -> None:
-    """By the table, views over it, files, and by functions, the origin of whose columns is not known."""
+    """By the table, by views over it, by files, and by functions, whose columns have no known origin."""
     insert(service, id=1, iban="XX1", notes="open", phones=["1", None])
     assert not {"XX1", "open"} & set(stored(database, 1))
     expected = {"id": 1, "iban": "XX1", "notes": "open", "phones": ["1", None]}
@@ -122,7 +122,7 @@ def test_a_ciphertext_under_the_identifier_of_another_column_is_refused(service:
 
 
 def test_values_that_are_bound_to_nothing_stay_readable(service: Service, database: Database) -> None:
-    """Those from before there were bindings, and those of routines without a name, are the same."""
+    """Values from before bindings existed, and those of routines without a name, have the same form."""
     assert service.post("/api/store", json={"id": 4, "iban": "XX1"}).status_code == 204
     assert stored(database, 4)[0].startswith("A")
     assert row(service, 4)["iban"] == "XX1"
@@ -132,14 +132,14 @@ def test_values_that_are_bound_to_nothing_stay_readable(service: Service, databa
 
 
 def test_a_view_binds_nothing_when_it_is_written(service: Service, database: Database) -> None:
-    """Its column is one of the table below, which reads it."""
+    """Its column belongs to the underlying table, which can decrypt it."""
     assert service.request("PUT", "/api/client-view", json={"id": 5, "iban": "XX1"}).status_code == 204
     assert stored(database, 5)[0].startswith("A")
     assert row(service, 5)["iban"] == "XX1"
 
 
 def test_a_routine_and_a_table_share_a_name(service: Service, database: Database) -> None:
-    """Also where a later line renames the parameter."""
+    """Also if a later line renames the parameter."""
     assert service.post("/api/store-bound", json={"id": 6, "number": "XX1", "notes": "open"}).status_code == 204
     iban, notes = stored(database, 6)
     assert (iban[0], notes[0]) == ("B", "A")

@@ -1,5 +1,5 @@
-"""From a routine and its comment to a method and a path (comments-1 to comments-19, routing-1 to routing-16, binding-1,
-rendering-9 to rendering-29; comments-1 to comments-29, routing-1 to routing-11, binding-1, binding-2)."""
+"""From a routine and its comment to a method and a path (comments-1 to comments-29, routing-1 to routing-16, binding-1,
+binding-2, rendering-9 to rendering-29)."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_wrong_method_is_told_the_right_ones(service: Service, method: str, path
 
 
 def _allowed(header: str) -> set[str]:
-    """The methods of routines; HEAD and OPTIONS come for free and may be listed or not."""
+    """Return the listed methods without HEAD and OPTIONS, which are always available and may be listed or not."""
     return {method.strip() for method in header.split(",")} - {"HEAD", "OPTIONS"}
 
 

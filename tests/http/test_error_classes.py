@@ -1,4 +1,4 @@
-"""What errors of PostgreSQL become by default, and what of them the client is told (issue 14, point 12)."""
+"""Default responses to errors of PostgreSQL, and the parts that clients receive (issue 14, point 12)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_text_that_cannot_be_cast_is_the_clients(service: Service, text: str, 
     ],
 )
 def test_a_value_that_a_search_cannot_use_is_the_clients(service: Service, query: str, code: str) -> None:
-    """Beyond what cannot be cast: what else PostgreSQL takes from a value and refuses as one (class 22)."""
+    """Values that can be cast, but that PostgreSQL refuses in use (class 22)."""
     assert service.get("/search").json() == ["Ann"]
     assert problem(service.get(f"/search?{query}"), 400)["detail"] == code
 

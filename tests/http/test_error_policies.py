@@ -1,4 +1,4 @@
-"""`error_code_policy`, `ErrorHandlingOptions` (errors-6 to errors-13): what SQLSTATEs become, by policy."""
+"""`error_code_policy`, `ErrorHandlingOptions` (errors-6 to errors-13): responses to SQLSTATEs by policy."""
 
 from __future__ import annotations
 

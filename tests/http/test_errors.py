@@ -1,5 +1,4 @@
-"""What goes wrong in the database, as a client sees it (discovery-3, sign-in-36, access-4, protection-11,
-errors-12)."""
+"""Errors in the database, as a client receives them (discovery-3, sign-in-36, access-4, protection-11, errors-12)."""
 
 from __future__ import annotations
 
@@ -93,12 +92,13 @@ def test_the_connection_serves_on_after_an_error(service: Service) -> None:
 
 
 def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None:
-    """Rows that wait in the buffer are thrown away (rendering-42)."""
+    """Buffered rows are dropped (rendering-42)."""
     problem(service.get("/api/late-error?rows=3"), 500)
 
 
 def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
-    """Only the missing end can tell: the status has left. Never a complete-looking body; the log says why."""
+    """The status has been sent, so only the missing end can report it: the body is never complete, and the log has the
+    reason."""
     with service.connect() as connection:
         connection.sendall(b"GET /api/late-error?rows=2000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         received = b""
@@ -113,7 +113,7 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
 
 
 def test_error_at_commit_is_no_success(service: Service) -> None:
-    """The call itself gave a row; its transaction failed (driver-14)."""
+    """The call itself returned a row; its transaction failed (driver-14)."""
     members = problem(service.post("/api/deferred"), 409)
     assert members["detail"] == "23503"
 

@@ -1,4 +1,4 @@
-"""Events over two instances with two workers each, as on two hosts: over Redis, and over PostgreSQL."""
+"""Events over two instances with two workers each, like two hosts: over Redis, and over PostgreSQL."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
         long = httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
         assert long.is_success, long.text
         tell(hosts[0], "behind it")
-        # Another worker may have told the second: their order is not promised.
+        # Another worker may have published the second one: their order is not guaranteed.
         stream.wait(lambda: len(stream.body) > 10_000_000 and len(stream.messages) == 2, "all of it", 90)
         assert sorted(len(message) for message in stream.messages) == [9, 5_000_000]
 

@@ -1,4 +1,5 @@
-"""Streams beyond the field: ids and replay, heartbeats, events of committed transactions, last values, the end."""
+"""Event streams with further features: ids and replay, heartbeats, events of committed transactions, last values, the
+end."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def tell(service: Service, *texts: str) -> None:
-    """Over connections of their own: any of the workers may answer, and none may be gone."""
+    """Publish over new connections: any of the workers may receive them, and none may have ended."""
     for text in texts:
         assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
 
@@ -143,7 +144,7 @@ def test_events_leave_when_their_transaction_has_committed(service: Service) -> 
 
 
 def test_events_of_a_commit_that_fails_never_leave(service: Service) -> None:
-    """A deferred constraint fails behind the last row, when all seems well."""
+    """A deferred constraint fails after the last row."""
     with EventStream(service, STREAM) as stream:
         statuses = [service.post("/api/settle-late", json={"id": number}).status_code for number in (1, 1, 2)]
         assert [status == 204 for status in statuses] == [True, False, True]
@@ -201,7 +202,7 @@ def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Databas
     busy = threading.Semaphore(0)
 
     def begin_more() -> None:
-        """As long as there is something to begin: some are asked for in front of the change, and begin behind it."""
+        """While there is something to begin: some requests are sent before the change, and begin after it."""
         own = [EventStream(service, "/api/gauge/info")]
         busy.release()
         while own[-1].status == 200:

@@ -1,4 +1,5 @@
-"""Readers of streams: slow ones, large events, sessions that expire, who may subscribe, notifications of PostgreSQL."""
+"""Readers of streams: slow ones, large events, sessions that expire, subscription rights, notifications of
+PostgreSQL."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ comment on function closed_stream() is E'HTTP GET\\nauthorize boss\\nsse_subscri
 """
 STREAM = "/api/tell/info"
 ESTABLISHED = 1
-"""Of Linux' `tcp_info`."""
+"""State in Linux' `tcp_info`."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def read_nothing(service: Service) -> EventStream:
-    """Connected, with little room on its side."""
+    """Connect with a small receive buffer."""
     return EventStream(service, STREAM, receive_buffer=4096)
 
 
@@ -98,7 +99,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, 
 
 
 class TwoStreams:
-    """Two event streams of one HTTP/2 connection, of which the first alone is read."""
+    """Two event streams of one HTTP/2 connection, of which only the first is read."""
 
     READ, UNREAD = 1, 3
 
@@ -126,7 +127,7 @@ class TwoStreams:
         self._socket.close()
 
     def read(self, more: int) -> bool:
-        """So many bytes, and more. False when it ends before."""
+        """Read at least so many more bytes. False if the stream ends before."""
         enough = self._taken[self.READ] + more
         while not self.ended and self._taken[self.READ] < enough:
             self.ended = not self._receive()
@@ -149,19 +150,19 @@ class TwoStreams:
 
 
 def _is_cut(stream: EventStream) -> bool:
-    """Without reading."""
+    """Return whether the stream was cut, without reading."""
     state: int = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state != ESTABLISHED
 
 
 BURST = 20
-"""Events that are posted at once: fewer than may wait and fewer bytes than may be under way, so that whoever reads
-behind each burst misses nothing, however busy the machine is."""
+"""Events that are posted at once: fewer than the limits of waiting events and bytes, so that a client that reads after
+each burst misses nothing, however busy the machine is."""
 
 
 def flood(service: Service, fast: EventStream) -> int:
-    """Bursts, until a slow reader has had longer than it is given to catch up, and more behind that than may wait for
-    it. Gives the number of events."""
+    """Post bursts until a slow reader has exceeded its time to catch up, and more events than may wait for it. Return
+    the number of events."""
     sent, before = 0, fast.body.count(b"data: ")
 
     def all_there() -> bool:

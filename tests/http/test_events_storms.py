@@ -1,4 +1,4 @@
-"""Streams when much goes wrong at once: a worker dies under hundreds of readers, Redis is swallowed, clocks differ."""
+"""Streams during several faults: a worker is killed with hundreds of readers, Redis stops responding, clocks differ."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 class Reader:
-    """As a browser reads: when the connection is gone it comes back, with the id of the last event."""
+    """Reads like a browser: after the end of the connection it reconnects with the id of the last event."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -62,7 +62,7 @@ class Reader:
         self._stream = EventStream(service, STREAM)
 
     def read_until(self, last: str) -> None:
-        """Comes back as often as it takes."""
+        """Reconnect as often as necessary."""
         for _ in range(100):
             stream = self._stream
             stream.wait(lambda stream=stream: last in stream.messages or stream.cut or stream.ended, last, 60)
@@ -99,7 +99,7 @@ def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothi
 
 
 def _tell_until_told(service: Service, *texts: str) -> None:
-    """A connection may still have been the dead worker's; what had no answer has not been told."""
+    """A connection may still have belonged to the killed worker; a request without a response has published nothing."""
     for text in texts:
         wait_until(lambda text=text: _told(service, text), f"{text} has been told")
 
@@ -116,7 +116,7 @@ def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Servic
     with EventStream(service, STREAM) as steady:
 
         def come_and_go(number: int) -> None:
-            """Some read the head of the answer, some do not even that."""
+            """Some clients read the head of the response, some do not even that."""
             if number % 2:
                 EventStream(service, STREAM).socket.close()
             else:
@@ -131,7 +131,7 @@ def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Servic
 
 
 def _open_streams(service: Service) -> int:
-    """A stream is noticed to be gone when something is sent to it."""
+    """Count the streams. The end of a stream is noticed when something is sent to it."""
     tell(service, "anybody?")
     return sum(
         1
@@ -159,7 +159,7 @@ def test_a_stream_ends_when_the_session_of_its_reader_is_ended(service: Service,
 
 
 class BlackHole:
-    """A way to a server that can swallow all that is sent, as a broken network does: no answer, and no end."""
+    """A proxy that can swallow all data, like a broken network: no response, and no end."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -232,7 +232,7 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
 def test_hosts_whose_clocks_are_hours_apart(
     own_database: Database, redis: RedisServer, serve_once: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither order nor what is missed rests on a clock: one is two hours ahead, the other two behind."""
+    """Neither order nor missed events depend on a clock: one is two hours ahead, the other two behind."""
     settings = {
         "Service:ServerSentEvents:BetweenHosts": "Redis",
         "Service:ServerSentEvents:Replay": "true",
@@ -262,7 +262,7 @@ def test_hosts_whose_clocks_are_hours_apart(
         last = [stream.last_id for stream in streams]
     tell(ahead, "missed 1")
     tell(behind, "missed 2")
-    # Whoever comes back comes to the other host.
+    # Reconnecting clients connect to the other host.
     for host, position in ((behind, last[0]), (ahead, last[1])):
         with EventStream(host, STREAM, {"last-event-id": position}) as again:
             again.wait(lambda again=again: len(again.messages) >= 2, "both")

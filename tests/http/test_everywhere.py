@@ -142,7 +142,7 @@ def test_an_answer_is_the_same_everywhere(
     for way in everywhere:
         response = way.client.get(f"/api/{path}")
         assert (response.status_code, response.headers.get("content-type")) == (status, content_type), way
-        # Not one assertion: a difference in megabytes would be explained for minutes.
+        # Not one assertion: pytest would explain a difference in megabytes for minutes.
         assert len(response.content) == len(body), (way, response.content[:500])
         assert response.content[:2000] == body[:2000], way
         assert hash(response.content) == hash(body), way

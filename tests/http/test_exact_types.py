@@ -1,4 +1,4 @@
-"""`Service:ExactTypes`: what the database proves about values, as clients, documents, tools and contract tell it."""
+"""`Service:ExactTypes`: what the database proves about values, as in clients, documents, tools and contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in with others: the field's page and paths, any OpenID Connect issuer, two workers (external-sign-in-1 to
+"""External sign-in: the page and paths of NpgsqlRest, any OpenID Connect issuer, two workers (external-sign-in-1 to
 external-sign-in-11)."""
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_the_page_of_a_provider(service: Service) -> None:
 def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
     service: Service, tmp_path: Path, asked: str, landed: str
 ) -> None:
-    """Runs the scripts of both pages in Node, with the few objects of a browser that they use."""
+    """Run the scripts of both pages in Node, with the few browser objects that they use."""
     begins = service.get(f"/signin-acme{asked}").text
     returns = service.get("/signin-acme?error=access_denied&state=x").text
     scripts = [re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0] for page in (begins, returns)]
@@ -202,7 +202,7 @@ def test_what_is_no_path_of_a_provider(service: Service, method: str, path: str,
 
 
 def test_a_provider_with_any_name(service: Service, database: Database) -> None:
-    """What it returns to is an address all the same."""
+    """The path of its callback is a valid URL."""
     assert sign_in(service, "/signin-n%C3%B8rre%20by").status_code == 200
     assert last_call(database)["provider"] == "Nørre By"
 
@@ -230,7 +230,7 @@ def test_every_worker_ends_what_another_has_begun(service: Service) -> None:
 
 
 def test_a_program_sends_a_code_alone(service: Service, provider: IdentityProvider) -> None:
-    """As in the field; a code that a browser has asked for is bound to it, so one was asked for without PKCE."""
+    """As in NpgsqlRest; a code that a browser has requested is bound to it, so this one was requested without PKCE."""
     query = f"response_type=code&client_id={CLIENT}&redirect_uri={service.url}/signin-acme&scope=profile&state=mine"
     code = granted(f"{provider.url}/authorize?{query}")["code"]
     with fresh(service) as client:
@@ -285,7 +285,7 @@ def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvid
 
 
 def test_a_code_that_a_browser_asked_for_is_worth_nothing_to_a_program(service: Service) -> None:
-    """PKCE: the provider wants the verifier, which only the browser's cookie holds."""
+    """PKCE: the provider requires the verifier, which only the browser's cookie contains."""
     code = granted(begin(service, "/signin-acme").url)["code"]
     with fresh(service) as client:
         assert client.post("/signin-acme", json={"code": code}).text == "Error talking to Acme"
@@ -338,7 +338,7 @@ def test_an_identity_is_linked_with_who_is_signed_in(service: Service, database:
 
 
 def test_nobody_is_linked_who_did_not_ask_for_it(service: Service, database: Database) -> None:
-    """The session is another one than when the sign-in began."""
+    """The session is another one than at the beginning of the sign-in."""
     session = session_of(sign_in(service, "/signin-acme"))
     begun = begin(service, "/signin-id")
     finish(service, begun.path, dict(granted(begun.url)), f"{begun.cookie}; {session['Cookie']}")
@@ -359,7 +359,7 @@ def test_refresh_asks_the_provider_and_the_command_again(service: Service, provi
         renewed = session_of(response)
         assert client.get("/api/me", headers=renewed).json()["name"] == "Alma Lund"
         client.cookies.clear()
-        # The provider takes the tokens of this sign-in back.
+        # The provider revokes the tokens of this sign-in.
         provider.refreshing.clear()
         refused = client.post("/signin-id/refresh", headers=renewed)
         problem(refused, 401)
@@ -369,7 +369,7 @@ def test_refresh_asks_the_provider_and_the_command_again(service: Service, provi
 
 
 def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: IdentityProvider) -> None:
-    """The provider takes each refresh token once; on whatever worker, before and after it has answered."""
+    """The provider accepts each refresh token once; on any worker, before and after its response."""
     session = session_of(sign_in(service, "/signin-id"))
     requested = len(provider.forms("/token"))
 
@@ -387,7 +387,7 @@ def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: Iden
 
 
 def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvider) -> None:
-    """Tokens that somebody has left in the browser renew nobody else's session, and give nobody his."""
+    """Tokens that another user has left in the browser neither renew this session nor give this user theirs."""
     values = [part for part in session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ") if "tokens" in part]
     with provider.bent(user={**ALMA, "sub": "9", "email": "bo@example.com"}):
         other = session_of(sign_in(service, "/signin-acme"))["Cookie"]
@@ -432,13 +432,13 @@ def test_signing_out_by_script(service: Service) -> None:
 
 
 def test_new_keys_of_an_issuer_are_found(service: Service, provider: IdentityProvider) -> None:
-    """By every worker, a second after it has looked the last time at the earliest; the old ones are forgotten then."""
+    """By every worker, at the earliest a second after its last fetch; the old keys are dropped then."""
     sign_in(service, "/signin-id")
     old = provider.key
     provider.rotate()
 
     def old_is_refused() -> bool:
-        """By whichever worker: one that has not met the new key still takes the old one."""
+        """On any worker: one that has not seen the new key still accepts the old one."""
         wait_until(lambda: sign_in(service, "/signin-id").status_code == 200, "the new key is known")
         with provider.bent(sign=lambda claims: jwt.encode({"alg": "RS256", "kid": old.kid}, claims, old)):
             return sign_in(service, "/signin-id").text == "Error talking to Id"
@@ -463,7 +463,7 @@ def test_discovery_is_asked_once_by_each_worker(service: Service, provider: Iden
 
 
 def test_the_provider_is_real(provider: IdentityProvider) -> None:
-    """The server of these tests refuses what it should: a code without its verifier, a wrong secret."""
+    """The server of these tests refuses a code without its verifier, and a wrong secret."""
     form = {"grant_type": "authorization_code", "code": "none", "client_id": CLIENT, "client_secret": "wrong"}
     response = httpx.post(f"{provider.url}/token", data=form, trust_env=False, timeout=60)
     assert response.json()["error"] == "invalid_client"

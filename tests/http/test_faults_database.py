@@ -1,6 +1,6 @@
-"""PostgreSQL fails in every way it knows: each request still gets exactly one answer, and it is its own (issue 2).
+"""All kinds of failures of PostgreSQL: each request gets exactly one response, and it is its own (issue 2).
 
-Each routine gives back the number it was called with, so that a mixed-up or repeated answer can't hide.
+Each routine returns the number of its call, so that swapped and repeated responses are detected.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ comment on function rows_of(int) is 'HTTP';
 """
 
 IMPATIENT = {"ConnectionSettings:Pool:QueueTimeout": "500ms"}
-"""While no connection can be made, a request waits this long before it is told to come again."""
+"""If no connection can be opened, a request waits this long before the 503 with Retry-After."""
 
 MOST_CONNECTIONS = 2 + 2 + 16 + 16 + 2
-"""Shared, generic-shared, writing and exclusive ones of a worker, and the supervisor's."""
+"""Pipelined, generic-plan, volatile and dedicated connections of a worker, and those of the supervisor."""
 
 
 def mixed(number: int) -> tuple[str, str, bytes]:
@@ -58,7 +58,7 @@ def own_answer(number: int) -> bytes:
 
 
 def foreign(outcomes: list[Outcome]) -> list[Outcome]:
-    """Successes that carry another request's answer."""
+    """Return the successes that contain the response of another request."""
     return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != own_answer(outcome.number)]
 
 
@@ -67,7 +67,7 @@ def unexpected(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
 
 
 def check_writes(database: Database, outcomes: list[Outcome]) -> None:
-    """Nothing ran twice, and every success really was one (driver-14, driver-25)."""
+    """Check that nothing ran twice, and that every success took effect (driver-14, driver-25)."""
     written = [row for (row,) in database.fetch("select id from written order by id")]
     assert len(written) == len(set(written)), "a write was repeated"
     reported = {outcome.number for outcome in outcomes if outcome.status == 200 and outcome.number % 4 == 3}
@@ -89,7 +89,7 @@ def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serv
 
 
 def test_read_only_requests_survive_a_killed_backend(own_database: Database, serve_once: Serve) -> None:
-    """What only reads is repeated, so its client notices nothing (driver-25)."""
+    """A call that only reads is repeated, so its client notices nothing (driver-25)."""
     service = serve_once(own_database, SQL)
     with Load(service.port, lambda number: ("GET", f"/api/echo?id={number}", b""), clients=8) as load:
         load.wait_for(300)
@@ -157,7 +157,7 @@ comment on function see_moment() is 'HTTP GET';
 
 @pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
 def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
-    """One connection of each kind: the next caller surely comes by the same way (driver-18 to driver-21)."""
+    """One connection of each kind, so that the next caller uses the same one (driver-18 to driver-21)."""
     few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, STATEFUL, few)
     for _ in range(30):
@@ -177,8 +177,8 @@ comment on function public.version() is 'HTTP GET /version';
 
 
 def test_statements_are_prepared_again_after_ddl(own_database: Database, serve_once: Serve) -> None:
-    """0A000 (`cached plan must not change result type`) is nobody's business but the driver's, and what the endpoint
-    promises is read anew (test_faults_schema.py)."""
+    """The driver handles 0A000 (`cached plan must not change result type`), and the endpoint is read again
+    (test_faults_schema.py)."""
     service = serve_once(own_database, CHANGING)
     for _ in range(50):
         assert answer(service.get("/shelves"))[2] == '[{"id":1}]'
@@ -200,7 +200,7 @@ def test_replaced_function_is_called_at_once(own_database: Database, serve_once:
 
 
 def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
-    """26000: some routines and poolers deallocate what they did not prepare."""
+    """26000: some routines and poolers deallocate statements of others."""
     sql = """
     create function forget_all() returns void language plpgsql volatile as $$begin execute 'deallocate all'; end$$;
     create function echo(_id int) returns int language sql stable as 'select _id';

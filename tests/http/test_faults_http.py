@@ -1,4 +1,4 @@
-"""Clients that break the rules of HTTP, of UTF-8 and of good taste: a defined answer, and the next one is served."""
+"""Clients that violate HTTP or UTF-8: a defined response, and the next client is served."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(autouse=True)
 def _still_serves(service: Service) -> Iterator[None]:
-    """Whatever a test sent, the next client is served by the same worker."""
+    """Whatever a test sent, the same worker serves the next client."""
     workers = service.pids()
     yield
     assert answer(service.get("/echo?v=alive")) == (200, TEXT, "alive")
@@ -79,7 +79,7 @@ def test_malformed_request_is_refused(service: Service, request_bytes: bytes) ->
 
 
 def _half_closed(service: Service, data: bytes) -> RawResponse | None:
-    """Send and say that nothing more will come, so that a server that waits for more gives up."""
+    """Send, and close the sending side, so that a server that waits for more gives up."""
     with service.connect() as connection:
         with contextlib.suppress(OSError):  # it may have been refused before all of it was sent
             connection.sendall(data)
@@ -88,7 +88,7 @@ def _half_closed(service: Service, data: bytes) -> RawResponse | None:
 
 
 def test_conflicting_lengths_are_not_smuggled(service: Service) -> None:
-    """Content-Length beside chunked: refused or read as chunked, but never two requests (RFC 9112, 6.3)."""
+    """Content-Length with chunked: refused or parsed as chunked, but never two requests (RFC 9112, 6.3)."""
     smuggled = b"GET /echo?v=smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     head = b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n"
     end = b"Connection: close\r\n\r\n"
@@ -185,7 +185,7 @@ def test_percent_sign_without_digits_is_itself_or_refused(service: Service, text
 
 @pytest.mark.parametrize("target", ["/echo?v=a%00b", "/named/a%00b", "/named/%00", "/echo?v=%00"])
 def test_nul_character_in_a_text_is_refused(service: Service, target: str) -> None:
-    """PostgreSQL cannot store it, so no routine can be asked about it: the client's fault, not the server's."""
+    """PostgreSQL cannot store it, so no routine can receive it: an error of the client, not of the server."""
     response = service.get(target)
     problem(response, response.status_code)
     assert 400 <= response.status_code < 500
@@ -286,7 +286,7 @@ def _exchange_settings(client: H2Connection, connection: socket.socket) -> None:
 
 
 def _wait_for_event(client: H2Connection, connection: socket.socket, wanted: Callable[[Event], bool]) -> None:
-    """Room in the window of a stream comes with what the service has read of it."""
+    """The window of a stream grows as the service reads."""
     while not any(wanted(event) for event in client.receive_data(connection.recv(65536))):
         connection.sendall(client.data_to_send())
 

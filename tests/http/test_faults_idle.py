@@ -1,4 +1,4 @@
-"""One clock for every connection on which nothing happens (issue 13, point 8). Runs where a socket tells its age."""
+"""One timer for every idle connection (issue 13, point 8). Runs where the system reports the age of a socket."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def until_closed(connection: socket.socket) -> None:
-    """Reads what comes; a connection that stays open times out."""
+    """Read until the connection is closed; a connection that stays open times out."""
     with contextlib.suppress(ConnectionResetError):
         while connection.recv(65536):
             pass
@@ -84,7 +84,7 @@ def test_connection_on_which_nothing_happens_is_closed(service: Service, name: s
 
 
 def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
-    """Sends a little more. True when the service no longer takes it."""
+    """Send a little more. True if the service does not accept it any more."""
     try:
         connection.sendall(piece())
         connection.settimeout(0.1)
@@ -110,7 +110,7 @@ def test_a_byte_now_and_then_keeps_no_connection_open(service: Service, begin: b
 
 
 def test_connection_whose_request_is_worked_on_is_left_alone(database: Database, service: Service) -> None:
-    """Longer than the clock, which is seen by a connection that is closed meanwhile."""
+    """Longer than the timer, which is proved by another connection that is closed meanwhile."""
     with ThreadPoolExecutor(1) as clients:
         with database.locked(LOCK):
             running = clients.submit(service.get, f"/wait-for?lock={LOCK}")
@@ -135,7 +135,7 @@ def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
 
 
 def test_stream_of_events_without_events_is_left_alone(database: Database, serve_once: Serve) -> None:
-    """Its request has been answered long ago, and nothing is sent over it."""
+    """The response has begun long ago, and nothing is sent over it."""
     sql = """
     create or replace function tell(_text text) returns void language plpgsql volatile as $$
     begin raise info '%', _text; end $$;

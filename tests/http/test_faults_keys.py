@@ -1,4 +1,4 @@
-"""Damaged key files, and clocks that step: keys and sessions outlive both (issue 13, points 3 and 4)."""
+"""Damaged key files, and clock steps: keys and sessions survive both (issue 13, points 3 and 4)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def damage(folder: Path, kind: str) -> None:
 def test_damaged_key_file_takes_no_other_key_away(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
 ) -> None:
-    """Neither at the start, nor while the service runs: what another host makes later is still found."""
+    """Neither at the start nor while the service runs: a key that another host creates later is still found."""
     own_database.execute(member_sql())
     folder = tmp_path / "keys"
     damage(folder, kind)
@@ -71,7 +71,7 @@ def signed_in(service: Service) -> dict[str, str]:
 def test_signing_in_works_whatever_the_clock_does(
     own_database: Database, serve_once: Serve, clock: WallClock, step: int
 ) -> None:
-    """No key of the ring may be active then; one that is gets made at once."""
+    """No key of the ring may be active then; in that case, one is created at once."""
     own_database.execute(member_sql())
     service = serve_once(own_database, settings=EVERY_SCHEME, workers=2)
     assert is_let_in(service, signed_in(service))

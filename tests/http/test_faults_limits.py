@@ -1,4 +1,5 @@
-"""More is asked than there is room for, or it takes longer than a client stays (issue 2, "It must hold")."""
+"""More requests than the limits permit, or requests that take longer than their client waits (issue 2, "It
+must hold")."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ comment on function maybe_wait(int, int) is 'HTTP GET /maybe-wait';
 comment on function many(int) is 'HTTP GET /many';
 """
 ENDLESS = b"GET /many?rows=3000000 HTTP/1.1\r\nHost: x\r\n\r\n"
-"""More than buffers take from here to the client, and not so much that PostgreSQL, which counts all rows out before it
-sends the first one, needs seconds for it."""
+"""More than the buffers on the way to the client hold, but few enough that PostgreSQL, which computes all rows before
+it sends the first one, does not need seconds."""
 
 LOCK = 7
 
@@ -57,7 +58,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def test_full_queue_answers_at_once_when_to_come_again(database: Database, service: Service, serve_once: Serve) -> None:
-    """One runs, two wait, the others are refused; those that were let in are answered."""
+    """One runs, two wait, the others are refused; the admitted ones get responses."""
     narrow = serve_once(database, settings=NARROW)
     with ThreadPoolExecutor(6) as clients:
         with database.locked(LOCK):
@@ -98,7 +99,7 @@ def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> N
 def test_routine_that_was_fast_and_turns_slow_blocks_nobody_who_comes_later(
     database: Database, service: Service
 ) -> None:
-    """It has been promoted to a shared connection when it starts to wait there (driver-2)."""
+    """It has been promoted to a shared connection when it begins to wait there (driver-2)."""
     for number in range(300):
         assert answer(service.get(f"/maybe-wait?id={number}"))[2] == str(number)
         assert answer(service.get(f"/api/echo?id={number}"))[2] == str(number)
@@ -196,7 +197,7 @@ def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database
 
 
 def pipes(service: Service) -> set[str]:
-    """The pipes that the worker has open, each counted once."""
+    """Return the pipes that the worker has open, each once."""
     folder = Path(f"/proc/{service.pids()[0]}/fd")
     return {target for entry in folder.iterdir() if (target := link(entry)).startswith("pipe:")}
 
@@ -210,8 +211,8 @@ def link(entry: Path) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at open files in /proc")
 def test_clients_that_leave_early_leave_no_file_open(database: Database, service: Service, serve_once: Serve) -> None:
-    """The whole result fits into the pipe between PostgreSQL and client, so nobody notices that it is not read."""
-    # A worker of its own: in one that others have used, streams of a moment ago may still be closing.
+    """The whole result fits into the pipe between PostgreSQL and client, so that an unread one is not noticed."""
+    # A new worker: in a used one, earlier streams may still be closing.
     fresh = serve_once(database, settings={"ConnectionSettings:Pool:StreamAfterBytes": "65536"})
     idle = pipes(fresh)
     for _ in range(50):
@@ -236,6 +237,6 @@ def test_many_slow_readers_leave_room_for_others(database: Database, service: Se
 
 
 def test_no_connection_is_leaked(database: Database, service: Service) -> None:
-    """After everything above: bounded, and all of them idle. Runs last because it stands last."""
+    """After all tests above, connections are limited and idle. It runs last because it is the last test of the file."""
     wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle", 20)
     assert len(database.backends()) <= 2 + 2 + 16 + 16 + 2

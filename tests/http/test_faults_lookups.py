@@ -27,7 +27,7 @@ def test_failed_lookup_is_retried_or_reported_as_a_changed_database(own_database
     refused = service.get("/api/lookup-fails")
     assert problem(refused, 503)["detail"].startswith("the database has changed")
     assert int(refused.headers["retry-after"]) > 0
-    # The text alone is no evidence: the routine itself has raised this one.
+    # The text alone is no evidence: here the routine itself has raised it.
     problem(service.get("/api/raised"), 500)
 
 

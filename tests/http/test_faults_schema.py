@@ -1,5 +1,5 @@
-"""The schema changes under a running service and nobody tells it: no answer of a shape that was not promised, and the
-catalogue is read again (issue 13, point 7)."""
+"""The schema changes under a running service without a notification: no response has a shape that was not promised, and
+the catalogue is read again (issue 13, point 7)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = tuple[int, str | None, str]
 
 
 def until_changed(service: Service, path: str, before: Answer, after: Answer) -> None:
-    """Every answer on the way is the old one, the new one, or 503."""
+    """Request until the change is active. Every response is the old one, the new one, or 503."""
 
     def changed() -> bool:
         response = service.get(path)
@@ -34,7 +34,7 @@ def until_changed(service: Service, path: str, before: Answer, after: Answer) ->
     wait_until(changed, f"{path} answers {after}", 20)
 
 
-# What a function returned, what it returns now, and what it answers.
+# The former return type of a function, the new one, and its response.
 RETURNED = {
     "jsonb to text": (
         ("jsonb", "select '{\"a\":1}'::jsonb", (200, JSON, '{"a": 1}')),
@@ -153,7 +153,7 @@ def test_what_has_run_is_not_offered_for_repetition(own_database: Database, serv
 
 
 def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, serve_once: Serve) -> None:
-    """`regclass` says 42P01 as a dropped table does, but of a value."""
+    """`regclass` reports 42P01 like a dropped table, but about a value."""
     sql = """
     create function size_of(_table regclass) returns text language sql stable as 'select _table::text';
     comment on function size_of(regclass) is 'HTTP GET /size-of';
@@ -166,7 +166,7 @@ def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, ser
 
 
 def test_statement_that_no_reading_mends_is_an_error_in_the_end(own_database: Database, serve_once: Serve) -> None:
-    """Only on a database whose catalogue is not read: there a reading can't mend anything from the beginning."""
+    """Only on a database whose catalogue is not read again: there, reading can never correct the statement."""
     sql = """
     create function here() returns int language sql stable as 'select 1';
     comment on function here() is 'HTTP GET /here

@@ -1,4 +1,4 @@
-"""Processes die, schemas change and operators stop the service, all while clients are being served (issue 2)."""
+"""Killed processes, schema changes and restarts while clients are served (issue 2)."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def reload(service: Service, database: Database, way: str) -> None:
 
 
 def all_workers(service: Service, count: int) -> list[int]:
-    """Their process ids, as soon as there are as many as there should be."""
+    """Wait for the expected number of workers and return their process ids."""
     wait_until(lambda: len(service.pids()) == count, f"{count} workers run")
     return service.pids()
 
 
 def served(service: Service, path: str) -> bool:
-    """Asked over a new connection each time, so that any worker may answer."""
+    """Send a request over a new connection, so that any worker may receive it."""
     with service.new_client() as client:
         return client.get(path).status_code == 200
 
 
 def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) -> None:
-    """Its own clients lose their connections; nobody else notices, and nobody is lied to."""
+    """Its clients lose their connections; no other client is affected, and no response is wrong."""
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
     clients = 16
@@ -91,7 +91,7 @@ def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) ->
 
 @pytest.mark.skipif(not possible(), reason="workers are started anew on this system")
 def test_workers_are_copies_and_outlive_what_they_are_copied_from(own_database: Database, serve_once: Serve) -> None:
-    """Without it they are started anew."""
+    """Without the template process, workers are started as new processes."""
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
     (template,) = (process for process in service.processes() if process.name() == "rowcall-prefork")
@@ -143,7 +143,7 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
         load.wait_for(200)
     echoes = [o for o in load.outcomes if o.number % 2]
     assert [o for o in echoes if (o.status, o.body) != (200, b"%d" % o.number)] == []
-    # What returns another type than before is held back until the new edition knows it.
+    # Endpoints with a changed return type are held back until the new snapshot contains it.
     released = [o for o in load.outcomes if not o.number % 2]
     assert {o.body for o in released if o.status == 200} == {b"1", b"second"}
     assert [o for o in released if o.status != 200 and not (o.status == 503 and b"other columns" in o.body)] == []
@@ -151,7 +151,7 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
 
 
 def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -> None:
-    """Once the log says so, none serves the old one."""
+    """Once the log reports the change, no worker serves the old snapshot."""
     service = serve_once(own_database, SQL, workers=3)
     all_workers(service, 3)
     own_database.execute(CHANGE)
@@ -235,7 +235,7 @@ def test_stop_finishes_what_runs_and_refuses_what_is_new(
 
 
 def _refused(port: int) -> bool:
-    """By the kernel because nobody listens, or by the service with 503."""
+    """Return whether the port is refused: by the kernel without a listener, or by the service with 503."""
     try:
         return httpx.get(f"http://127.0.0.1:{port}/echo?id=1", timeout=5, trust_env=False).status_code == 503
     except httpx.TransportError:
@@ -255,7 +255,7 @@ def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: signal.Signals) -> None:
-    """A request that never ends does not keep the service from ending; its query ends too."""
+    """A request that never ends does not prevent the end of the service; its query ends too."""
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:ShutdownTimeout": "1 second"})
     with own_database.locked(LOCK), socket.create_connection(("127.0.0.1", service.port)) as connection:
         connection.sendall(f"GET /wait-for?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -283,7 +283,7 @@ RULE = "has died 5 times in a row"
 
 
 def kill_again_and_again(service: Service, spared: list[int]) -> bool:
-    """Every worker but these, whenever there is one, until the service has understood."""
+    """Kill every other worker as soon as it exists, until the service backs off."""
     for pid in service.pids():
         if pid not in spared:
             with contextlib.suppress(ProcessLookupError):
@@ -294,7 +294,7 @@ def kill_again_and_again(service: Service, spared: list[int]) -> bool:
 def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
     own_database: Database, serve_once: Serve
 ) -> None:
-    """The other worker serves all the while, and all is as before when the killing ends."""
+    """The other worker serves all the time, and everything recovers when the killing ends."""
     service = serve_once(own_database, SQL, workers=2)
     _, other = all_workers(service, 2)
     wait_until(lambda: kill_again_and_again(service, [other]), "the log says so", 60)
@@ -316,7 +316,7 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
 
 @pytest.mark.skipif(not possible(), reason="only /proc tells where the store is")
 def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
-    """Here its part of the host's store is gone; with it back, so is the worker."""
+    """Here its part of the host's shared memory is missing; once it is restored, the worker starts."""
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}
     service = serve_once(own_database, SQL, settings)
     (worker,) = all_workers(service, 1)

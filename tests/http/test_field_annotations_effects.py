@@ -1,5 +1,6 @@
-"""What annotations do, as users of the field combine them: error policies, validation, retries, timeouts, connections,
-renamed parameters, placeholders, raw results (comments-1 to comments-29, execution-6 to execution-21, errors-12)."""
+"""Effects of annotations in combinations that users of NpgsqlRest write: error policies, validation, retries, timeouts,
+connections, renamed parameters, placeholders, raw results (comments-1 to comments-29, execution-6 to execution-21,
+errors-12)."""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ VALIDATION_CASES: list[RequestContext] = [
 ]
 
 COMMENTS: dict[str, tuple[str, str, str]] = {
-    # Name: lines, parameters, and what the function gives.
+    # Name: lines, parameters, and the result of the function.
     "k_rename": ("param _first_name name\nparam _n is count int", "_first_name text, _n int", "_first_name || _n"),
     "k_default": ("param _a default 'x y'\nparam _n default 7", "_a text, _n int", "_a || _n"),
     "k_default_null": ("param _a = null", "_a text", "coalesce(_a, 'none')"),

@@ -1,5 +1,5 @@
-"""Every word of the field's annotations, in a comment of its own: which are understood, which warn, how often, and that
-the endpoint is served all the same (comments-7 to comments-18)."""
+"""Every annotation of NpgsqlRest in a separate comment: which are parsed, which warn, how often, and that the endpoint
+is served anyway (comments-7 to comments-18)."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ framing|Content-Length: 5|Content-Length is set by the service itself
 
 
 PROTECTIVE = {"validate", "validate_rule", "validate_none", "sse_scope"}
-"""Cases whose line protects the endpoint, which is left out therefore."""
+"""Cases whose line protects the endpoint, so that the endpoint is left out."""
 
 
 def _rows(text: str) -> list[list[str]]:
@@ -215,7 +215,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def _warnings(service: Service, routine: str) -> list[str]:
-    """But for what is said of capabilities that are switched off."""
+    """Return the warnings, except those about capabilities that are switched off."""
     lines = [line for line in service.log.splitlines() if f"public.{routine}(" in line and " WRN] " in line]
     return [line for line in lines if "as it is switched off (" not in line]
 
@@ -231,7 +231,7 @@ def test_a_word_that_has_its_effect_says_nothing(service: Service, name: str) ->
 
 @pytest.mark.parametrize(("name", "line"), _rows(MCP), ids=[row[0] for row in _rows(MCP)])
 def test_a_word_warns_once_until_its_capability_is_there(service: Service, name: str, line: str) -> None:
-    """Its declaration says which of the two holds; nothing else about the endpoint changes with it."""
+    """The declaration determines which of the two applies; nothing else about the endpoint changes."""
     warnings = _warnings(service, f"later_{name}")
     assert len(warnings) == (0 if BY_WORD[line.split()[0]].in_effect else 1)
     assert all("is understood but not in effect yet" in warning for warning in warnings)

@@ -1,4 +1,4 @@
-"""Who is let in, and what routines and files learn about the caller (access-1 to access-20, access-1 to access-20)."""
+"""Access rules, and what routines and files receive about the caller (access-1 to access-20)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ authorize boss';
 """
 
 ACCESS: dict[str, tuple[str, str]] = {
-    # Name: lines of the comment, and the statuses for nobody, kiri (boss, gate), mo (gate) and nobody special.
+    # Name: lines of the comment, and the statuses for an anonymous caller, kiri (boss, gate), mo (gate) and a user
+    # without roles.
     "plain": ("", "401 200 200 200"),
     "open": ("allow_anonymous", "200 200 200 200"),
     "open_2": ("anonymous", "200 200 200 200"),
@@ -47,7 +48,7 @@ ACCESS: dict[str, tuple[str, str]] = {
     "either": ("authorize boss, clerk", "401 200 403 403"),
     "either_blank": ("authorize clerk gate", "401 200 200 403"),
     "clerks": ("requires_authorization clerk", "401 403 403 403"),
-    # Roles only: the field's other services compare ids and names with the same words (issue 12).
+    # Roles only: NpgsqlRest compares ids and names with the same words (issue 12).
     "by_id": ("authorize 42", "401 403 403 403"),
     "by_name": ("authorize kiri, 43", "401 403 403 403"),
     "by_said_id": ("authorize user:42", "401 403 200 403"),
@@ -169,7 +170,7 @@ FILES = {
 }
 
 Caller = tuple[str | None, str, str]
-"""Who asks, what, and the answer."""
+"""Caller, request, and response."""
 
 ASKED: list[Caller] = [
     ("kiri", "GET /api/p-text", "200T 41|kiri"),
@@ -276,7 +277,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def headers(service: Service) -> Mapping[str | None, dict[str, str]]:
-    """By name."""
+    """Return the headers of each user by name."""
     result: dict[str | None, dict[str, str]] = {None: {}}
     for who in ("kiri", "mo", "nobody"):
         token = service.post("/api/sign-in", json={"who": who}).json()["accessToken"]

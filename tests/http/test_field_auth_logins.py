@@ -1,5 +1,5 @@
-"""What a login row may hold and what becomes of it, as users of the field write it: status, scheme, body, hash, claims
-(sign-in-14 to sign-in-20, sign-in-14 to sign-in-23, access-12 to access-20)."""
+"""Login rows in the forms that users of NpgsqlRest write: status, scheme, body, hash, claims (sign-in-14 to sign-in-23,
+access-12 to access-20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain calls as the field makes them: default method and path, what each kind of result looks like, odd names."""
+"""Plain calls as in NpgsqlRest: default method and path, responses for each kind of result, unusual names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settings of caches, proxies, HTTP types and uploads change, one by one (caching-1 to caching-3, outbound-1,
+"""Effects of single settings of caches, proxies, HTTP types and uploads (caching-1 to caching-3, outbound-1,
 outbound-2, proxies-1, proxies-2, uploads-1 to uploads-5)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
@@ -415,7 +415,7 @@ def test_without_handlers_nobody_takes_files(closed: Service) -> None:
     cases([
         ("POST /direct {\"a\":1}", '201T None application/json {"a":1}', {"x-theirs": None, "etag": None, "x-mine": "1"}),
         ("GET /sent-out", "201T None application/json; charset=utf-8 7", {"x-theirs": None, "etag": None}),
-        # Types are composites, and answers are not kept.
+        # Types are composites, and responses are not cached.
         ("GET /replied?rAnswer=a&rCode=5&rFine=true", "200T a|5|NULL|t|NULL"),
         ("GET /replied", "200T NULL|NULL"),
         ("GET /api/one/purge?a=x", "404 there is no endpoint"),

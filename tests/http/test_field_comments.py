@@ -1,4 +1,4 @@
-"""Comments in the spellings of the field: method and path, placeholders in paths, headers, overloads, switches."""
+"""Comments in the spellings of NpgsqlRest: method and path, placeholders in paths, headers, overloads, switches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two things meet: odd catalogues and requests, annotations on top of one another, JSON in every type."""
+"""Combinations: unusual catalogues and requests, several annotations at once, JSON for every type."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ROUTINES = [
     ("same_name(_a int, a int) returns text stable", "select _a || '-' || a", "HTTP"),
     ("many(" + ", ".join(f"_p{n} int default {n}" for n in range(60)) + ") returns int stable", "select _p0 + _p59",
      "HTTP"),
-    # annotations on top of one another
+    # several annotations at once
     ("segment_resolved(_a int, _b text) returns text stable", AB,
      "HTTP GET /segment-resolved/{_b}\n_b = select 'r' || {_a}"),
     ("segment_default(_a int, _b text default null) returns text stable", AB,
@@ -108,7 +108,7 @@ ROUTINES = [
         ("mood_v", "s1.mood"), ("xml_v", "xml"), ("bytes_v", "bytea"))),
 ]  # fmt: skip
 
-# type, JSON of `v`, answer
+# type, JSON of `v`, response
 VALUES = [
     ("ints", "[[1,2],[3,null]]", "200T {{1,2},{3,NULL}}"),
     ("ints", '["1"," 2 "]', "200T {1,2}"),

@@ -1,5 +1,5 @@
-"""Server-sent events as the field knows them (events-1 to events-9, events-11 to events-14): what becomes one, where
-streams are, who sees what."""
+"""Server-sent events as in NpgsqlRest (events-1 to events-9, events-11 to events-14): sources of events, paths of
+streams, audiences."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_answer_of_a_subscription(service: Service) -> None:
 
 @pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
 def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Service, version: str, asked: str) -> None:
-    """RFC 9112, 9.3: without chunks an answer of HTTP/1.0 ends with its connection."""
+    """RFC 9112, 9.3: without chunks, the end of a response of HTTP/1.0 is the end of its connection."""
     head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
     with service.connect() as connection:
         connection.sendall(f"GET /api/plain/info {head}".encode())
@@ -268,7 +268,7 @@ def test_events_leave_while_the_routine_runs(service: Service, database: Databas
 
 
 def test_events_of_a_failed_call_have_left(service: Service) -> None:
-    """The field's default: what tells of progress cannot wait for the end."""
+    """The default of NpgsqlRest: events about progress cannot wait for the end of the call."""
     with EventStream(service, "/api/plain/info") as stream:
         assert service.post("/api/tell-and-fail", json={"text": "halfway"}).status_code == 400
         stream.wait_for("halfway")
@@ -291,7 +291,7 @@ def test_notices_of_everything_that_belongs_to_the_request(
 
 
 def test_a_stable_routine_publishes_each_time(service: Service) -> None:
-    """It never shares a connection, where a notice could be taken for somebody else's."""
+    """It never shares a connection, where a notice could be attributed to another execution."""
     with EventStream(service, "/api/plain/info") as stream:
         for number in range(30):
             assert service.get(f"/api/tell-steady?text={number}").text == str(number)
@@ -350,7 +350,7 @@ comment on function to_{name}(text) is E'HTTP POST\nallow_anonymous\nsse\n{comme
         "callers": "sse_scope matching",
     }.items()
 )
-"""`allow_anonymous` keeps the caller of the tests simple; who may call a `matching` publisher stands further below."""
+"""`allow_anonymous` keeps the caller of the tests simple; access to a `matching` publisher is tested below."""
 
 MATCHING = """
 create function to_members() returns void language plpgsql as $$begin perform say('members', null); end$$;
@@ -421,7 +421,7 @@ def test_a_hint_that_names_no_scope_is_told(members: Service) -> None:
 
 
 def test_the_stream_of_a_closed_endpoint_is_open(members: Service) -> None:
-    """Nobody is turned away; what they may see is decided for each event."""
+    """No subscriber is refused; the audience is checked for each event."""
     with EventStream(members, "/api/to-bosses/info") as stream:
         assert stream.status == 200
 

@@ -1,5 +1,5 @@
-"""Files of one statement as users of the field write them: where they are found, how parameters reach them, and what
-they answer with (sql-files-1 to sql-files-22)."""
+"""Files of one statement as users of NpgsqlRest write them: discovery, parameters, and responses (sql-files-1 to
+sql-files-22)."""
 
 from __future__ import annotations
 

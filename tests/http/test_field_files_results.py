@@ -1,5 +1,5 @@
-"""What files give, and how their text is read: results of one statement and of several, names, comments in odd places,
-quotes of every kind (sql-files-9 to sql-files-12, sql-files-21 to sql-files-28)."""
+"""Results and parsing of files: results of one statement and of several, names, comments in unusual places, all quotes
+(sql-files-9 to sql-files-12, sql-files-21 to sql-files-28)."""
 
 from __future__ import annotations
 

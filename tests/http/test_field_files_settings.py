@@ -1,5 +1,4 @@
-"""Files under other settings than the usual ones: modes, scopes, patterns, and paths that several things share
-(sql-files-1, sql-files-8)."""
+"""Files with other settings than usual: modes, scopes, patterns, and shared paths (sql-files-1, sql-files-8)."""
 
 from __future__ import annotations
 

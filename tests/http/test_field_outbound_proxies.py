@@ -1,4 +1,4 @@
-"""Proxies as their sheet has them, line by line, where no other test has looked (proxies-1 to proxies-16)."""
+"""Proxies, rule by rule, in cases that no other test covers (proxies-1 to proxies-16)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
 
@@ -211,7 +211,7 @@ def test_a_client_is_told_what_the_sheet_says(service: Service, context: Request
 
 
 def told(service: Service, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None) -> Any:
-    """What the other service has seen."""
+    """Return the request that the upstream has received."""
     response = service.request(method, path, content=content, headers=headers or {})
     assert response.status_code == 200, response.text
     return response.json()

@@ -1,5 +1,5 @@
-"""HTTP types and resolved parameters as their sheet has them, line by line, where no other test has looked
-(execution-17 to execution-19, outbound-1 to outbound-18)."""
+"""HTTP types and resolved parameters, rule by rule, in cases that no other test covers (execution-17 to execution-19,
+outbound-1 to outbound-18)."""
 
 # ruff: noqa: E501 (tables, one declaration a line)
 
@@ -35,7 +35,7 @@ def function(head: str, body: str, comment: str, returns: str = "text") -> str:
 
 
 def asking(name: str, request: str, parameters: str = "", attributes: str = FIELDS, lines: str = "") -> str:
-    """A type, and an endpoint of its name that shows what has come back."""
+    """Return a type, and an endpoint of its name that returns the response."""
     arguments = ", ".join(item for item in (f"_r {name}_type", parameters) if item)
     path = name.replace("_", "-")
     return http_type(f"{name}_type", request, attributes) + function(
@@ -74,7 +74,7 @@ def schema(url: str) -> str:
         + asking("unlisted", f"retry_delay 1ms, 1ms on 503\nGET {url}/flaky?k=unlisted")
         + asking("exhausted", f"retry_delay 1ms, 1ms\nGET {url}/always?s=503")
         + asking("then_silent", f"timeout 250ms\nretry_delay 1ms\nGET {url}/broken-then-silent")
-        # No request at all: the parameter is a composite like any other.
+        # No request at all: the parameter is an ordinary composite.
         + http_type("headed", f"HEAD {url}/told", "a int, body text")
         + function("no_request(_r headed)", "select concat_ws('|', (_r).a, (_r).body)", "HTTP GET /no-request")
         + http_type("no_url", "GET", "a int, body text")
@@ -274,7 +274,7 @@ def service(database: Database, serve: Serve, met: Upstream) -> Service:
 
 GOOD = "|200|t|NULL"
 ABROAD = "zäh €".encode().decode("latin-1")
-"""As the other service reads a header: byte for byte."""
+"""As the upstream receives a header: unchanged bytes."""
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_what_is_wrong_with_a_comment_is_told_at_the_start(service: Service) -> 
 
 
 def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(service: Service) -> None:
-    """Neither an internal endpoint nor what has been kept of one; another way in leads as far as ever."""
+    """Neither an internal endpoint nor a cached response of one; other requests lead as far as usual."""
     assert service.get("/to-kept").text.startswith("8 -|200|")
     for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):
         response = service.get("/to-any", params={"url": target})

@@ -1,7 +1,5 @@
-"""Files, their placeholders and who may have them, line by line as the fact sheets have them (browsers-6 to
-browsers-10, static-files-4,
-static-files-1 to static-files-6); and the headers that every answer carries, whoever gives it (browsers-1, browsers-2).
-"""
+"""Files, their placeholders and access rules, rule by rule (browsers-6 to browsers-10, static-files-1 to
+static-files-6); and the headers of all responses (browsers-1, browsers-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many parameters at once, as the field sends them: every type in query and body, lists, defaults, NULL, odd names."""
+"""Many parameters at once: every type in query and body, lists, defaults, NULL, unusual names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTHERS = """_inet inet, _cidr cidr, _mac macaddr, _bit bit varying, _xml xml, _b
 
 
 def _object(parameters: str) -> str:
-    """All values as one JSON object, each as PostgreSQL writes it."""
+    """Return SQL for all values as one JSON object, each as PostgreSQL prints it."""
     listed = [word.split()[0] for word in parameters.replace("\n", " ").split(", ")]
     return "select jsonb_strip_nulls(jsonb_build_object(" + ",".join(f"'{n[1:]}', {n}::text" for n in listed) + "))"
 

@@ -1,8 +1,7 @@
-"""Forwarded headers and the way to https, line by line as the fact sheet has them (server-6 to server-8, server-10,
-browsers-11, browsers-12, server-6 to server-10).
+"""Forwarded headers and redirection to https, rule by rule (server-6 to server-10, browsers-11, browsers-12).
 
-A row of headers is a text with `|` between the fields, `For` short for `X-Forwarded-For`, and so on. What a routine
-sees of them is told in the order: address, Host, X-Forwarded-For, -Proto, -Host, X-Original-For, -Proto, -Host.
+A row of headers is a text with `|` between the headers, `For` short for `X-Forwarded-For`, and so on. The routine
+returns in this order: address, Host, X-Forwarded-For, -Proto, -Host, X-Original-For, -Proto, -Host.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ X-Real-IP: 6.6.6.6                  127.0.0.1|own:1|-|-|-|-|-|-
 
 
 def ask(service: Service, *fields: str, start: str = "GET /seen HTTP/1.1") -> RawResponse:
-    """fields: header lines, sent as they are, behind those of the host."""
+    """fields: header lines, sent unchanged after Host."""
     result = service.raw("\r\n".join([start, *fields, "", ""]).encode())
     assert result is not None
     return result
@@ -131,12 +130,12 @@ def test_what_nobody_could_fit_ends_the_start(
         serve_once(own_database, "", {F + "Enabled": "true", F + key: value})
 
 
-# --- the way to https
+# --- redirection to https
 
 
 @pytest.fixture(scope="module")
 def both(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
-    """Over http and https, behind proxies too."""
+    """Provide a service over http and https, behind proxies too."""
     port, https = free_port(), free_port()
     value = {
         "Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{https}",
@@ -235,7 +234,7 @@ def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, sw
     assert ("strict-transport-security" in over.headers) == (switch == "Ssl:UseHttpsRedirection")
 
 
-# --- what follows from it
+# --- effects
 
 EFFECTS = """
 create function limited() returns int language sql stable as $$ select 1 $$;
@@ -265,7 +264,7 @@ AFFECTED = {
 
 
 def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
-    """Limits, cookies, Basic and passkeys see the client and not the proxy."""
+    """Limits, cookies, Basic and passkeys use the client and not the proxy."""
     service = serve_once(own_database, SQL + EFFECTS, AFFECTED)
     host = "Host: inside:5000"
     limited = [

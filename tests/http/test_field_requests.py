@@ -1,5 +1,4 @@
-"""What comments do to a request, as the field writes them: composites as parameters, `param`, rules, headers,
-expressions, errors."""
+"""Effects of comments on requests: composites as parameters, `param`, rules, headers, expressions, errors."""
 
 from __future__ import annotations
 
@@ -188,7 +187,7 @@ CASES: list[RequestContext] = [
     ('POST /api/post-not-null {"a":1}', "200T ok"),
     ('POST /api/post-rule-strict {"a":""}', "400 Parameter 'a' is required"),
     ("GET /api/get-headers-needed", "404 headers"),
-    # What the service fills from the request's headers cannot be forged by a value of the same name.
+    # A value of the same name cannot replace a parameter that the service fills from the request's headers.
     ('GET /api/get-headers?headers={"x-one":"mine"}', "200T none"),
     ("GET /api/get-headers-no-context", "200T none"),
     ("GET /api/get-resolved?a=1", "200T 1|from 1"),

@@ -1,4 +1,4 @@
-"""Results as the field asks for them: raw text, single rows, NULL as text, headers, bytes, nested composites."""
+"""Results in the forms of NpgsqlRest: raw text, single rows, NULL as text, headers, bytes, nested composites."""
 
 from __future__ import annotations
 

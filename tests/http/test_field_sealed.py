@@ -1,7 +1,6 @@
-"""`encrypt` and `decrypt` line by line, as the fact sheet has them (protection-8 to protection-11, protection-8 to
-protection-13).
+"""`encrypt` and `decrypt`, rule by rule (protection-8 to protection-13).
 
-What a routine was given is told by itself: `plain` for a value as it was sent, `sealed` for one that was not.
+Routines return the form of the value that they received: `plain` for a value as it was sent, `sealed` for another one.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ ROUTINES: list[Routine] = [
         "select string_agg(seen(x), ',') from unnest(_a) x",
         "HTTP\nencrypt _a",
     ),
-    # where it stands among other things
+    # combined with other annotations
     (f"seal_valid{ONE}", SEES, "HTTP GET\nencrypt\nvalidate _a using email"),
     (
         "seal_hashed(_p text, _h text default null) returns text",
@@ -99,7 +98,7 @@ ROUTINES: list[Routine] = [
     ),
     ("seal_strict(_a text) returns text stable strict", SEES, "HTTP\nencrypt"),
     ("seal_closed(_a text) returns text stable", SEES, "HTTP\nencrypt\nauthorize"),
-    # keeping and reading
+    # storing and reading
     (
         "keep(_id int, _secret text, _note text default null) returns void",
         "insert into vault (id, secret, note) values (_id, _secret, _note)",
@@ -291,7 +290,7 @@ def test_claims_are_sealed_too(service: Service) -> None:
 
 
 def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> tuple[str, str]:
-    """Last line of what the terminal shows, and what it complains of."""
+    """Return the last line of the output, and the error output."""
     values = {"ConnectionStrings:Default": database.conninfo, **settings}
     done = rowcall(folder, "--encrypt", "XX12 ж", *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 0, done.stderr
@@ -299,7 +298,7 @@ def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> 
 
 
 def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """By the keys that the service then finds in their folder."""
+    """With the keys that the service then finds in their folder."""
     protected = "DataProtection:"
     settings = {
         protected + "Storage": "FileSystem",
@@ -321,6 +320,6 @@ def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: S
 
 
 def test_a_single_column_is_no_reason_to_complain(service: Service) -> None:
-    """Of a single value, names mean nothing (protection-8 to protection-13)."""
+    """For a single value, names do not matter (protection-8 to protection-13)."""
     log = [line for line in service.log.splitlines() if "to decrypt; its columns" in line]
     assert len(log) == 2, log

@@ -1,4 +1,5 @@
-"""What settings do to all endpoints at once: comment modes, names, NULL, headers, filters, error policies, prefix."""
+"""Settings that apply to all endpoints at once: comment modes, names, NULL, headers, filters, error policies,
+prefix."""
 
 from __future__ import annotations
 

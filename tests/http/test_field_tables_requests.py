@@ -1,5 +1,5 @@
-"""Tables and views as users of the field call them: each operation with good and bad values, keys of every kind, what
-conflicts do, and comments that open, close and move operations (tables-1 to tables-14)."""
+"""Tables and views as users of NpgsqlRest call them: each operation with valid and invalid values, all kinds of keys,
+conflicts, and comments that open, close and move operations (tables-1 to tables-14)."""
 
 from __future__ import annotations
 

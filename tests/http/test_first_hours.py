@@ -1,4 +1,4 @@
-"""What a new user meets in the first hours: who is let in, what is said of it, what is refused (issue 14)."""
+"""The first experiences of a new user: access rules, messages about them, refusals (issue 14)."""
 
 from __future__ import annotations
 

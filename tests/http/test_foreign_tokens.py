@@ -1,4 +1,4 @@
-"""Tokens of others: a public key or a JWKS verifies them, never what they say of themselves (RFC 7517, RFC 8725)."""
+"""Tokens of other issuers: a public key or a JWKS verifies them, never their own content (RFC 7517, RFC 8725)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STRANGER = "stranger"
 
 @functools.cache
 def signer(name: str) -> Any:
-    """The key of the issuer for an algorithm, or that of somebody else."""
+    """Return the key of the issuer for an algorithm, or that of another issuer."""
     if name == "EdDSA":
         return ed25519.Ed25519PrivateKey.generate()
     if name == "ES384":
@@ -45,7 +45,7 @@ def signer(name: str) -> Any:
 
 
 def pem(key: object) -> bytes:
-    """Of the public key."""
+    """Return the PEM of the public key."""
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     return key.public_key().public_bytes(encoding, form)  # type: ignore[attr-defined]
 
@@ -64,7 +64,7 @@ def token(key: object, algorithm: str, name: str | None = None, **changes: objec
 
 
 class Issuer(http.server.ThreadingHTTPServer):
-    """Publishes keys, as an identity provider does."""
+    """Publishes keys like an identity provider."""
 
     daemon_threads = True
 
@@ -102,7 +102,7 @@ def issuer() -> Iterator[Issuer]:
     issuer = Issuer()
     issuer.publish("RS256", "first")
     issuer.publish("ES384", "second")
-    # A shared secret has no place in a public document; everybody could sign with it.
+    # A shared secret must not be in a public document: everyone could sign with it.
     secret = jwt.get_algorithm_by_name("HS256").to_jwk(b"x" * 32, as_dict=True)
     issuer.keys.append({**secret, "kid": "shared", "alg": "HS256"})
     yield issuer
@@ -178,14 +178,14 @@ def test_a_stranger_is_not_believed(service: Service, name: str | None) -> None:
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
 def test_a_public_key_is_no_secret(service: Service, algorithm: str) -> None:
-    """Key confusion: an HMAC made with the bytes of a public key, which everybody has."""
+    """Key confusion: an HMAC with the bytes of a public key."""
     for key in (signer("EdDSA"), signer("RS256")):
         for secret in (pem(key), pem(key).strip()):
             assert not is_let_in(service, _hmac(secret, algorithm))
 
 
 def _hmac(secret: bytes, algorithm: str) -> str:
-    """pyjwt refuses to make such a token."""
+    """Sign a token that pyjwt refuses to create."""
     import base64
     import hmac
 
@@ -209,7 +209,7 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
     assert issuer.asked - before <= 2
 
 
-# --- whom a token is made for (issue 12.7) -------------------------------------------------------------------------
+# --- audience of a token (issue 12.7) ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
 def test_a_token_that_was_made_for_others(
     service: Service, algorithm: str, name: str | None, changes: dict[str, object]
 ) -> None:
-    """The issuer's keys sign for all of its applications: a token for one of them is none for this one."""
+    """The issuer's keys sign for all of its applications: a token for another one is invalid here."""
     assert not is_let_in(service, token(signer(algorithm), algorithm, name, **changes))
 
 
@@ -276,7 +276,7 @@ BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval
 
 
 def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
-    """Those that are remembered too; and a document without any key is one that withdraws them all."""
+    """Also cached tokens; a document without any key withdraws them all."""
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
     assert is_let_in(service, text)

@@ -42,7 +42,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def multipart(*fields: tuple[str, str]) -> dict[str, object]:
-    """Without files, httpx would make a urlencoded form of it."""
+    """Without files, httpx would send a urlencoded form."""
     return {"files": [(name, (None, text)) for name, text in fields]}
 
 

@@ -1,4 +1,4 @@
-"""Whose word about a client counts is never a matter of a typing error (issue 12.6)."""
+"""A typing error never determines which forwarded headers are trusted (issue 12.6)."""
 
 from __future__ import annotations
 

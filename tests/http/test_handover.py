@@ -1,4 +1,4 @@
-"""How the service stops, and how another process takes its place (operations-2)."""
+"""How the service stops, and how another process replaces it (operations-2)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ comment on function tell() is 'HTTP GET /tell
 sse';
 """
 NEW = {"HttpServer:AddServerHeader": "false"}
-"""What tells a later version from the first one, from outside."""
+"""Distinguishes the later version from the first one for clients."""
 
 
 def echo(number: int) -> tuple[str, str, bytes]:
@@ -51,7 +51,7 @@ def echo(number: int) -> tuple[str, str, bytes]:
 
 @contextlib.contextmanager
 def held(database: Database) -> Iterator[None]:
-    """A request to /wait-for does not end meanwhile."""
+    """A request to /wait-for does not end while the block runs."""
     with psycopg.connect(database.conninfo) as session:
         session.execute("select pg_advisory_xact_lock(%s)", [LOCK])
         yield
@@ -68,7 +68,7 @@ def waiting(database: Database) -> bool:
 def test_versions_follow_each_other_and_no_client_notices(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
-    """More workers than before, then fewer: sockets are added, and shared out."""
+    """More workers than before, then fewer: sockets are added, and distributed."""
     port, path = free_port(), tmp_path / "api.sock"
     admin = f"http://127.0.0.1:{free_port()}"
     settings = {
@@ -143,7 +143,8 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
 
 
 def _kept_after_forgetting(service: Service) -> str:
-    """Empty where a worker of the old process took the connection, as it had not heard yet that it stops."""
+    """Return the response; empty if a worker of the old process accepted the connection before it learned that it
+    stops."""
     with service.new_client() as client:
         before = client.get("/kept").text
         if client.post("/kept/forget").json() != {"invalidated": True}:
@@ -162,7 +163,7 @@ def _says_goodbye(client: httpx.Client) -> bool:
 def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
     service = serve_once(own_database, SQL, settings)
-    nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere"}  # which is waited for
+    nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere"}  # the start waits for it
     broken = Service(tmp_path / "broken", nowhere, service.port)
     service.wait_for_log("another process takes over: it has the listening sockets and starts", 60)
     broken.process.kill()
@@ -173,9 +174,8 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
 
 
 def test_a_successor_that_starts_takes_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """It has more workers, so it adds sockets: the system would spread connections over those that listen. What has
-    died with sockets that it had not even read (a reset) is no other case than what has read them.
-    """
+    """It has more workers, so it adds sockets: the system would distribute connections over listening sockets.
+    Connections that ended with unread sockets (a reset) are equivalent to those that were read."""
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
     service = serve_once(own_database, SQL, settings)
     nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere", "HttpServer:Workers": "8"}
@@ -249,7 +249,7 @@ def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, 
 
 
 class Systemd:
-    """What systemd does for a service with sockets: it opens them, hands them over, and hears what the service says."""
+    """The protocol of systemd for a service with sockets: it opens them, hands them over, and receives messages."""
 
     def __init__(self, folder: Path, database: Database) -> None:
         self._folder = folder
@@ -292,7 +292,7 @@ class Systemd:
             )
 
     def hear(self, line: str) -> dict[str, str]:
-        """The next message that begins with `line`."""
+        """Return the next message that begins with `line`."""
         while True:
             result = self.said.recv(4096).decode()
             if result.startswith(line):

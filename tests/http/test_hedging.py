@@ -1,4 +1,4 @@
-"""Two requests instead of a slow one, pauses that other services ask for, and servers that ask who is there."""
+"""Hedged requests, pauses that other services request, and servers that require client certificates."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_what_answers_in_time_is_asked_once(service: Service, upstream: Upstream
 
 
 def test_what_could_take_effect_twice_is_sent_once(service: Service, upstream: Upstream) -> None:
-    """And the start says so."""
+    """The start logs that."""
     upstream.on("/post", answer("posted", content_type="text/plain"))
     assert service.get("/post").text == "200|posted"
     assert len(upstream.to("/post")) == 1
@@ -107,12 +107,13 @@ def test_a_pause_that_is_asked_for_is_made(service: Service, upstream: Upstream)
     assert len(upstream.to("/tired")) == 1
 
 
-# --- servers that ask for a certificate -------------------------------------------------------------------------------
+# --- servers that require a certificate -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an authority (`ca.pem`) and what it has signed: `server.pem`, `client.pem`, with their keys."""
+    """Provide a folder with an authority (`ca.pem`) and certificates that it signed: `server.pem`, `client.pem`, with
+    keys."""
     folder = tmp_path_factory.mktemp("authority")
 
     def openssl(*arguments: str) -> None:
@@ -130,7 +131,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asking(authority: Path) -> Iterator[Upstream]:
-    """Talks to nobody who does not show a certificate of that authority."""
+    """Provide a server that requires a certificate of that authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
     context.load_verify_locations(authority / "ca.pem")
@@ -166,7 +167,7 @@ PASSED = routines([
 
 
 class Second:
-    """Says nothing to the first request until it is given up, and answers the others."""
+    """Does not respond to the first request until it is given up, and responds to the others."""
 
     def __init__(self) -> None:
         self.given_up = threading.Event()

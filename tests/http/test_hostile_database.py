@@ -1,6 +1,6 @@
-"""A PostgreSQL whose messages are dropped, repeated, truncated, mutated: no response is lost or exchanged (issue 30).
+"""A PostgreSQL whose messages are dropped, repeated, truncated, mutated: no response is lost or swapped (issue 30).
 
-A client that waits no longer than it should is the clock.
+A client with a timeout is the clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECONDS = 9.0
 
 @pytest.fixture(scope="module")
 def hostile(database: Database, serve: Serve) -> Iterator[tuple[HostilePostgres, Service]]:
-    """A service of which each request has a connection of its own."""
+    """Provide a service that uses a separate connection for each request."""
     with hostile_database(database) as (proxy, settings):
         own = {
             "ConnectionSettings:Pool:Sharing": "false",
@@ -41,7 +41,7 @@ def hostile(database: Database, serve: Serve) -> Iterator[tuple[HostilePostgres,
 
 
 class Lost:
-    """A rule that drops the first message with `part` in it, and all behind it of the same segment."""
+    """A rule that drops the first message that contains `part`, and the rest of its segment."""
 
     def __init__(self, part: bytes) -> None:
         self._part = part

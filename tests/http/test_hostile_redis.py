@@ -1,4 +1,4 @@
-"""A Redis that sends surplus, malformed and changed replies: no response is exchanged, and no request fails."""
+"""A Redis that sends surplus, malformed and changed replies: no response is swapped, and no request fails."""
 
 from __future__ import annotations
 

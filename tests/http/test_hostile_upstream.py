@@ -1,4 +1,4 @@
-"""Other services that answer with what is no HTTP: callers get 502, and no worker ends (issue 30, point 2)."""
+"""Upstreams whose responses are not HTTP: callers get 502, and no worker ends (issue 30, point 2)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_response_of_sql_with_too_many_headers_is_500(service: Service, count:
 
 
 def test_a_body_behind_a_response_is_no_part_of_the_next(service: Service, upstream: Upstream) -> None:
-    """The connection is closed: half of a surplus response would be completed by what follows."""
+    """The connection is closed: otherwise the next bytes would complete a partial surplus response."""
     whole = answer("first", content_type="text/plain")
     upstream.on("/passed", whole + b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsur")
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"

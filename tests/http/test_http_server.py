@@ -107,7 +107,7 @@ def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database
         assert read_response(connection) is not None
     with service.connect() as third:
         third.sendall(b"GET /echo?id=3 HTTP/1.1\r\nHost: x\r\n\r\n")
-        # The two that were let in are served all the while.
+        # The two accepted ones are served all the time.
         for connection in open_ones:
             connection.sendall(b"GET /echo?id=2 HTTP/1.1\r\nHost: x\r\n\r\n")
             assert read_response(connection) is not None
@@ -201,8 +201,9 @@ def test_body_that_is_cut_off_does_not_look_complete_over_a_unix_socket(
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)
         connection.connect(str(path))
-        # Far more than every buffer on the way, and few enough that generate_series has them at once: PostgreSQL
-        # stores the whole series before the first row leaves, and only a client that was sent something is slow.
+        # Far more than all buffers on the way, and few enough that generate_series computes them at once: PostgreSQL
+        # stores the whole series before it sends the first row, and only a client that was sent something counts as
+        # slow.
         connection.sendall(b"GET /many?rows=2000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         streaming = "state = 'active' and query like '%many%'"
         wait_until(lambda: database.backends(streaming), "the query runs")

@@ -1,4 +1,4 @@
-"""Composite types that stand for outgoing requests (outbound-4 to outbound-13; outbound-1 to outbound-18)."""
+"""Composite types that represent outgoing requests (outbound-1 to outbound-18)."""
 
 # ruff: noqa: E501 (tables, one exchange a line)
 
@@ -28,7 +28,7 @@ def http_type(name: str, comment: str, attributes: str = TYPE) -> str:
 
 
 def caller(name: str, parameters: str, annotations: str = "", shown: str = "_r") -> str:
-    """A function that tells what its parameter has received."""
+    """Return a function that returns what its parameter has received."""
     return (
         f"create function {name}({parameters}) returns text language sql as $$ select {SHOWN.format(shown)} $$;\n"
         f"comment on function {name} is $c$HTTP GET /{name.replace('_', '-')}\n{annotations}$c$;\n"
@@ -118,7 +118,7 @@ def schema(url: str) -> str:
 
 
 class Counted:
-    """Answers in turn, for each value of the query."""
+    """Responds in turn, for each value of the query."""
 
     def __init__(self, *answers: bytes) -> None:
         self._answers = answers
@@ -131,7 +131,7 @@ class Counted:
 
 @pytest.fixture(scope="module")
 def met(upstream: Upstream) -> Upstream:
-    """The upstream with what it does."""
+    """Provide the upstream with its behaviours."""
     upstream.on("/json", answer('{"a":1}', headers=[("X-One", "1"), ("x-two", "a"), ("X-Two", "b")]))
     upstream.on("/words", answer("not json", content_type="text/plain"))
     upstream.on("/odd/way", answer(b"", 302, [("Location", "http://[::1")]))
@@ -158,7 +158,7 @@ def met(upstream: Upstream) -> Upstream:
     meeting: list[str] = []
 
     def meet(seen: Seen, _connection: socket.socket) -> bytes:
-        """Answers when both are there: only requests that are under way at the same time get an answer."""
+        """Respond when both requests are there: only concurrent requests get a response."""
         meeting.append(seen.target)
         wait_until(lambda: len(set(meeting)) == 2, "both requests have come")
         return answer(seen.target[-1], content_type="text/plain")
@@ -206,7 +206,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
     "context",
     cases([
         ("GET /get-plain", f"200T {JSON_REPLY}"),
-        # Fields of the answer are not the client's; other attributes are.
+        # Clients cannot set attributes of the response, but others.
         ("GET /get-plain?rBody=evil&rStatusCode=7", f"200T {JSON_REPLY}"),
         ("GET /get-plain?rStatusCode=x", f"200T {JSON_REPLY}"),
         ("GET /get-plain?unknown=1", "404 unknown parameter"),

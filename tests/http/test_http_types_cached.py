@@ -1,4 +1,4 @@
-"""Answers to outgoing requests that are kept: `cache` in the comment of a type (outbound-18)."""
+"""Cached responses to outgoing requests: `cache` in the comment of a type (outbound-18)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_headers_tell_requests_apart(service: Service) -> None:
 
 
 def test_traces_do_not(service: Service, counted: Upstream) -> None:
-    """A caller that traces has another `traceparent` in each request, which is passed on."""
+    """A client that traces has another `traceparent` in each request, which is forwarded."""
     traces = [
         {"traceparent": f"00-{number:032x}-b7ad6b7169203331-01", "tracestate": f"a={number}"} for number in (1, 2)
     ]

@@ -1,4 +1,4 @@
-"""Users who act as others: who may, that it is known who really acts, and how it ends (docs/sessions.md)."""
+"""Impersonation: who may, that the real user is recorded, and how it ends (docs/sessions.md)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_it_is_known_who_really_acts_until_it_ends(service: Service, scheme: str
     assert service.get("/api/who", headers=headers).json() == ACTING
     ended = session(service, service.post("/api/be-oneself", json={"scheme": scheme}, headers=headers))
     assert service.get("/api/who", headers=ended).json() == {"u": "41", "actor": None, "claimed": None, "set": None}
-    # The moment of the sign-in is that of before.
+    # The time of the sign-in is unchanged.
     assert service.post("/api/pay", headers=ended).text == "paid"
 
 
@@ -118,13 +118,13 @@ def test_refreshing_keeps_it_and_is_written_down(service: Service, database: Dat
 
 @pytest.fixture(scope="module")
 def short(database: Database, serve: Serve, service: Service) -> Service:
-    """Acts for two seconds; on the schema of the other service."""
+    """Provide a service with impersonations of two seconds, on the schema of the other service."""
     return serve(database, "", {**SETTINGS, A + "ImpersonationValid": "2 seconds"}, workers=2)
 
 
 @pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
 def test_it_ends_by_itself(short: Service, scheme: str) -> None:
-    """Sliding on included: each of these requests would renew the cookie. The own session goes on."""
+    """Including sliding expiration: each of these requests would renew the cookie. The user's own session continues."""
     own = signed_in(short)
     began = short.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own)
     headers = session(short, began)
@@ -142,7 +142,7 @@ def test_it_ends_by_itself(short: Service, scheme: str) -> None:
 
 
 def test_half_an_hour_is_the_longest(service: Service) -> None:
-    """Refreshing gives what is left of it, and a signed token says so to other services."""
+    """A refresh gives the remaining time, and a signed token contains it for other services."""
     own = signed_in(service)
     body = service.post("/api/act-as", json={"name": "mo", "scheme": "Bearer"}, headers=own).json()
     first = jwt.decode(body["accessToken"], SECRET, algorithms=["HS256"])
@@ -194,7 +194,7 @@ def test_who_may(service: Service) -> None:
 
 
 def test_nobody_acts_for_somebody_who_acts(service: Service) -> None:
-    """Even where what says who has signed in when says that it was just now."""
+    """Even if the claim with the time of the sign-in is recent."""
     now = int(time.time())
     claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now)}
     payload = {**claims, "nbf": now, "iat": now, "exp": now + 600}
@@ -208,7 +208,7 @@ def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
     assert service.post("/api/change-password", headers=own).text == "changed"
     refused = service.post("/api/change-password", headers=headers)
     assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
-    # Whoever adds a passkey of his own could come back as the other for ever.
+    # A user who adds a passkey could return as the impersonated user for ever.
     for path in ("/api/passkey/add/options", "/api/passkey/add"):
         refused = service.post(path, headers=headers)
         assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")

@@ -1,7 +1,7 @@
-"""Whatever a request says, and wherever it says it, PostgreSQL is told as a parameter and never as SQL.
+"""Values of requests reach PostgreSQL as parameters and never as SQL.
 
-The server writes down every statement that it gets. What was sent by a request may stand among the parameters, and in
-the words of an error, but in no statement.
+The server logs every statement. Values of requests may occur among the parameters, and in error messages, but in no
+statement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.http.conftest import Serve
 pytestmark = pytest.mark.attack
 
 MARK = "zq9mark"
-"""In every text of the corpus and in nothing else."""
+"""In every text of the corpus, and nowhere else."""
 
 CORPUS = [
     f"{before}{MARK}{behind}"
@@ -243,8 +243,8 @@ def service(watched: Database, serve: Serve, upstream: Upstream) -> Service:
 
 @pytest.fixture(scope="module", autouse=True)
 def statements_hold_no_value_of_a_request(watched: Database, service: Service) -> Iterator[None]:
-    """Read when all tests of this module have run that fall to this process; one more request proves that the log is
-    the server's."""
+    """Check the log after all tests of this module in this process; one more request proves that it is the log of the
+    server."""
     yield
     last = f"{MARK} sent last"
     assert service.get("/echo", params={"v": last}).text == last
@@ -258,7 +258,7 @@ def statements_hold_no_value_of_a_request(watched: Database, service: Service) -
 
 
 def _log_of(database: Database) -> Iterator[tuple[str, str]]:
-    """Kind and text of each entry about this database. Further lines of an entry begin with a tab."""
+    """Yield kind and text of each entry about this database. Further lines of an entry begin with a tab."""
     log = Path(database.server.folder, "server.log").read_text(errors="replace")
     entry = re.compile(rf"^\S+ \S+ \S+ \[\d+\] {database.name} (LOG|DETAIL|STATEMENT|ERROR|CONTEXT): +(.*)")
     kind, lines = "", []

@@ -1,4 +1,4 @@
-"""`Service:JsonNumbers` set to `Safe`: no digit of a large number is lost on a client that has only doubles."""
+"""`Service:JsonNumbers` set to `Safe`: no digit of a large number is lost in a client that only has doubles."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_text_can_be_sent_back(service: Service) -> None:
 
 
 def test_clients_are_told(service: Service, folder: Path) -> None:
-    """`service` writes them."""
+    """`service` writes the files."""
     types = (folder / "publicTypes.d.ts").read_text(encoding="utf-8")
     for text in (
         "interface INumbersRequest {\n    id: string | null;\n    sums?: string[] | null;\n}\n",

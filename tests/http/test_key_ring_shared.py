@@ -1,5 +1,4 @@
-"""One key ring for all workers of a host, and for all hosts that share its storage (protection-1 to protection-3,
-protection-6, protection-1 to protection-7)."""
+"""One key ring for all workers of a host, and for all hosts that share its storage (protection-1 to protection-7)."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ def test_two_workers_take_each_others_sessions(database: Database, serve_once: S
     service = serve_once(database, "drop table if exists member cascade;" + _fresh(), EVERY_SCHEME, workers=2)
     made = sessions(service)
     for _ in range(20):
-        # A connection of its own each time: either worker may get it.
+        # A new connection each time: either worker may receive it.
         assert [is_let_in(service, headers) for headers in made] == [True, True]
 
 
@@ -207,7 +206,7 @@ def certificate(folder: Path) -> Path:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str) -> None:
-    """With the name of the key; no database is needed to notice."""
+    """With the name of the key; no database is needed to detect it."""
     loaded = load_configuration((), tuple(settings.items()), {}, Path("/"))
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""What asks to be served and is not: named with the reason and the remedy, counted, and no harm to the rest
+"""Objects with annotations that are not served: reported with reason and remedy, counted, without effect on others
 (issue 14, points 6 to 9)."""
 
 from __future__ import annotations

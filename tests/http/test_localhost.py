@@ -1,4 +1,4 @@
-"""`localhost` is IPv4 and IPv6, and never more than this machine; `*` is every interface of both."""
+"""`localhost` is IPv4 and IPv6 of this machine only; `*` is every interface for both."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def seen_by_sql(port: int, host: str) -> str:
 
 
 def listening(service: Service) -> dict[tuple[str, int], int]:
-    """How many sockets listen at an address, in all its processes; each is counted once."""
+    """Return how many sockets listen at each address, over all processes; each is counted once."""
     addresses = {
         (item.laddr.ip, item.laddr.port)
         for process in service.processes()
@@ -97,7 +97,7 @@ def test_localhost_is_both_loopback_addresses_and_no_other_one(
 
 @needs_ipv6
 def test_a_port_that_is_taken_on_one_of_the_two_is_told(own_database: Database, tmp_path: Path) -> None:
-    """Or a client would reach whichever of two services its resolver prefers."""
+    """Otherwise, a client would reach one of two services, depending on its resolver."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as other:
         other.bind(("::1", 0))
         other.listen()

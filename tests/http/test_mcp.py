@@ -97,7 +97,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(scope="module")
 def guarded(database: Database, service: Service, serve: Serve) -> Service:
-    """`service` is asked for only because it loads the functions."""
+    """The parameter `service` only ensures that the functions are loaded."""
     settings = {
         **BASE,
         P + "UrlPath": "/ai",
@@ -342,7 +342,8 @@ def test_its_own_pages_may_ask(service: Service) -> None:
 
 
 def test_its_own_name_is_one_that_it_knows(database: Database, serve_once: Serve) -> None:
-    """Else a page may lead its own name here, and have whoever reads it ask (DNS rebinding)."""
+    """Otherwise, a page could resolve its own name to this service, and send requests with the browser of a user (DNS
+    rebinding)."""
     named = serve_once(database, "", {**BASE, "HttpServer:AllowedHosts:0": "shop.example"})
     headers = {"Host": "shop.example", "Origin": "http://shop.example"}
     assert ask(named, "ping", headers=headers).status_code == 200
@@ -355,7 +356,7 @@ def test_notifications_are_not_answered(service: Service) -> None:
 
 @pytest.mark.parametrize(("name", "signed_in", "status"), [("who", False, 401), ("for_admins", True, 403)])
 def test_a_tool_is_as_closed_as_its_endpoint(service: Service, name: str, signed_in: bool, status: int) -> None:
-    """The refusal of one tool is a failed result: others of the same server may be open."""
+    """The refusal of one tool is a failed result: other tools of the same server may be open."""
     headers = token(service, "kiri") if signed_in else {}
     result = reply(ask(service, "tools/call", {"name": name}, headers=headers))["result"]
     assert (result["isError"], "structuredContent" in result) == (True, False)
@@ -364,7 +365,7 @@ def test_a_tool_is_as_closed_as_its_endpoint(service: Service, name: str, signed
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
 def test_messages_are_json_by_their_type(service: Service, kind: str | None) -> None:
-    """A page can send other types to any site without being asked by CORS first."""
+    """Pages can send other types to any site without a CORS preflight."""
     headers = {} if kind is None else {"Content-Type": kind}
     answer = service.post("/mcp", content=b'{"method":"ping"}', headers=headers)
     assert problem(answer, 415)["detail"] == "/mcp takes application/json"
@@ -378,7 +379,7 @@ CROSS = "a page of another site cannot use a session by cookie or HTTP Basic, no
 
 
 def test_pages_of_other_sites_cannot_use_a_session(database: Database, service: Service, serve_once: Serve) -> None:
-    """`service` loads the functions. The checks of endpoints hold for sessions by cookie."""
+    """`service` loads the functions. The checks of endpoints apply to sessions by cookie."""
     settings = {P + "Enabled": "true", "Auth:CookieAuth": "true", P + "AllowedOrigins:0": "https://chat.example"}
     settings |= {"Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
     guarded = serve_once(database, settings={**BASE, **settings})
@@ -409,7 +410,7 @@ RUNNING = """select count(*) from pg_stat_activity
 
 
 def test_a_cancelled_call_ends_its_statement(own_database: Database, serve_once: Serve) -> None:
-    """By whichever worker the notification is taken, and only by the client that has made the call."""
+    """Whichever worker receives the notification, and only for the client that has made the call."""
     service = serve_once(own_database, SLOW, {P + "Enabled": "true"}, workers=2)
     session = ask(service, "initialize").headers["mcp-session-id"]
     message = {"jsonrpc": "2.0", "id": 41, "method": "tools/call"}

@@ -1,4 +1,4 @@
-"""The server of the Model Context Protocol as the official client for Python sees it."""
+"""The server of the Model Context Protocol, tested with the official Python client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-if TYPE_CHECKING:  # a second of imports, which only the tests themselves need
+if TYPE_CHECKING:  # a second of imports, which only the tests need
     from mcp import Client
 
 SQL = """
@@ -64,7 +64,7 @@ def guarded(database: Database, service: Service, serve: Serve) -> Service:
 
 
 def within(service: Service, use: Callable[[Client], Awaitable[Any]], **headers: str) -> Any:
-    """What `use` gives for a client that has introduced itself."""
+    """Return the result of `use` for an initialized client."""
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -133,7 +133,7 @@ def test_there_are_no_resources_unless_asked_for(database: Database, service: Se
 
 
 def test_the_way_to_a_token_is_found(guarded: Service) -> None:
-    """As the client's own steps of OAuth read it: the challenge, then the metadata of the resource."""
+    """By the client's own OAuth steps: the challenge, then the metadata of the resource."""
     from mcp.client.auth.utils import (
         build_protected_resource_metadata_discovery_urls,
         extract_resource_metadata_from_www_auth,

@@ -1,4 +1,4 @@
-"""Every value of every type as a result of a tool: the official clients for Python and TypeScript validate structured
+"""Every value of every type as the result of a tool: the official clients for Python and TypeScript validate structured
 content against the output schema of its tool, and refuse a result without it."""
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ create type whole as (one part, many part[], ns depth[], j jsonb, f float8);
 
 
 def functions() -> tuple[str, dict[str, int]]:
-    """A scalar, a set, a row of columns and an array for each type; and how many values each tool has."""
+    """Return a scalar, a set, a row of columns and an array for each type; and how many values each tool has."""
     made, counts = [SQL], {}
     for number, (name, texts) in enumerate(TYPES.items()):
         count = len(texts) + 1
@@ -165,7 +165,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def arguments(count: int) -> list[dict[str, Any]]:
-    """Each value, and NULL behind them."""
+    """Return the arguments for each value, and for NULL."""
     if count <= 1:
         return [{}] if count == 0 else [{"n": 0}]
     return [*({"n": n} for n in range(count - 1)), {"n": None}]

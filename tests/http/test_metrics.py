@@ -1,4 +1,4 @@
-"""Numbers for operators, of all workers together, on a listener of their own (issue 22)."""
+"""Metrics for operators, for all workers together, on a separate listener (issue 22)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def grown(before: Numbers, after: Numbers, sample: str, **labels: str) -> float:
 
 
 def counted_until(admin: httpx.Client, before: Numbers, expected: float, sample: str, **labels: str) -> None:
-    """What a client has got may be counted a moment later."""
+    """Wait for the metric: a response may be counted after the client has received it."""
     wait_until(
         lambda: grown(before, numbers_of(admin), sample, **labels) == expected, f"{sample} has grown by {expected}"
     )
@@ -309,7 +309,7 @@ DASHBOARD = json.loads((Path(__file__).parents[2] / "examples/grafana-dashboard.
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 OF_GRAFANA = {"$__rate_interval": "1m", "$job": ".*", "$route": ".*"}
 MAY_BE_EMPTY = ('status="5xx"', 'status="499"', "> 0")
-"""Of expressions: nothing has failed, left or stayed."""
+"""Parts of expressions that may be empty: nothing has failed, disconnected or waited."""
 
 
 def some_of_everything(service: Service) -> None:
