@@ -41,7 +41,7 @@ cdef class NamedRows(BodyWriter):
 
 
 cdef class AffectedRows(BodyWriter):
-    """Writes the number of rows that a command has changed, or -1 for a command that changes no rows. Rows are dropped.
+    """Writes the number of rows that a command has changed, or -1 if it can change none. Rows are dropped.
     """
 
     def __init__(self, prefix: bytes) -> None:
