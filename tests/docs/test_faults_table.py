@@ -41,7 +41,7 @@ TESTED = {
     ),
     "A client leaves while its query runs": (
         (LIMITS, "test_query_of_a_client_that_left_is_cancelled"),
-        (NEIGHBOURS, "test_query_of_a_client_that_left_is_cancelled_on_a_shared_connection"),
+        (NEIGHBOURS, "test_the_query_of_a_disconnected_client_is_cancelled_on_a_shared_connection"),
         (NEIGHBOURS, "test_requests_behind_a_query_without_a_client_are_served"),
     ),
     "A function changes its result, or is dropped": (

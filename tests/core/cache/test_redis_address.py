@@ -1,4 +1,4 @@
-"""Addresses of Redis: connection strings of StackExchange.Redis, and URLs (caching-28 to caching-30)."""
+"""Addresses of Redis: connection strings as .NET clients of Redis use them, and URLs (caching-28 to caching-30)."""
 
 from __future__ import annotations
 
