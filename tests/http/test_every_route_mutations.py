@@ -83,8 +83,8 @@ MUTATIONS = {
     ),
     "anonymous callers": Mutation(
         _ACCESS,
-        f"    def let_in(context: RequestContext) -> None:\n{_REFUSED_ANONYMOUS}",
-        "    def let_in(context: RequestContext) -> None:\n        return\n",
+        f"    def require_user(context: RequestContext) -> None:\n{_REFUSED_ANONYMOUS}",
+        "    def require_user(context: RequestContext) -> None:\n        return\n",
         "GET /api/signed-get, anonymous: 200",
     ),
     "anonymous callers where a role is needed": Mutation(
