@@ -1,0 +1,1 @@
+cdef response_problem(status, headers, Py_ssize_t length)

@@ -1,0 +1,898 @@
+"""Connections of the HTTP/1.1 server, as protocols of uvloop's transports (RFC 9112).
+
+A request is parsed, handed to the application, answered and followed by the next one within the call that brought its
+bytes, if the application answers at once. Requests of one connection are answered one after another; what a turn has to
+send leaves in one system call.
+
+The application sees a `Scope` and a `RequestProtocol`, whose methods are those of granian's RSGI protocol.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport memchr, memcmp
+
+from rowcall.ext.base.response_guard cimport response_problem
+from rowcall.ext.http1.chunked_body cimport ChunkedBody
+from rowcall.ext.http1.request_head cimport RequestHead
+from rowcall.ext.http1.response_head cimport (
+    CHUNKED, CLOSE, Framing, IMPLIED, KEEP_ALIVE, NO_BODY, Persistence, UNTIL_CLOSE, WITH_LENGTH, response_message,
+    says_close, stated_length)
+from rowcall.ext.http1.scope cimport Scope
+
+from rowcall.ext.base.response_guard import InvalidResponseError
+from rowcall.ext.http1.request_head import ERRORS
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *moment)
+    int CLOCK_MONOTONIC
+
+cdef extern from "<poll.h>" nogil:
+    struct pollfd:
+        int fd
+        short events
+        short revents
+    int poll(pollfd *descriptors, unsigned long count, int timeout)
+    int POLLHUP, POLLERR
+
+cdef extern from "<sys/ioctl.h>" nogil:
+    int ioctl(int descriptor, unsigned long request, int *value)
+    unsigned long TIOCOUTQ
+
+cdef enum:
+    READ_AHEAD = 65536      # bytes behind a request that are read before it has been answered
+    DISCARD_MOST = 65536    # bytes of a body that nobody reads, to keep the connection for the next request
+    GATHERED = 65536        # bytes up to which a body is copied behind its head, and leaves with it in one piece
+    PREFACE_SIZE = 24
+
+cdef double LINGER_SECONDS = 2.0
+cdef double HANG_UP_CHECK_SECONDS = 0.02
+
+cdef bytes PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+cdef bytes CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+cdef bytes PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
+cdef list INTERNAL_ERROR = [("content-type", "application/problem+json")]
+cdef bytes INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500}'
+cdef list PROBLEM = [("content-type", "application/problem+json")]
+
+
+cdef double now() noexcept nogil:
+    cdef timespec moment
+    clock_gettime(CLOCK_MONOTONIC, &moment)
+    return moment.tv_sec + moment.tv_nsec * 1e-9
+
+
+cdef enum Phase:
+    READING_HEAD    # the next head is awaited, or a part of it is there
+    RUNNING         # a request is with the application
+    DISCARDING      # its response is complete, and the rest of its body is read and dropped
+    LINGERING       # nothing is answered any more; what arrives is dropped, so that no reset overtakes the response
+    CLOSING         # the transport closes once everything is sent
+    DETACHED        # another protocol has the transport, or it is closed
+
+
+cdef class Http1Server:
+    """What the connections of one listener have in common.
+
+    handle(scope, protocol): takes a request; raises nothing. problem_body(status, detail): the body of a response to a
+    request that cannot be read. send_file(protocol, status, headers, path, start, end): answers with a file.
+    take_http2(transport, data): takes over a connection that has begun with the preface of HTTP/2 (RFC 9113, 3.4); None
+    refuses it. closed_error: what waiting for a body raises if the connection ends.
+    head_limit: bytes of request line and header section; line_limit: of the request line, 0 for no limit of its own.
+    idle_seconds: for a head to arrive, counted from the last byte sent. unread_seconds: for which a client may leave what
+    was sent unread. on_closed(connection): called when a connection has ended.
+    """
+
+    cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
+    cdef Py_ssize_t head_limit, line_limit, body_buffer
+    cdef bint keep_alive
+    cdef double idle_seconds, unread_seconds
+    cdef readonly set connections
+    cdef public bint closing
+    """Every response says `Connection: close` from now on."""
+    cdef bint ending
+
+    def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
+                 Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
+                 double idle_seconds, double unread_seconds):
+        self.loop = loop
+        self.handle = handle
+        self.problem_body = problem_body
+        self.send_file = send_file
+        self.take_http2 = take_http2
+        self.closed_error = closed_error
+        self.on_closed = on_closed
+        self.head_limit = head_limit
+        self.line_limit = line_limit
+        self.body_buffer = max(body_buffer, READ_AHEAD)
+        self.keep_alive = keep_alive
+        self.idle_seconds = idle_seconds
+        self.unread_seconds = unread_seconds
+        self.connections = set()
+
+    def check(self):
+        """Close connections whose time is over; to be called now and then."""
+        cdef Connection connection
+        cdef double moment = now()
+        for connection in list(self.connections):
+            connection.check(moment)
+
+    def end_idle(self):
+        """Close the connections that have no request; the others close behind their responses."""
+        cdef Connection connection
+        self.closing = self.ending = True
+        for connection in list(self.connections):
+            connection.end_if_idle()
+
+    def abort(self):
+        """Close all connections at once."""
+        cdef Connection connection
+        for connection in list(self.connections):
+            connection.abort()
+
+
+cdef class Connection:
+    """One connection: the protocol of its transport."""
+
+    cdef Http1Server server
+    cdef readonly object transport
+    cdef str client, local
+    cdef bytes pending          # received and not parsed; None if there is nothing
+    cdef Py_ssize_t position    # of the first of these bytes
+    cdef Py_ssize_t incomplete  # bytes of the head that were there when it was parsed in vain
+    cdef list output            # to be sent when the turn ends
+    cdef RequestProtocol request
+    cdef Phase phase
+    cdef bint fresh, advancing, reading_paused, writing_paused, eof, waiting_for_admission
+    cdef double last_sent, deadline
+    cdef Py_ssize_t unsent
+    cdef object writable        # future of who waits until the transport takes more
+
+    def __init__(self, Http1Server server not None):
+        self.server = server
+        self.output = []
+        self.fresh = True
+        server.connections.add(self)
+
+    # The protocol of asyncio
+
+    def connection_made(self, transport):
+        self.transport = transport
+        peer = transport.get_extra_info("peername")
+        own = transport.get_extra_info("sockname")
+        self.client = _address(peer) if type(peer) is tuple else ""
+        self.local = _address(own) if type(own) is tuple else (own or "")
+        self.last_sent = now()
+        if self.waiting_for_admission:
+            self._pause_reading()
+
+    def wait_for_admission(self):
+        """Read nothing until `admit` is called."""
+        self.waiting_for_admission = True
+        if self.transport is not None:
+            self._pause_reading()
+
+    def admit(self):
+        self.waiting_for_admission = False
+        self.last_sent = now()
+        self._control_reading()
+
+    def data_received(self, bytes data not None):
+        if self.phase >= LINGERING:
+            return
+        if self.pending is None:
+            self.pending = data
+            self.position = 0
+        else:
+            self.pending = self.pending[self.position:] + data
+            self.position = 0
+            if self.incomplete and self.phase == READING_HEAD and memchr(PyBytes_AS_STRING(data), 10, len(data)) == NULL:
+                # Without the end of another line a head is no more complete than it was.
+                if PyBytes_GET_SIZE(self.pending) <= self.server.head_limit:
+                    return
+        self._advance()
+
+    def eof_received(self):
+        """The client sends nothing more. It gets the responses to what it has sent (RFC 9112, 9.6)."""
+        self.eof = True
+        if self.phase == RUNNING:
+            self.request.end_of_input()
+        elif self.phase == LINGERING:
+            self.close()
+        elif self.phase != CLOSING:
+            # A head in the middle never gets complete.
+            self.close()
+        return True
+
+    def pause_writing(self):
+        self.writing_paused = True
+
+    def resume_writing(self):
+        self.writing_paused = False
+        self.last_sent = now()
+        if self.writable is not None:
+            writable = self.writable
+            self.writable = None
+            if not writable.done():
+                writable.set_result(None)
+        if self.phase == READING_HEAD and self.pending is not None:
+            self._advance()
+
+    def connection_lost(self, error):
+        cdef RequestProtocol request = self.request
+        self.phase = DETACHED
+        self.server.connections.discard(self)
+        self.pending = None
+        self.output = []
+        self.request = None
+        if self.writable is not None and not self.writable.done():
+            self.writable.set_result(None)
+        self.writable = None
+        if request is not None:
+            request.disconnected()
+        self.server.on_closed(self)
+
+    # Requests
+
+    cdef int _advance(self) except -1:
+        """Go on with what was received, as far as it goes now, and send what has come of it."""
+        if self.advancing:
+            return 0
+        self.advancing = True
+        try:
+            while self._step():
+                pass
+        finally:
+            self.advancing = False
+            self._flush()
+        self._control_reading()
+        return 0
+
+    cdef bint _step(self) except -1:
+        """Take one step. False: nothing more can be done now."""
+        if self.phase == READING_HEAD:
+            return self.pending is not None and not self.writing_paused and self._take_head()
+        if self.phase == RUNNING:
+            self._feed()
+            return False
+        if self.phase == DISCARDING:
+            self._feed()
+            self.request.pieces.clear()
+            if self.request.body_broken:
+                self.close()
+                return False
+            if not self.request.body_complete:
+                return False
+            self.request = None
+            self.phase = READING_HEAD
+            return True
+        return False
+
+    cdef bint _take_head(self) except -1:
+        """Parse the next head and have it handled. False: it is incomplete or refused, or its response takes longer."""
+        cdef RequestHead head
+        cdef Scope scope
+        cdef RequestProtocol request
+        cdef Py_ssize_t end
+        if self.fresh and self._begins_http2():
+            return False
+        head = RequestHead.__new__(RequestHead)
+        end = head.parse(self.pending, self.position)
+        if end < 0:
+            status, detail = ERRORS[<Py_ssize_t>(0 - end)]
+            self._refuse(status, detail)
+            return False
+        if self._exceeds_limits(head, end):
+            return False
+        if end == 0:
+            self.incomplete = PyBytes_GET_SIZE(self.pending)
+            return False
+        self.incomplete = 0
+        self.fresh = False
+        self.position = end
+        scope = Scope.__new__(Scope)
+        scope.head = head
+        scope.client = self.client
+        scope.server = self.local
+        request = RequestProtocol.__new__(RequestProtocol)
+        request.connection = self
+        request.server = self.server
+        request.head = head
+        request.remaining = head.content_length
+        if head.content_length < 0:
+            request.chunks = ChunkedBody.__new__(ChunkedBody)
+        request.body_complete = head.content_length == 0
+        request.pieces = []
+        self.request = request
+        self.phase = RUNNING
+        self._feed()
+        self.server.handle(scope, request)
+        return self.phase != RUNNING
+
+    cdef bint _begins_http2(self) except -1:
+        """Whether the first bytes are, or may become, the preface of HTTP/2; it is handed over when it is complete."""
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(self.pending)
+        if memcmp(PyBytes_AS_STRING(self.pending), PyBytes_AS_STRING(PREFACE), min(size, PREFACE_SIZE)) != 0:
+            return False
+        if self.server.take_http2 is None:
+            return False
+        if size >= PREFACE_SIZE:
+            data = self.pending
+            self.pending = None
+            self.phase = DETACHED
+            self.server.take_http2(self, self.transport, data)
+        return True
+
+    cdef bint _exceeds_limits(self, RequestHead head, Py_ssize_t end) except -1:
+        """Refuse a head, complete or not, that is larger than it may be."""
+        cdef Py_ssize_t size = (end if end else PyBytes_GET_SIZE(self.pending)) - self.position
+        cdef Py_ssize_t line_limit = self.server.line_limit
+        if line_limit and size > line_limit and end == 0 and memchr(
+                PyBytes_AS_STRING(self.pending) + self.position, 10, line_limit) == NULL:
+            self._refuse(414, f"the request line is longer than {line_limit} bytes")
+            return True
+        if size > self.server.head_limit:
+            limit = self.server.head_limit
+            self._refuse(431, f"the request line and the headers are larger than {limit} bytes together")
+            return True
+        return False
+
+    cdef int _feed(self) except -1:
+        """Give the request what has been received of its body."""
+        cdef RequestProtocol request = self.request
+        cdef Py_ssize_t end
+        if self.pending is None or request.body_complete or request.body_broken:
+            return 0
+        end = PyBytes_GET_SIZE(self.pending)
+        if self.position < end:
+            self.position = request.take(self.pending, self.position, end)
+        if self.position >= end:
+            self.pending = None
+        return 0
+
+    cdef int _refuse(self, int status, str detail) except -1:
+        """Answer what is not a request, and end the connection: nothing says where the next request begins."""
+        body = self.server.problem_body(status, detail)
+        self.output.append(response_message(status, PROBLEM, WITH_LENGTH, len(body), CLOSE, body))
+        self._linger()
+        return 0
+
+    cdef int respond(self, bytes message, bytes body) except -1:
+        """Queue a message of the present response. body: what follows it, or None."""
+        self.output.append(message)
+        if body is not None:
+            self.output.append(body)
+        self.last_sent = now()
+        return 0
+
+    cdef int complete(self, bint close) except -1:
+        """The present response has been written; go on with the next request or end the connection."""
+        cdef RequestProtocol request = self.request
+        if close or self.eof:
+            self.request = None
+            if self.pending is None and request.body_complete or self.eof:
+                self.phase = CLOSING
+            else:
+                self._linger()
+        elif request.body_complete:
+            self.request = None
+            self.phase = READING_HEAD
+            if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
+                self.pending = None
+        else:
+            self.phase = DISCARDING
+        if not self.advancing:
+            self._advance()
+        return 0
+
+    cdef int _flush(self) except -1:
+        if self.output:
+            output = self.output
+            self.output = []
+            if self.transport is not None and not self.transport.is_closing():
+                if len(output) == 1:
+                    self.transport.write(output[0])
+                else:
+                    self.transport.writelines(output)
+        if self.phase == CLOSING:
+            self.transport.close()
+        elif self.phase == LINGERING and self.deadline == 0:
+            self.deadline = now() + LINGER_SECONDS
+            self.transport.write_eof()
+        return 0
+
+    cdef int send_now(self) except -1:
+        """Send what is queued, unless the turn is about to do that."""
+        if not self.advancing:
+            self._flush()
+        return 0
+
+    # Reading ahead
+
+    cdef int _control_reading(self) except -1:
+        """Read from the client only what somebody has use for soon."""
+        cdef bint pause = self.waiting_for_admission
+        if self.phase == RUNNING:
+            pause = (self.pending is not None and self.request.body_complete
+                     and PyBytes_GET_SIZE(self.pending) - self.position >= READ_AHEAD) or self.request.is_ahead()
+        elif self.phase == READING_HEAD and self.writing_paused:
+            pause = self.pending is not None
+        if pause:
+            self._pause_reading()
+        elif self.reading_paused and self.phase < CLOSING and not self.eof:
+            self.reading_paused = False
+            self.transport.resume_reading()
+        return 0
+
+    cdef int _pause_reading(self) except -1:
+        if not self.reading_paused and not self.eof and not self.transport.is_closing():
+            self.reading_paused = True
+            self.transport.pause_reading()
+        return 0
+
+    # The end
+
+    cdef int _linger(self) except -1:
+        self.phase = LINGERING
+        self.pending = None
+        self.request = None
+        self.deadline = 0
+        return 0
+
+    cdef int close(self) except -1:
+        """Close the connection when everything is sent."""
+        self.phase = CLOSING
+        if not self.advancing:
+            self._flush()
+        return 0
+
+    cdef int abort(self) except -1:
+        """Close the connection at once; what is not sent is dropped."""
+        if self.transport is not None and self.phase != DETACHED:
+            self.phase = CLOSING
+            self.output = []
+            self.transport.abort()
+        return 0
+
+    cdef int end_if_idle(self) except -1:
+        if self.phase == READING_HEAD and self.pending is None and self.transport is not None:
+            self.close()
+        return 0
+
+    cdef int check(self, double moment) except -1:
+        """Close the connection if its time is over."""
+        cdef Py_ssize_t unsent
+        if self.transport is None or self.phase == DETACHED:
+            return 0
+        if self.phase == RUNNING:
+            if self.eof:
+                self.request.check_hang_up()
+            return 0
+        if self.phase == LINGERING:
+            if moment > self.deadline:
+                self.abort()
+            return 0
+        if self.waiting_for_admission:
+            return 0
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            if unsent != self.unsent:
+                self.last_sent = moment
+            self.unsent = unsent
+            if moment - self.last_sent > self.server.unread_seconds:
+                self.abort()
+        elif moment - self.last_sent > self.server.idle_seconds:
+            if not self._is_unread() or moment - self.last_sent > self.server.unread_seconds:
+                self.close()
+        return 0
+
+    cdef bint _is_unread(self) except -1:
+        """Whether the client has not taken everything that was sent. False where the system does not tell."""
+        cdef int bytes_left = 0
+        return ioctl(self.descriptor(), TIOCOUTQ, &bytes_left) == 0 and bytes_left > 0
+
+    cdef int descriptor(self) except -2:
+        connection = self.transport.get_extra_info("socket")
+        return -1 if connection is None else connection.fileno()
+
+    cdef bint hung_up(self) except -1:
+        """Whether both directions have ended: a client that has only closed its sending half is still there."""
+        cdef pollfd descriptor
+        descriptor.fd = self.descriptor()
+        descriptor.events = 0
+        descriptor.revents = 0
+        return poll(&descriptor, 1, 0) > 0 and descriptor.revents & (POLLHUP | POLLERR) != 0
+
+
+cdef class RequestProtocol:
+    """One request on its connection: its body, and the response to it.
+
+    Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request; if the response
+    sent instead is invalid too, a plain 500 takes its place. A response to a client that has left goes nowhere.
+    """
+
+    cdef Connection connection      # None once the response is complete or the connection has ended
+    cdef Http1Server server
+    cdef RequestHead head
+    cdef ChunkedBody chunks         # None for a body with a length
+    cdef list pieces                # of the body, received and not read
+    cdef long long remaining
+    cdef Py_ssize_t waiting_bytes   # in `pieces`
+    cdef bint body_complete, body_broken, input_ended, whole, begun, rejected, continued, probed
+    cdef object reader              # future of who waits for the next piece, or for the whole body
+    cdef list watchers              # futures of those who wait for the client to leave
+    cdef StreamWriter stream
+
+    # The body of the request
+
+    cdef Py_ssize_t take(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1:
+        """Take what belongs to the body from `data`. Returns the offset of what does not."""
+        cdef Py_ssize_t size, count = len(self.pieces)
+        if self.chunks is None:
+            size = end - at if end - at < self.remaining else <Py_ssize_t>self.remaining
+            self.pieces.append(data if size == PyBytes_GET_SIZE(data) else data[at:at + size])
+            self.remaining -= size
+            self.body_complete = self.remaining == 0
+            at += size
+        else:
+            at = self.chunks.decode(data, at, self.pieces)
+            self.body_complete = self.chunks.complete
+            self.body_broken = self.chunks.broken
+        for piece in self.pieces[count:]:
+            self.waiting_bytes += PyBytes_GET_SIZE(<bytes>piece)
+        self._wake_reader()
+        return at
+
+    cdef bint is_ahead(self) noexcept:
+        """Whether more of the body has been received than is read."""
+        return not self.body_complete and not self.whole and self.waiting_bytes >= self.server.body_buffer
+
+    cdef int _wake_reader(self) except -1:
+        reader = self.reader
+        if reader is None or (self.whole and not (self.body_complete or self.body_broken or self.input_ended)):
+            return 0
+        if not self.whole and not self.pieces and not (self.body_complete or self.body_broken or self.input_ended):
+            return 0
+        self.reader = None
+        if not reader.done():
+            self._resolve(reader)
+        return 0
+
+    cdef int _resolve(self, reader) except -1:
+        """Give the reader what there is: the whole body, the next piece, its end, or that the body is incomplete."""
+        if self.whole:
+            if not self.body_complete:
+                reader.set_exception(self.server.closed_error("the body is incomplete"))
+                return 0
+            pieces = self.pieces
+            self.pieces = []
+            self.waiting_bytes = 0
+            reader.set_result(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        elif self.pieces:
+            piece = self.pieces.pop(0)
+            self.waiting_bytes -= PyBytes_GET_SIZE(<bytes>piece)
+            reader.set_result(piece)
+            if self.connection is not None and self.connection.reading_paused:
+                self.connection._control_reading()
+        elif self.body_broken:
+            # As granian has it: there is no end of empty pieces behind a mistake.
+            reader.set_result(b"")
+        elif self.body_complete:
+            reader.set_exception(StopAsyncIteration())
+        else:
+            reader.set_exception(self.server.closed_error("the body is incomplete"))
+        return 0
+
+    cdef object _read(self):
+        reader = self.server.loop.create_future()
+        if self.pieces and not self.whole or self.body_complete or self.body_broken or self.input_ended:
+            self._resolve(reader)
+            return reader
+        self.reader = reader
+        self._say_continue()
+        return reader
+
+    cdef int _say_continue(self) except -1:
+        """Ask the client for the body that it is holding back (RFC 9110, 10.1.1)."""
+        if self.head.expects_continue and not self.continued and not self.begun and self.connection is not None:
+            self.continued = True
+            if not self.waiting_bytes:
+                self.connection.output.append(CONTINUE)
+                self.connection.send_now()
+        return 0
+
+    def __call__(self):
+        """The whole body, as a future."""
+        self.whole = True
+        future = self._read()
+        if self.connection is not None and self.connection.reading_paused:
+            self.connection._control_reading()
+        return future
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        self.whole = False
+        if not self.pieces and self.body_complete:
+            raise StopAsyncIteration
+        return self._read()
+
+    cdef int end_of_input(self) except -1:
+        """The client has closed its sending half."""
+        self.input_ended = not self.body_complete
+        self._wake_reader()
+        if self.watchers:
+            self.check_hang_up()
+        return 0
+
+    # The client
+
+    def client_disconnect(self):
+        """A future that is done when the client leaves before the response is complete."""
+        future = self.server.loop.create_future()
+        if self.connection is None:
+            if not self.begun:
+                future.set_result(None)
+            return future
+        if self.watchers is None:
+            self.watchers = []
+        self.watchers.append(future)
+        if self.connection.eof:
+            self.check_hang_up()
+        return future
+
+    cdef int check_hang_up(self) except -1:
+        """Find out whether a client that sends nothing more is still there to read.
+
+        The end of the input is all that a client that has left over TCP lets a server see, until something is sent to it:
+        then it answers with a reset. An interim response is harmless to one that waits (RFC 9110, 15.2).
+        """
+        cdef Connection connection = self.connection
+        if connection is None or not self.watchers:
+            return 0
+        if connection.hung_up() or (connection.client and (self.begun or self.head.minor_version == 0)):
+            self._tell_watchers()
+        elif connection.client and not self.probed:
+            self.probed = True
+            connection.output.append(PROCESSING)
+            connection.send_now()
+            self.server.loop.call_later(HANG_UP_CHECK_SECONDS, self._check_again)
+        return 0
+
+    def _check_again(self):
+        self.check_hang_up()
+
+    cdef int _tell_watchers(self) except -1:
+        watchers = self.watchers
+        self.watchers = None
+        if watchers:
+            for watcher in watchers:
+                if not watcher.done():
+                    watcher.set_result(None)
+        return 0
+
+    cdef int disconnected(self) except -1:
+        """The connection has ended."""
+        self.connection = None
+        self.input_ended = not self.body_complete
+        self._wake_reader()
+        self._tell_watchers()
+        return 0
+
+    # The response
+
+    cdef int _check(self, status, headers, Py_ssize_t length) except -1:
+        """Returns 1 if the response may be sent, 0 if a plain 500 was sent in its place."""
+        problem = response_problem(status, headers, length)
+        if problem is None:
+            return 1
+        if not self.rejected:
+            self.rejected = True
+            raise InvalidResponseError(problem)
+        self.fail()
+        return 0
+
+    cdef bint _may_answer(self) noexcept:
+        return self.connection is not None and not self.begun
+
+    cdef bint _has_no_body(self, int status) noexcept:
+        """RFC 9110, 6.4.1."""
+        return status == 204 or status == 304 or self._is_head()
+
+    cdef bint _is_head(self) noexcept:
+        return self.head.method_length == 4 and memcmp(self.head.text + self.head.method, b"HEAD", 4) == 0
+
+    cdef bint _closes(self, headers) except -1:
+        """Whether the connection ends with this response."""
+        if not self.head.keep_alive or not self.server.keep_alive or self.server.closing or self.connection.eof:
+            return True
+        if not self.body_complete:
+            if self.body_broken or self.chunks is not None or self.remaining > DISCARD_MOST:
+                return True
+            if self.head.expects_continue and not self.continued:
+                return True
+        return says_close(headers)
+
+    cdef int _respond(self, int status, headers, bytes body) except -1:
+        """Send a complete response. body: None for a response that is said to have none."""
+        cdef bint close = self._closes(headers)
+        cdef bint bodiless = self._has_no_body(status)
+        cdef Py_ssize_t size = 0 if body is None else PyBytes_GET_SIZE(body)
+        # The response to HEAD says what GET would have sent (RFC 9110, 9.3.2).
+        cdef Framing framing = NO_BODY if bodiless and (body is None or not self._is_head()) else WITH_LENGTH
+        cdef Persistence persistence = CLOSE if close else IMPLIED if self.head.minor_version else KEEP_ALIVE
+        cdef bint gathered = size <= GATHERED
+        cdef Connection connection = self.connection
+        self.begun = True
+        self.connection = None
+        self.watchers = None
+        message = response_message(
+            status, headers, framing, size, persistence, body if gathered and size and not bodiless else None)
+        connection.respond(message, None if gathered or bodiless else body)
+        connection.complete(close)
+        return 0
+
+    def response_empty(self, status, headers):
+        if self._may_answer() and self._check(status, headers, -1):
+            self._respond(status, headers, None)
+
+    def response_bytes(self, status, headers, body):
+        if self._may_answer() and self._check(status, headers, len(body)):
+            self._respond(status, headers, body if type(body) is bytes else bytes(body))
+
+    def response_str(self, status, headers, body):
+        self.response_bytes(status, headers, (<str?>body).encode())
+
+    def fail(self):
+        """Send a plain 500."""
+        if self._may_answer():
+            self._respond(500, INTERNAL_ERROR, INTERNAL_ERROR_BODY)
+
+    def response_file(self, status, headers, file):
+        if not self._may_answer() or not self._check(status, headers, -1):
+            return
+        if self.stream is not None and file == self.stream.name:
+            self._begin_stream(status, headers)
+        else:
+            self.server.send_file(self, status, headers, file, 0, None)
+
+    def response_file_range(self, status, headers, file, start, end):
+        if self._may_answer() and self._check(status, headers, end - start):
+            self.server.send_file(self, status, headers, file, start, end)
+
+    def prepare_stream(self):
+        """A writer for a response that is sent in parts. `response_file` with the writer's name begins the response."""
+        self.stream = StreamWriter.__new__(StreamWriter)
+        self.stream.request = self
+        return self.stream
+
+    def response_stream(self, status, headers):
+        """Begin a response that is sent in parts, without a known length."""
+        self.prepare_stream()
+        if self._may_answer():
+            problem = response_problem(status, headers, -1)
+            if problem is not None:
+                self.rejected = True
+                raise InvalidResponseError(problem)
+            self._begin_stream(status, headers)
+        return self.stream
+
+    cdef int _begin_stream(self, int status, headers) except -1:
+        cdef StreamWriter stream = self.stream
+        cdef Connection connection = self.connection
+        cdef Framing framing
+        cdef Persistence persistence
+        stream.connection = connection
+        stream.remaining = stated_length(headers)
+        stream.close_behind = self._closes(headers)
+        if stream.remaining >= 0:
+            framing = WITH_LENGTH
+        elif self.head.minor_version:
+            framing = CHUNKED
+        else:
+            framing = UNTIL_CLOSE
+            stream.close_behind = True
+        stream.chunked = framing == CHUNKED
+        stream.bodiless = self._has_no_body(status)
+        if stream.bodiless:
+            framing = NO_BODY
+        persistence = CLOSE if stream.close_behind else IMPLIED if self.head.minor_version else KEEP_ALIVE
+        self.begun = True
+        connection.respond(response_message(status, headers, framing, stream.remaining, persistence, None), None)
+        connection.send_now()
+        return 0
+
+
+cdef class StreamWriter:
+    """The body of a response that is sent in parts."""
+
+    name = "/dev/fd/response"
+    """Stands for the body where `response_file` takes the path of a file."""
+
+    cdef RequestProtocol request
+    cdef Connection connection      # None before the response has begun and behind its end
+    cdef long long remaining        # bytes that the header Content-Length promises; -1: it is not there
+    cdef bint chunked, bodiless, close_behind
+
+    def __del__(self):
+        self.close()
+
+    @property
+    def open(self):
+        """Whether something can still be sent."""
+        return self.connection is not None and self.connection.phase == RUNNING \
+            and not self.connection.transport.is_closing()
+
+    def send_bytes(self, data):
+        """Send one part. False: the client has left."""
+        if not self.open:
+            return False
+        if not data or self.bodiless:
+            return True
+        if self.chunked:
+            self.connection.output += (b"%x\r\n" % len(data), data, b"\r\n")
+        else:
+            if self.remaining >= 0:
+                self.remaining -= len(data)
+                if self.remaining < 0:
+                    raise ValueError("the body is longer than its Content-Length")
+            self.connection.output.append(data)
+        self.connection.last_sent = now()
+        self.connection.send_now()
+        return True
+
+    def full(self):
+        """Whether the transport holds so much that nothing more should be sent."""
+        return self.open and self.connection.writing_paused
+
+    def room(self):
+        """A future that is done when the transport takes more, or the connection has ended."""
+        connection = self.connection
+        if not self.full():
+            future = self.request.server.loop.create_future()
+            future.set_result(None)
+            return future
+        if self.connection.writable is None or self.connection.writable.done():
+            self.connection.writable = self.request.server.loop.create_future()
+        return self.connection.writable
+
+    def hung_up(self):
+        """Whether a client that sends nothing more seems to have left."""
+        return not self.open or self.connection.eof
+
+    def close(self):
+        """End the body. If it is shorter than its Content-Length, the connection is aborted."""
+        cdef Connection connection = self.connection
+        if connection is None:
+            return
+        if not self.open:
+            self._leave()
+        elif self.remaining > 0 and not self.bodiless:
+            self.abort()
+        else:
+            if self.chunked and not self.bodiless:
+                connection.output.append(b"0\r\n\r\n")
+            self._leave()
+            connection.complete(self.close_behind)
+
+    def abort(self):
+        """End an incomplete body with the connection, which a client cannot take for the end."""
+        cdef Connection connection = self.connection
+        if connection is not None:
+            self._leave()
+            connection.abort()
+
+    cdef int _leave(self) except -1:
+        self.connection = None
+        self.request.connection = None
+        self.request.watchers = None
+        return 0
+
+
+cdef str _address(tuple address):
+    """`host:port`, with an address of IPv6 in brackets."""
+    host = address[0]
+    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

@@ -1,0 +1,60 @@
+"""The head of an HTTP/1.1 request as offsets into the bytes that were received."""
+
+cdef enum:
+    MAX_FIELDS = 100
+
+
+cpdef enum HeadError:
+    """Why a head is refused; `ERRORS` has the status and the words for each."""
+    INVALID_REQUEST_LINE = 1
+    INVALID_TARGET
+    INVALID_VERSION
+    UNSUPPORTED_VERSION
+    INVALID_FIELD
+    OBSOLETE_FOLDING
+    TOO_MANY_FIELDS
+    INVALID_CONTENT_LENGTH
+    AMBIGUOUS_FRAMING
+    INVALID_TRANSFER_ENCODING
+    UNSUPPORTED_TRANSFER_CODING
+    INVALID_HOST
+    UNKNOWN_EXPECTATION
+    UNSUPPORTED_METHOD
+
+
+cdef struct Field:
+    Py_ssize_t name
+    Py_ssize_t name_length
+    Py_ssize_t value
+    Py_ssize_t value_length
+
+
+cdef class RequestHead:
+    # The bytes that all offsets refer to; they may hold more than the head.
+    cdef bytes data
+    cdef const unsigned char *text
+    cdef Py_ssize_t method, method_length
+    cdef Py_ssize_t target, target_length
+    # Of the target in absolute form; length 0: the target has no authority.
+    cdef Py_ssize_t authority, authority_length
+    cdef Py_ssize_t path, path_length
+    cdef Py_ssize_t query, query_length
+    cdef int minor_version
+    cdef Py_ssize_t field_count
+    cdef Field fields[MAX_FIELDS]
+    # Bytes of the body; 0 without a body, -1 for a chunked one.
+    cdef long long content_length
+    cdef bint has_content_length
+    cdef bint keep_alive
+    cdef bint expects_continue
+
+    cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start)
+    cdef Py_ssize_t find(self, const unsigned char *name, Py_ssize_t length, Py_ssize_t after) noexcept
+    cdef str value(self, Py_ssize_t index)
+    cdef bint is_text(self, Py_ssize_t index) noexcept
+    cdef Py_ssize_t _parse(self, Py_ssize_t start, Py_ssize_t end) noexcept
+    cdef Py_ssize_t _parse_line(self, Py_ssize_t at, Py_ssize_t end) noexcept
+    cdef Py_ssize_t _invalid_start_of_version(self, Py_ssize_t at, Py_ssize_t end) noexcept
+    cdef bint _split_target(self) noexcept
+    cdef Py_ssize_t _parse_field(self, Py_ssize_t at, Py_ssize_t end) noexcept
+    cdef Py_ssize_t _interpret(self) noexcept

@@ -1,0 +1,157 @@
+"""Writes the head of an HTTP/1.1 response (RFC 9112, 4 and 6).
+
+Framing and persistence of a connection are the server's business alone: fields of the application about them are read
+(`says_close`, `stated_length`) and not copied.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
+from libc.time cimport gmtime_r, time, time_t, tm
+
+from http import HTTPStatus
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef enum:
+    DATE_SIZE = 37
+    SMALL_FIELDS = 200
+
+cdef list STATUS_LINES = [None] * 600
+for _status in range(100, 600):
+    try:
+        _phrase = HTTPStatus(_status).phrase
+    except ValueError:
+        _phrase = ""
+    STATUS_LINES[_status] = f"HTTP/1.1 {_status} {_phrase}\r\n".encode()
+
+cdef const char **DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+cdef const char **MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+cdef char[64] DATE_LINE
+cdef time_t DATE_OF = 0
+
+cdef enum FieldKind:
+    ORDINARY
+    DROPPED     # written by the server, or not at all
+    LENGTH
+    DATE
+    SERVER
+
+
+cdef const char *_date_line() noexcept:
+    """`date: …` with its line end; made once a second."""
+    global DATE_OF
+    cdef time_t now = time(NULL)
+    cdef tm parts
+    if now != DATE_OF:
+        gmtime_r(&now, &parts)
+        snprintf(DATE_LINE, sizeof(DATE_LINE), "date: %s, %02d %s %04d %02d:%02d:%02d GMT\r\n",
+                 DAYS[parts.tm_wday], parts.tm_mday, MONTHS[parts.tm_mon], parts.tm_year + 1900,
+                 parts.tm_hour, parts.tm_min, parts.tm_sec)
+        DATE_OF = now
+    return DATE_LINE
+
+
+cdef bytes response_message(int status, headers, Framing framing, long long length, Persistence persistence, bytes body):
+    cdef bytes line = STATUS_LINES[status]
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(line) + DATE_SIZE + SMALL_FIELDS
+    cdef Py_ssize_t name_size = 0, value_size = 0
+    cdef const char *name
+    cdef const char *value
+    cdef bint dated = False, named = False
+    cdef FieldKind kind
+    cdef char *start
+    cdef char *out
+    for pair in headers:
+        PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
+        PyUnicode_AsUTF8AndSize((<tuple>pair)[1], &value_size)
+        size += name_size + value_size + 4
+    if body is not None:
+        size += PyBytes_GET_SIZE(body)
+    message = PyBytes_FromStringAndSize(NULL, size)
+    start = out = PyBytes_AS_STRING(message)
+    out = _put(out, PyBytes_AS_STRING(line), PyBytes_GET_SIZE(line))
+    for pair in headers:
+        name = PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
+        kind = _kind(name, name_size)
+        if kind == DROPPED or (kind == LENGTH and (framing != NO_BODY or status == 204)):
+            continue
+        dated = dated or kind == DATE
+        named = named or kind == SERVER
+        value = PyUnicode_AsUTF8AndSize((<tuple>pair)[1], &value_size)
+        out = _put_lowered(out, name, name_size)
+        out = _put(out, ": ", 2)
+        out = _put(out, value, value_size)
+        out = _put(out, "\r\n", 2)
+    if not named:
+        out = _put(out, "server: rowcall\r\n", 17)
+    if framing == WITH_LENGTH:
+        out += snprintf(out, 48, "content-length: %lld\r\n", length)
+    elif framing == CHUNKED:
+        out = _put(out, "transfer-encoding: chunked\r\n", 28)
+    if persistence == CLOSE:
+        out = _put(out, "connection: close\r\n", 19)
+    elif persistence == KEEP_ALIVE:
+        out = _put(out, "connection: keep-alive\r\n", 24)
+    if not dated:
+        out = _put(out, _date_line(), DATE_SIZE)
+    out = _put(out, "\r\n", 2)
+    if body is not None:
+        out = _put(out, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+    return message[:out - start]
+
+
+cdef bint says_close(headers) except -1:
+    cdef Py_ssize_t size = 0
+    for pair in headers:
+        name = (<tuple>pair)[0]
+        PyUnicode_AsUTF8AndSize(name, &size)
+        if size == 10 and (<str>name).lower() == "connection":
+            if "close" in [token.strip() for token in (<str>(<tuple>pair)[1]).lower().split(",")]:
+                return True
+    return False
+
+
+cdef long long stated_length(headers) except -2:
+    cdef Py_ssize_t size = 0
+    for pair in headers:
+        name = (<tuple>pair)[0]
+        PyUnicode_AsUTF8AndSize(name, &size)
+        if size == 14 and (<str>name).lower() == "content-length":
+            return int((<tuple>pair)[1])
+    return -1
+
+
+cdef FieldKind _kind(const char *name, Py_ssize_t size) noexcept:
+    if size == 14 and _is(name, "content-length", 14):
+        return LENGTH
+    if size == 4 and _is(name, "date", 4):
+        return DATE
+    if size == 6 and _is(name, "server", 6):
+        return SERVER
+    if (size == 10 and (_is(name, "connection", 10) or _is(name, "keep-alive", 10))) or (
+            size == 17 and _is(name, "transfer-encoding", 17)):
+        return DROPPED
+    return ORDINARY
+
+
+cdef inline bint _is(const char *text, const char *lowered, Py_ssize_t size) noexcept:
+    """Whether letters and hyphens are these, in any case."""
+    cdef Py_ssize_t place
+    for place in range(size):
+        if (text[place] | 32) != lowered[place]:
+            return False
+    return True
+
+
+cdef inline char *_put(char *out, const char *text, Py_ssize_t size) noexcept:
+    memcpy(out, text, size)
+    return out + size
+
+
+cdef inline char *_put_lowered(char *out, const char *text, Py_ssize_t size) noexcept:
+    cdef Py_ssize_t place
+    for place in range(size):
+        out[place] = text[place] | 32 if 65 <= text[place] <= 90 else text[place]
+    return out + size

@@ -1,0 +1,170 @@
+"""What the steps of a request see of its head: method, path, query and headers, decoded when they are asked for.
+
+The attributes are those of granian's RSGI scope, so that no step knows which engine serves it.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeASCII, PyUnicode_DecodeUTF8
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_ASCII(object text)
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
+
+
+@cython.freelist(64)
+cdef class Headers:
+    """The header section, with names in lower case. A header whose value is not ASCII is left out."""
+
+    cdef object first(self, str name):
+        cdef Py_ssize_t size = 0, index = -1
+        cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
+        while True:
+            index = self.head.find(text, size, index)
+            if index < 0:
+                return None
+            if self.head.is_text(index):
+                return self.head.value(index)
+
+    def get(self, str name not None, default=None):
+        """The first value of a header; `default` without one."""
+        value = self.first(name)
+        return default if value is None else value
+
+    def get_all(self, str name not None):
+        """All values of a header, in the order in which they came."""
+        cdef Py_ssize_t size = 0, index = -1
+        cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
+        values = []
+        while True:
+            index = self.head.find(text, size, index)
+            if index < 0:
+                return values
+            if self.head.is_text(index):
+                values.append(self.head.value(index))
+
+    def items(self):
+        cdef Py_ssize_t index
+        return [
+            (self._name(index), self.head.value(index))
+            for index in range(self.head.field_count)
+            if self.head.is_text(index)
+        ]
+
+    def keys(self):
+        """The names, each once."""
+        return list(dict.fromkeys(name for name, _ in self.items()))
+
+    def values(self):
+        return [value for _, value in self.items()]
+
+    def __contains__(self, str name not None):
+        return self.first(name) is not None
+
+    def __getitem__(self, str name not None):
+        value = self.first(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def __len__(self):
+        return len(self.keys())
+
+    cdef str _name(self, Py_ssize_t index):
+        name = PyUnicode_DecodeASCII(
+            <const char *>self.head.text + self.head.fields[index].name, self.head.fields[index].name_length, NULL)
+        return name.lower()
+
+
+@cython.freelist(64)
+cdef class Scope:
+    """The head of one request and the addresses of its connection.
+
+    client: `host:port`, empty over a Unix socket. server: `host:port`, or the path of the Unix socket.
+    """
+
+    proto = "http"
+    rsgi_version = "1.6"
+    scheme = "http"
+
+    @property
+    def http_version(self):
+        return "1.1" if self.head.minor_version else "1"
+
+    @property
+    def method(self):
+        cdef bytes method
+        if self._method is None:
+            method = PyBytes_FromStringAndSize(<const char *>self.head.text + self.head.method, self.head.method_length)
+            known = METHODS.get(method)
+            self._method = method.decode("ascii") if known is None else known
+        return self._method
+
+    @property
+    def path(self):
+        """Percent-decoded; bytes that are no UTF-8 become U+FFFD. `/` for a target in absolute form without a path."""
+        if self._path is None:
+            self._path = _decoded(self.head.text + self.head.path, self.head.path_length)
+        return self._path
+
+    @property
+    def query_string(self):
+        """As it was sent, without the question mark."""
+        if self._query is None:
+            self._query = PyUnicode_DecodeUTF8(
+                <const char *>self.head.text + self.head.query, self.head.query_length, b"replace")
+        return self._query
+
+    @property
+    def authority(self):
+        """Of a target in absolute form (RFC 9112, 3.2.2); None otherwise."""
+        if self.head.authority_length == 0:
+            return None
+        return PyUnicode_DecodeASCII(
+            <const char *>self.head.text + self.head.authority, self.head.authority_length, NULL)
+
+    @property
+    def headers(self):
+        if self._headers is None:
+            self._headers = Headers.__new__(Headers)
+            self._headers.head = self.head
+        return self._headers
+
+
+cdef str _decoded(const unsigned char *text, Py_ssize_t length):
+    cdef Py_ssize_t place = 0, out = 0
+    cdef int high, low
+    cdef bytearray decoded
+    if length == 0:
+        return "/"
+    while place < length and text[place] != 37:
+        place += 1
+    if place == length:
+        return PyUnicode_DecodeUTF8(<const char *>text, length, b"replace")
+    decoded = bytearray(length)
+    place = 0
+    while place < length:
+        high = low = -1
+        if text[place] == 37 and place + 2 < length:
+            high = _hexadecimal(text[place + 1])
+            low = _hexadecimal(text[place + 2])
+        if high >= 0 and low >= 0:
+            decoded[out] = high * 16 + low
+            place += 3
+        else:
+            decoded[out] = text[place]
+            place += 1
+        out += 1
+    return decoded[:out].decode("utf-8", "replace")
+
+
+cdef inline int _hexadecimal(unsigned char byte) noexcept:
+    if 48 <= byte <= 57:
+        return byte - 48
+    byte |= 32
+    return byte - 87 if 97 <= byte <= 102 else -1
