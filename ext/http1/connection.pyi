@@ -14,7 +14,7 @@ class Http1Server:
         handle: Callable[[Any, Any], None],
         problem_body: Callable[[int, str], bytes],
         send_file: Callable[[RequestProtocol, int, Headers, str, int, int | None], None],
-        take_http2: Callable[[Connection, Transport, bytes], None] | None,
+        take_http2: Callable[[Transport, bytes], None] | None,
         closed_error: type[Exception],
         on_closed: Callable[[Connection], None],
         *,

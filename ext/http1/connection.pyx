@@ -322,7 +322,8 @@ cdef class Connection:
             data = self.pending
             self.pending = None
             self.phase = DETACHED
-            self.server.take_http2(self, self.transport, data)
+            self.server.connections.discard(self)
+            self.server.take_http2(self.transport, data)
         return True
 
     cdef bint _exceeds_limits(self, RequestHead head, Py_ssize_t end) except -1:
@@ -817,9 +818,6 @@ cdef class StreamWriter:
     cdef long long remaining        # bytes that the header Content-Length promises; -1: it is not there
     cdef bint chunked, bodiless, close_behind
 
-    def __del__(self):
-        self.close()
-
     @property
     def open(self):
         """Whether something can still be sent."""
@@ -889,6 +887,7 @@ cdef class StreamWriter:
         self.connection = None
         self.request.connection = None
         self.request.watchers = None
+        self.request.stream = None
         return 0
 
 

@@ -122,7 +122,8 @@ class Stream:
             self._give(text)
 
     def _give(self, data: bytes) -> None:
-        if type(self._transport.send_bytes(data)).__name__ == _CLOSED:
+        sent = self._transport.send_bytes(data)
+        if sent is False or type(sent).__name__ == _CLOSED:
             self.end()
         self._unseen += len(data)
         self._pieces += 1
@@ -187,8 +188,11 @@ class Stream:
             return
         if last and self._backlog is None:
             self._transport.send_bytes(last)
-        # The HTTP server ends the body when the transport object is released.
+        # The loop server ends the body with `close`, granian when the transport object is released.
+        close = getattr(self._transport, "close", None)
         self._transport = None
+        if close is not None:
+            close()
         self._backlog = None
         if self._progress is not None:
             self._progress.end()

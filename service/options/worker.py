@@ -93,6 +93,8 @@ class HttpOptions:
     read_at_once: int = 0
     """Size of one read of an HTTP/1 connection; at least the limit of a request head."""
     header_count_limit: int | None = None
+    engine: str = "Granian"
+    """`HttpServer:Engine`."""
     connections: int | None = None
     """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
     response_buffer: int | None = None

@@ -13,7 +13,8 @@ from rowcall.service.log.request_log import logged
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
-from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of
+from rowcall.service.response.stream_body import StreamBody
+from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of, open_body
 
 log = logging.getLogger("rowcall")
 
@@ -100,7 +101,7 @@ async def _stream(
     elif answer.length is not None:
         headers = _with_length(headers, str(answer.length))
     try:
-        body = PipeBody(protocol, answer.status, headers, time_limit, str(context.scope.client))
+        body = open_body(protocol, answer.status, headers, time_limit, str(context.scope.client))
     except BaseException:
         answer.close()
         raise
@@ -123,7 +124,7 @@ async def _stream(
             waiting.stream_ended()
 
 
-async def _pump(answer: HttpResponse, body: PipeBody, silence: float | None, coder: Coder | None) -> bool:
+async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
     loop = asyncio.get_running_loop()
     while True:
         if answer.has_more:

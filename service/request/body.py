@@ -172,6 +172,9 @@ class Bodies:
         future = context.protocol()
         if type(future) is CoroutineType:
             return _fill(context, future)
+        if future.done() and not future.cancelled() and future.exception() is None:
+            context.body = future.result()
+            return None
         self._watch(asyncio.get_running_loop())
         return BodyArrival(context, future, self._reading, arriving, _no_body, size)
 

@@ -23,8 +23,10 @@ from typing import Any, Protocol
 from rowcall.core.errors.problems import unavailable
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
+from rowcall.ext.http1.connection import RequestProtocol
 from rowcall.service.log.request_log import logged
 from rowcall.service.request_context.request_context import ClientDisconnectedError
+from rowcall.service.response.stream_body import StreamBody
 from rowcall.service.sockets.peers import Presence, is_with, own_sockets
 
 log = logging.getLogger("rowcall")
@@ -326,6 +328,18 @@ class _Coded:
         return (self._coder.part(encoded) if encoded else b"") + self._coder.end()
 
 
+def open_body(
+    protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
+) -> PipeBody | StreamBody:
+    """Begin a response whose body is written in parts, in the way that the HTTP server offers."""
+    innermost = protocol
+    while (inner := getattr(innermost, "inner", None)) is not None:
+        innermost = inner
+    if isinstance(innermost, RequestProtocol):
+        return StreamBody(innermost, protocol, status, headers, time_limit)
+    return PipeBody(protocol, status, headers, time_limit, client)
+
+
 async def stream_result(
     protocol: Any,
     client: str,
@@ -341,7 +355,7 @@ async def stream_result(
     coder = coder_of(protocol, headers)
     if coder is not None:
         encoder = _Coded(encoder, coder)
-    body = PipeBody(protocol, status, headers, time_limit, client)
+    body = open_body(protocol, status, headers, time_limit, client)
     complete = False
     try:
         await _pump(connection, execution, encoder, body)
@@ -363,7 +377,7 @@ async def stream_result(
     return True
 
 
-async def _pump(connection: Connection, execution: Execution, encoder: Encoder, body: PipeBody) -> None:
+async def _pump(connection: Connection, execution: Execution, encoder: Encoder, body: PipeBody | StreamBody) -> None:
     while execution.streaming:
         part = connection.take()
         execution.waiter = waiter = asyncio.get_running_loop().create_future()

@@ -112,6 +112,9 @@ class HttpServer:
         signal.add_cb(lambda: self._loop.call_soon_threadsafe(self._stopped.set))
         self._serve(self._scheduler, self._loop, self._signal)
 
+    def stop_accepting(self) -> None:
+        """Nothing of its own: `service.sockets.accepting` does it for all listeners of granian."""
+
     def announce_close(self) -> None:
         """Send `Connection: close` with each response, so that no client sends a request on a connection that is being
         closed.

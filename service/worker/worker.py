@@ -59,7 +59,7 @@ from rowcall.service.supervisor.channel import (
 )
 from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
-from rowcall.service.worker.http_server import HttpServer
+from rowcall.service.worker.engines import server_for
 from rowcall.service.worker.loop_errors import report_loop_error
 from rowcall.service.worker.middleware import with_middleware
 
@@ -80,10 +80,11 @@ class Worker:
         self._application = Application(start.options)
         http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
-            HttpServer(
+            server_for(
                 with_middleware(self._application, start.options, item, start.https_port, forwarder.add_request),
                 item,
                 http,
+                problem_types=start.options.problem_types,
             )
             for item in start.listeners
         ]
@@ -232,6 +233,8 @@ class Worker:
         if message.succeeded:
             self._application.retire_answers()
         if message.deaf:
+            for server in self._servers:
+                server.stop_accepting()
             stop_accepting(self._listeners)
 
     async def _stop(self) -> None:

@@ -29,6 +29,8 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain HTTP: otherwise each client of httpx reads all certificate authorities, which takes 27 ms."""
 START_SECONDS = 90.0
 STOP_SECONDS = 90.0
+ENGINE = {"HttpServer:Engine": os.environ["ROWCALL_TEST_ENGINE"]} if "ROWCALL_TEST_ENGINE" in os.environ else {}
+"""The HTTP server of every service that tests start; without the variable the default."""
 SILENCING = ("StartupMessage", "Log:ToConsole", "Log:ConsoleMinimumLevel")
 """Settings that may remove "Started in" from the console."""
 
@@ -59,7 +61,7 @@ class Service:
             self.process = _start(self.arguments(), folder, log, open_files, namespace)
 
     def arguments(self) -> list[str]:
-        settings = {"Urls": self.url, **self._settings}
+        settings = {"Urls": self.url, **ENGINE, **self._settings}
         return [f"--{key}={value}" for key, value in settings.items()]
 
     # Interface of a client

@@ -28,6 +28,14 @@ ROWS: tuple[Key, ...] = (
         "Threads of each worker that read and write connections. null: ThreadPool:MaxCompletionPortThreads, or 1.",
     ),
     choice(
+        "HttpServer:Engine",
+        "Auto Loop Granian",
+        "Granian",
+        "What serves HTTP/1.1 without TLS: Auto and Loop let the event loop of the worker do it, which saves the "
+        "hand-over between threads; Loop refuses HTTP/2 without TLS, which Auto leaves to granian. TLS is always "
+        "granian's.",
+    ),
+    choice(
         "HttpServer:Protocols",
         "Http1 Http2 Http1AndHttp2 Http1AndHttp2AndHttp3",
         "Http1AndHttp2",

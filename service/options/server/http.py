@@ -120,6 +120,7 @@ def http_options(settings: Settings) -> HttpOptions:
         headers_limit=headers_limit,
         header_count_limit=count_limit,
         read_at_once=_read_at_once(settings),
+        engine=settings.choice("HttpServer:Engine"),
         connections=_connections(settings),
         response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize", minimum=4096),
         http2=_http2_options(settings),

@@ -1,0 +1,236 @@
+"""The HTTP/1.1 server in the worker's event loop (`ext.http1`) behind one listening socket.
+
+It takes the place of granian on sockets without TLS. A connection that begins with the preface of HTTP/2 is handed to
+granian in the same process (`service.worker.http2_connections`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import orjson
+from granian._granian import RSGIProtocolClosed
+
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.base.response_guard import InvalidResponseError
+from rowcall.ext.http1.connection import Connection, Http1Server, RequestProtocol, StreamWriter
+from rowcall.service.options.worker import HttpOptions
+from rowcall.service.request_context.protocols import Handle, Headers
+from rowcall.service.sockets.listeners import BACKLOG, Listener
+from rowcall.service.worker.http2_connections import Http2Connections
+
+log = logging.getLogger("rowcall")
+
+CHECKS = 8
+"""Checks of all connections within the time that one may be idle."""
+LONGEST_CHECK = 1.0
+READ_BYTES = 262_144
+"""Of a file, for each part that is sent."""
+
+
+class LoopServer:
+    """Serves requests from one listener until stopped."""
+
+    def __init__(
+        self, handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool, http2: bool
+    ) -> None:
+        """problem_types: problems name their type. http2: hand connections of HTTP/2 to granian."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._most = options.connections or BACKLOG
+        self._idle_seconds = options.header_timeout
+        self._problem_types = problem_types
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Server | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._wants_connections = False
+        self._waiting: deque[Connection] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._http2 = Http2Connections(handle, options, self._end_http2) if http2 else None
+        self._server = Http1Server(
+            self._loop,
+            guarded(handle),
+            self._problem_body,
+            self._send_file,
+            None if self._http2 is None else self._http2.take,
+            RSGIProtocolClosed,
+            self._end_connection,
+            head_limit=options.head_limit,
+            line_limit=options.line_limit or 0,
+            body_buffer=options.read_at_once,
+            keep_alive=options.keep_alive,
+            idle_seconds=options.header_timeout,
+            unread_seconds=options.slow_client,
+        )
+
+    # Connections
+
+    def start(self) -> None:
+        """Begin to accept. Does nothing if it has begun already."""
+        if self._wants_connections:
+            return
+        self._wants_connections = True
+        self._accept()
+        self._check()
+
+    def stop_accepting(self) -> None:
+        """Leave connections that wait in the queue of the socket to the other processes that have it."""
+        self._wants_connections = False
+        self._pause()
+
+    def _accept(self) -> None:
+        if self._opening is None and self._accepting is None and self._wants_connections:
+            self._opening = self._loop.create_task(self._open())
+
+    async def _open(self) -> None:
+        # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
+        listening = socket.socket(fileno=os.dup(self._listener.fd))
+        if self._listener.unix:
+            opened = await self._loop.create_unix_server(self._connection, sock=listening, **_KEEP_PATH)
+        else:
+            opened = await self._loop.create_server(self._connection, sock=listening, backlog=BACKLOG)
+        self._opening = None
+        self._accepting = opened
+        if not self._wants_connections:
+            self._pause()
+
+    def _pause(self) -> None:
+        if self._accepting is not None:
+            self._accepting.close()
+            self._accepting = None
+
+    def _connection(self) -> Any:
+        connection = Connection(self._server)
+        self._empty.clear()
+        if self._count() > self._most:
+            # Those that the system has accepted already wait here, the next ones in the queue of the socket.
+            connection.wait_for_admission()
+            self._waiting.append(connection)
+        if self._count() >= self._most:
+            self._loop.call_soon(self._pause)
+        return connection
+
+    def _count(self) -> int:
+        return len(self._server.connections) + (0 if self._http2 is None else self._http2.count)
+
+    def _end_connection(self, _connection: Connection) -> None:
+        while self._waiting and self._count() - len(self._waiting) < self._most:
+            connection = self._waiting.popleft()
+            if connection in self._server.connections:
+                connection.admit()
+        if self._count() < self._most:
+            self._accept()
+        if not self._count():
+            self._empty.set()
+
+    def _end_http2(self) -> None:
+        self._end_connection(None)  # type: ignore[arg-type]  # only counted
+
+    def _check(self) -> None:
+        self._server.check()
+        self._timer = self._loop.call_later(min(LONGEST_CHECK, self._idle_seconds / CHECKS), self._check)
+
+    # The end
+
+    def announce_close(self) -> None:
+        """Have each response ask its client to use another connection."""
+        self._server.closing = True
+        if self._http2 is not None:
+            self._http2.announce_close()
+
+    async def stop(self, seconds: float) -> bool:
+        """Refuse new connections at once and wait for running requests. False if the time was too short."""
+        self.stop_accepting()
+        # Requests that have arrived already are read first.
+        for _ in range(2):
+            await asyncio.sleep(0)
+        self._server.end_idle()
+        http2 = None if self._http2 is None else self._loop.create_task(self._http2.stop(seconds))
+        ended = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._server.connections:
+                    self._server.end_idle()
+                    await asyncio.sleep(0.02)
+        if self._server.connections:
+            ended = False
+            self._server.abort()
+        if http2 is not None:
+            ended = await http2 and ended
+        if self._timer is not None:
+            self._timer.cancel()
+        return ended
+
+    # Responses
+
+    def _problem_body(self, status: int, detail: str) -> bytes:
+        return orjson.dumps(Problem(status, detail).members(with_type=self._problem_types))
+
+    def _send_file(
+        self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
+    ) -> None:
+        task = self._loop.create_task(self._sent(protocol, status, headers, path, start, end))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sent(
+        self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
+    ) -> None:
+        """Answer with a file, read in a thread: what is not in memory yet takes its time."""
+        try:
+            file = await self._loop.run_in_executor(None, _opened, path)
+        except OSError:
+            protocol.response_bytes(404, [("content-type", "application/problem+json")], self._problem_body(404, ""))
+            return
+        with file:
+            length = (os.fstat(file.fileno()).st_size if end is None else end) - start
+            if not any(name.lower() == "content-length" for name, _ in headers):
+                headers = [*headers, ("content-length", str(length))]
+            writer = protocol.prepare_stream()
+            protocol.response_file(status, headers, writer.name)
+            await self._copy(file, start, length, writer)
+
+    async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
+        place = start
+        while place < start + length and writer.open:
+            size = min(READ_BYTES, start + length - place)
+            data = await self._loop.run_in_executor(None, os.pread, file.fileno(), size, place)
+            if not data or not writer.send_bytes(data):
+                break
+            place += len(data)
+            # A client that reads nothing at all is ended by the check of its connection.
+            while writer.full():
+                await writer.room()
+        writer.close()
+
+
+def guarded(handle: Handle) -> Handle:
+    """`handle`, with a plain 500 for an invalid response of what answers without the application's steps."""
+
+    def handle_guarded(scope: Any, protocol: Any) -> None:
+        try:
+            handle(scope, protocol)
+        except InvalidResponseError as error:
+            log.error("a response was rejected: %s", error)
+            protocol.fail()
+        except Exception:
+            log.exception("a request failed outside of its steps")
+            protocol.fail()
+
+    return handle_guarded
+
+
+def _opened(path: str) -> Any:
+    return open(path, "rb", buffering=0)
+
+
+_KEEP_PATH: dict[str, Any] = {"cleanup_socket": False}
+"""The supervisor removes the path of a Unix socket."""
