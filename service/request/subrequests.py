@@ -102,6 +102,9 @@ class SubrequestScope:
 class CapturedResponse:
     """Has the interface of the HTTP server's protocol, and converts the response into an `HttpResponse`."""
 
+    reads_files = True
+    """`response_file` opens its path: streamed bodies come through a pipe."""
+
     def __init__(self, outer: Any, body: bytes = b"") -> None:
         """outer: the protocol of the client that made the outermost request."""
         self._body = body

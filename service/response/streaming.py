@@ -333,7 +333,7 @@ def open_body(
 ) -> PipeBody | StreamBody:
     """Begin a response whose body is written in parts, in the way that the HTTP server offers."""
     innermost = protocol
-    while (inner := getattr(innermost, "inner", None)) is not None:
+    while not hasattr(innermost, "reads_files") and (inner := getattr(innermost, "inner", None)) is not None:
         innermost = inner
     if isinstance(innermost, RequestProtocol):
         return StreamBody(innermost, protocol, status, headers, time_limit)

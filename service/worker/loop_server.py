@@ -149,6 +149,9 @@ class LoopServer:
     async def stop(self, seconds: float) -> bool:
         """Refuse new connections at once and wait for running requests. False if the time was too short."""
         self.stop_accepting()
+        # Connections are refused when no process has the socket any more.
+        with suppress(OSError):
+            os.close(self._listener.fd)
         # Requests that have arrived already are read first.
         for _ in range(2):
             await asyncio.sleep(0)
