@@ -141,7 +141,6 @@ cdef class Connection:
     cdef str client, local
     cdef bytes pending          # received and not parsed; None if there is nothing
     cdef Py_ssize_t position    # of the first of these bytes
-    cdef Py_ssize_t incomplete  # bytes of the head that were there when it was parsed in vain
     cdef list output            # to be sent when the turn ends
     cdef RequestProtocol request
     cdef Phase phase
@@ -188,10 +187,6 @@ cdef class Connection:
         else:
             self.pending = self.pending[self.position:] + data
             self.position = 0
-            if self.incomplete and self.phase == READING_HEAD and memchr(PyBytes_AS_STRING(data), 10, len(data)) == NULL:
-                # Without the end of another line a head is no more complete than it was.
-                if PyBytes_GET_SIZE(self.pending) <= self.server.head_limit:
-                    return
         self._advance()
 
     def eof_received(self):
@@ -287,9 +282,7 @@ cdef class Connection:
         if self._exceeds_limits(head, end):
             return False
         if end == 0:
-            self.incomplete = PyBytes_GET_SIZE(self.pending)
             return False
-        self.incomplete = 0
         self.fresh = False
         self.position = end
         scope = Scope.__new__(Scope)

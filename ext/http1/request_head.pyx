@@ -75,6 +75,8 @@ cdef class RequestHead:
         # Empty lines in front are ignored (RFC 9112, 2.2).
         while end - at >= 2 and text[at] == CR and text[at + 1] == LF:
             at += 2
+        if end - at == 1 and text[at] == CR:
+            return 0
         at = self._parse_line(at, end)
         if at <= 0:
             return at
