@@ -194,10 +194,9 @@ cdef class Connection:
         self.eof = True
         if self.phase == RUNNING:
             self.request.end_of_input()
-        elif self.phase == LINGERING:
-            self.close()
-        elif self.phase != CLOSING:
-            # A head in the middle never gets complete.
+        elif self.phase == READING_HEAD and self.pending is not None:
+            self._advance()
+        elif self.phase < CLOSING:
             self.close()
         return True
 
@@ -282,6 +281,8 @@ cdef class Connection:
         if self._exceeds_limits(head, end):
             return False
         if end == 0:
+            if self.eof:
+                self.close()
             return False
         self.fresh = False
         self.position = end
@@ -364,17 +365,17 @@ cdef class Connection:
     cdef int complete(self, bint close) except -1:
         """The present response has been written; go on with the next request or end the connection."""
         cdef RequestProtocol request = self.request
-        if close or self.eof:
+        if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
+            self.pending = None
+        if close or (self.eof and self.pending is None):
             self.request = None
-            if self.pending is None and request.body_complete or self.eof:
+            if self.eof or (self.pending is None and request.body_complete):
                 self.phase = CLOSING
             else:
                 self._linger()
         elif request.body_complete:
             self.request = None
             self.phase = READING_HEAD
-            if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
-                self.pending = None
         else:
             self.phase = DISCARDING
         if not self.advancing:
@@ -402,6 +403,10 @@ cdef class Connection:
         if not self.advancing:
             self._flush()
         return 0
+
+    cdef bint has_more(self) noexcept:
+        """Whether bytes behind the present request have been received."""
+        return self.pending is not None and self.position < PyBytes_GET_SIZE(self.pending)
 
     # Reading ahead
 
@@ -701,7 +706,9 @@ cdef class RequestProtocol:
 
     cdef bint _closes(self, headers) except -1:
         """Whether the connection ends with this response."""
-        if not self.head.keep_alive or not self.server.keep_alive or self.server.closing or self.connection.eof:
+        if not self.head.keep_alive or not self.server.keep_alive or self.server.closing:
+            return True
+        if self.connection.eof and not self.connection.has_more():
             return True
         if not self.body_complete:
             if self.body_broken or self.chunks is not None or self.remaining > DISCARD_MOST:

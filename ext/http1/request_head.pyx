@@ -130,6 +130,8 @@ cdef class RequestHead:
         self.minor_version = 0 if text[at + 7] == 48 else 1
         if self.method_length == 7 and _is(text + self.method, b"CONNECT", 7):
             return -UNSUPPORTED_METHOD
+        if not _is_utf8(text + self.target, self.target_length):
+            return -INVALID_TARGET
         return at + 10 if self._split_target() else -INVALID_TARGET
 
     cdef Py_ssize_t _invalid_start_of_version(self, Py_ssize_t at, Py_ssize_t end) noexcept:
@@ -297,6 +299,30 @@ cdef inline bint _is_lowered(const unsigned char *text, const unsigned char *low
             byte |= 32
         if byte != lowered[place]:
             return False
+    return True
+
+
+cdef bint _is_utf8(const unsigned char *text, Py_ssize_t length) noexcept nogil:
+    """Whether the text is UTF-8 (RFC 3629), without overlong forms and surrogates."""
+    cdef Py_ssize_t place = 0, more
+    cdef unsigned char first, second
+    while place < length:
+        first = text[place]
+        place += 1
+        if first < 0x80:
+            continue
+        more = 1 if 0xC2 <= first <= 0xDF else 2 if 0xE0 <= first <= 0xEF else 3 if 0xF0 <= first <= 0xF4 else 0
+        if more == 0 or length - place < more:
+            return False
+        second = text[place]
+        if ((first == 0xE0 and second < 0xA0) or (first == 0xED and second > 0x9F) or (first == 0xF0 and second < 0x90)
+                or (first == 0xF4 and second > 0x8F)):
+            return False
+        while more:
+            if text[place] & 0xC0 != 0x80:
+                return False
+            place += 1
+            more -= 1
     return True
 
 
