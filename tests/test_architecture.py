@@ -74,7 +74,7 @@ ORDER = {
         "annotations sqlfile building codegen documents testing",
         "config",
     ),
-    "ext": ("base response_cache", "binding rendering", "driver"),
+    "ext": ("base response_cache", "http1", "binding rendering", "driver"),
     "service": (
         "startup_error background interpreter",
         "sockets request_context shared_state http_client database discovery log protection identity",
