@@ -69,6 +69,7 @@ fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_sheet $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_forms $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_heads $(SECONDS)
+	$(BIN)/python -m tests.fuzz.fuzz_http1 $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_answers $(SECONDS)
 	ROWCALL_TEST_THOROUGH=1 $(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 

@@ -33,8 +33,10 @@ cdef class ChunkedBody:
     """One body. `complete`: its end was read. `broken`: it is invalid, and nothing behind it can be read."""
 
     cdef Py_ssize_t decode(self, bytes data, Py_ssize_t at, list pieces) except -1:
-        """Decode from the offset `at`, and append the content to `pieces`. Returns the offset of the first byte that was
-        not read: behind the body, at the mistake, or at the end of `data`."""
+        """Decode from the offset `at` and append the content to `pieces`.
+
+        Returns the offset of the first byte that was not read: after the body, at the error, or at the end of `data`.
+        """
         cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
         cdef Py_ssize_t end = PyBytes_GET_SIZE(data)
         cdef Py_ssize_t size
@@ -119,7 +121,8 @@ cdef inline bint _is_text(unsigned char byte) noexcept:
 
 
 cdef inline bint _is_token(unsigned char byte) noexcept:
-    return (48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte in (33, 35, 36, 37, 38, 39, 42, 43, 45, 46)
+    return (48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122
+            or byte in (33, 35, 36, 37, 38, 39, 42, 43, 45, 46)
             or 94 <= byte <= 96 or byte == 124 or byte == 126)
 
 

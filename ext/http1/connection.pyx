@@ -7,7 +7,6 @@ send leaves in one system call.
 The application sees a `Scope` and a `RequestProtocol`, whose methods are those of granian's RSGI protocol.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memchr, memcmp
 
@@ -76,13 +75,13 @@ cdef enum Phase:
 cdef class Http1Server:
     """What the connections of one listener have in common.
 
-    handle(scope, protocol): takes a request; raises nothing. problem_body(status, detail): the body of a response to a
-    request that cannot be read. send_file(protocol, status, headers, path, start, end): answers with a file.
-    take_http2(transport, data): takes over a connection that has begun with the preface of HTTP/2 (RFC 9113, 3.4); None
-    refuses it. closed_error: what waiting for a body raises if the connection ends.
-    head_limit: bytes of request line and header section; line_limit: of the request line, 0 for no limit of its own.
-    idle_seconds: for a head to arrive, counted from the last byte sent. unread_seconds: for which a client may leave what
-    was sent unread. on_closed(connection): called when a connection has ended.
+    handle(scope, protocol): handles a request; raises nothing. problem_body(status, detail): returns the body of the
+    response to a request that cannot be parsed. send_file(protocol, status, headers, path, start, end): responds with a
+    file. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
+    None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
+    head_limit: maximum of bytes of request line and header section; line_limit: of the request line, 0: no limit of
+    its own. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for which a
+    client may leave sent bytes unread. on_closed(connection): called when a connection has ended.
     """
 
     cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
@@ -113,7 +112,7 @@ cdef class Http1Server:
         self.connections = set()
 
     def check(self):
-        """Close connections whose time is over; to be called now and then."""
+        """Close connections whose time limit has passed. The server calls it periodically."""
         cdef Connection connection
         cdef double moment = now()
         for connection in list(self.connections):
@@ -411,7 +410,7 @@ cdef class Connection:
     # Reading ahead
 
     cdef int _control_reading(self) except -1:
-        """Read from the client only what somebody has use for soon."""
+        """Pause reading while enough input is buffered, resume it otherwise."""
         cdef bint pause = self.waiting_for_admission
         if self.phase == RUNNING:
             pause = (self.pending is not None and self.request.body_complete
@@ -644,10 +643,10 @@ cdef class RequestProtocol:
         return future
 
     cdef int check_hang_up(self) except -1:
-        """Find out whether a client that sends nothing more is still there to read.
+        """Find out whether a client that has closed its sending half still reads.
 
-        The end of the input is all that a client that has left over TCP lets a server see, until something is sent to it:
-        then it answers with a reset. An interim response is harmless to one that waits (RFC 9110, 15.2).
+        Over TCP, a full close looks like a half-close until the server sends something: then the client's system
+        answers with a reset. A client that waits for its response ignores an interim response (RFC 9110, 15.2).
         """
         cdef Connection connection = self.connection
         if connection is None or not self.watchers:
@@ -848,7 +847,6 @@ cdef class StreamWriter:
 
     def room(self):
         """A future that is done when the transport takes more, or the connection has ended."""
-        connection = self.connection
         if not self.full():
             future = self.request.server.loop.create_future()
             future.set_result(None)

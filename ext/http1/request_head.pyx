@@ -1,8 +1,9 @@
 """Parses the head of an HTTP/1.1 request: request line and header section (RFC 9112, 2 to 6).
 
-The parser is strict. A line ends with CRLF, a field name is followed by its colon at once, a field value holds no control
-character, and the length of the body follows from exactly one field. Everything else is refused, because a proxy in
-front could read it differently (RFC 9112, 11.2). A field is four numbers until somebody asks for it.
+The parser is strict. A line ends with CRLF, a field name is followed directly by its colon, a field value contains no
+control character, and exactly one field determines the length of the body. Everything else is refused, because a proxy
+in front could read it differently (RFC 9112, 11.2). A field is stored as four offsets; its Python objects are created
+when it is read.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -41,13 +42,15 @@ cdef enum:
     IS_HOST = 8
 
 cdef unsigned char[256] KINDS
+cdef str _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 for _code in range(256):
     KINDS[_code] = (
-        (IS_TOKEN if chr(_code) in "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" else 0)
+        (IS_TOKEN if chr(_code) in "!#$%&'*+-.^_`|~" + _ALPHANUMERIC else 0)
         | (IS_VALUE if _code == 9 or (_code >= 32 and _code != 127) else 0)
         # Clients send some characters that RFC 3986 wants encoded; none of them ends a target or a line.
         | (IS_TARGET if (32 < _code < 127 and chr(_code) != "#") or _code > 127 else 0)
-        | (IS_HOST if chr(_code) in "-._~!$&'()*+,;=%:[]0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" else 0)
+        | (IS_HOST if chr(_code) in "-._~!$&'()*+,;=%:[]" + _ALPHANUMERIC else 0)
     )
 
 
@@ -148,7 +151,10 @@ cdef class RequestHead:
         return 0
 
     cdef bint _split_target(self) noexcept:
-        """Find authority, path and query in the target (RFC 9112, 3.2). False: it has none of the three forms that are not for CONNECT."""
+        """Find authority, path and query in the target (RFC 9112, 3.2).
+
+        False: the target has neither origin-form, absolute-form nor asterisk-form.
+        """
         cdef const unsigned char *text = self.text
         cdef Py_ssize_t at = self.target
         cdef Py_ssize_t end = at + self.target_length

@@ -53,7 +53,8 @@ cdef const char *_date_line() noexcept:
     return DATE_LINE
 
 
-cdef bytes response_message(int status, headers, Framing framing, long long length, Persistence persistence, bytes body):
+cdef bytes response_message(
+        int status, headers, Framing framing, long long length, Persistence persistence, bytes body):
     cdef bytes line = STATUS_LINES[status]
     cdef Py_ssize_t size = PyBytes_GET_SIZE(line) + DATE_SIZE + SMALL_FIELDS
     cdef Py_ssize_t name_size = 0, value_size = 0

@@ -1,5 +1,5 @@
-"""Fuzzes the HTTP/1.1 server: no read outside of what came, the same outcome wherever the bytes are split, and no request
-that llhttp in its strict mode does not read in the same way.
+"""Fuzzes the HTTP/1.1 server: no read outside of the received bytes, the same outcome wherever they are split, and no
+request that llhttp in its strict mode parses in another way.
 
     python -m tests.fuzz.fuzz_http1 [seconds]
 
@@ -16,7 +16,8 @@ SEEDS = (
     b"GET / HTTP/1.1\r\nHost: x:80\r\nConnection: close\r\n\r\n",
     b"POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcGET /q HTTP/1.1\r\nHost: x\r\n\r\n",
     b"POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n",
-    b"PUT /p HTTP/1.1\r\nHost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"PUT /p HTTP/1.1\r\nHost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n"
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n",
     b"\r\nOPTIONS * HTTP/1.1\r\nHost: [::1]:8080\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nz",
     b"GET http://x/y HTTP/1.1\r\nHost: x\r\nX-A:\tb \r\nX-B:\r\n\r\n",
@@ -24,8 +25,19 @@ SEEDS = (
 SYNTAX = (
     *(bytes([byte]) for byte in b"\r\n :\t\0\x7f\x80\xff-,;09aAfF*/?#[]"),
     *(b"\r\n", b"\n", b"\r\n\r\n", b" HTTP/1.1", b" HTTP/1.0", b" HTTP/2.0", b"Content-Length: 2\r\n"),
-    *(b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip, chunked\r\n", b"Host: y\r\n", b"Connection: close\r\n"),
-    *(b"Transfer-Encoding : chunked\r\n", b" folded\r\n", b"99999999999999999999", b"Upgrade: h2c\r\n", b"GET /z HTTP/1.1\r\n"),
+    *(
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Host: y\r\n",
+        b"Connection: close\r\n",
+    ),
+    *(
+        b"Transfer-Encoding : chunked\r\n",
+        b" folded\r\n",
+        b"99999999999999999999",
+        b"Upgrade: h2c\r\n",
+        b"GET /z HTTP/1.1\r\n",
+    ),
 )
 
 
@@ -53,7 +65,7 @@ def check_with_llhttp(data: bytes, whole: Outcome) -> None:
             assert request.body == body
 
 
-KNOWN = ("Invalid method", "Invalid HTTP version", "upgrade", "url", "Data after")
+KNOWN = ("Invalid method", "Expected space after method", "Invalid HTTP version", "upgrade", "url", "Data after")
 """llhttp knows a list of methods and of versions; it stops at an upgrade, and behind `Connection: close`."""
 
 
