@@ -42,7 +42,7 @@ cdef extern from "<sys/ioctl.h>" nogil:
 
 cdef enum:
     READ_AHEAD = 65536      # bytes behind a request that are read before it has been answered
-    DISCARD_MOST = 65536    # bytes of a body that nobody reads, to keep the connection for the next request
+    DISCARD_MOST = 65536    # bytes of an unread body that are discarded, to keep the connection for the next request
     GATHERED = 65536        # bytes up to which a body is copied behind its head, and leaves with it in one piece
     PREFACE_SIZE = 24
 
@@ -487,7 +487,7 @@ cdef class Connection:
         return 0
 
     cdef bint _is_unread(self) except -1:
-        """Whether the client has not taken everything that was sent. False where the system does not tell."""
+        """Whether the client has not taken everything that was sent. False if the system does not report it."""
         cdef int bytes_left = 0
         return ioctl(self.descriptor(), TIOCOUTQ, &bytes_left) == 0 and bytes_left > 0
 
@@ -652,7 +652,7 @@ cdef class RequestProtocol:
         if connection is None or not self.watchers:
             return 0
         if connection.hung_up() or (connection.client and (self.begun or self.head.minor_version == 0)):
-            self._tell_watchers()
+            self._notify_watchers()
         elif connection.client and not self.probed:
             self.probed = True
             connection.output.append(PROCESSING)
@@ -663,7 +663,7 @@ cdef class RequestProtocol:
     def _check_again(self):
         self.check_hang_up()
 
-    cdef int _tell_watchers(self) except -1:
+    cdef int _notify_watchers(self) except -1:
         watchers = self.watchers
         self.watchers = None
         if watchers:
@@ -677,7 +677,7 @@ cdef class RequestProtocol:
         self.connection = None
         self.input_ended = not self.body_complete
         self._wake_reader()
-        self._tell_watchers()
+        self._notify_watchers()
         return 0
 
     # The response
