@@ -1,0 +1,228 @@
+"""Errors of PostgREST's interface: code, status and the four members of their body (reference 09, 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+
+class ApiError(Exception):
+    """A request is answered with an error.
+
+    status: HTTP status. code: `PGRST…` or an SQLSTATE. details: text, None, or a list of objects (`PGRST201` only).
+    headers: sent in addition to those of each error.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        details: Any = None,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = details
+        self.hint = hint
+        self.headers = dict(headers or {})
+
+    def body(self, minimal: bool = False) -> bytes:
+        """Return the JSON body, keys in alphabetical order. minimal: only `code` and `message`."""
+        if minimal:
+            return orjson.dumps({"code": self.code, "message": self.message})
+        return orjson.dumps(
+            {"code": self.code, "details": self.details, "hint": self.hint, "message": self.message},
+        )
+
+
+def syntax_error(what: str, text: str, position: int, unexpected: str, expecting: str) -> ApiError:
+    """Return the error of a parameter that the grammar refuses. position: of the first wrong character, from 0."""
+    details = f"unexpected {unexpected}" + (f" expecting {expecting}" if expecting else "")
+    return ApiError(400, "PGRST100", f'"failed to parse {what} ({text})" (line 1, column {position + 1})', details)
+
+
+def rpc_method(method: str) -> ApiError:
+    return ApiError(405, "PGRST101", f"Cannot use the {method} method on RPC")
+
+
+def invalid_body(message: str) -> ApiError:
+    return ApiError(400, "PGRST102", message)
+
+
+def unsatisfiable_range(details: str) -> ApiError:
+    return ApiError(416, "PGRST103", "Requested range not satisfiable", details)
+
+
+NEGATIVE_LIMIT = "Limit should be greater than or equal to zero."
+REVERSED_RANGE = "The lower boundary must be lower than or equal to the upper boundary in the Range header."
+
+
+def offset_beyond(offset: int, total: int) -> ApiError:
+    return unsatisfiable_range(f"An offset of {offset} was requested, but there are only {total} rows.")
+
+
+def put_filters() -> ApiError:
+    return ApiError(405, "PGRST105", "Filters must include all and only primary key columns with 'eq' operators")
+
+
+def invalid_schema(name: str, exposed: Iterable[str]) -> ApiError:
+    hint = f"Only the following schemas are exposed: {', '.join(exposed)}"
+    return ApiError(406, "PGRST106", f"Invalid schema: {name}", hint=hint)
+
+
+def no_media_type(types: Iterable[str]) -> ApiError:
+    return ApiError(406, "PGRST107", f"None of these media types are available: {', '.join(types)}")
+
+
+def not_embedded(name: str) -> ApiError:
+    hint = f"Verify that '{name}' is included in the 'select' query parameter."
+    return ApiError(400, "PGRST108", f"'{name}' is not an embedded resource in this request", hint=hint)
+
+
+def target_has_alias(name: str, alias: str) -> ApiError:
+    return ApiError(
+        400,
+        "PGRST108",
+        f"'{name}' is not an embedded resource in this request",
+        "Target names are not allowed in filters if they have an alias",
+        f"Change '{name}' to '{alias}' in filters, orders or limits.",
+    )
+
+
+def invalid_response_headers() -> ApiError:
+    message = "response.headers guc must be a JSON array composed of objects with a single key and a string value"
+    return ApiError(500, "PGRST111", message)
+
+
+def invalid_response_status() -> ApiError:
+    return ApiError(500, "PGRST112", "response.status guc must be a valid status code")
+
+
+def put_range() -> ApiError:
+    return ApiError(400, "PGRST114", "limit/offset querystring parameters are not allowed for PUT")
+
+
+def put_mismatch() -> ApiError:
+    return ApiError(400, "PGRST115", "Payload values do not match URL in primary key column(s)")
+
+
+def not_singular(rows: int) -> ApiError:
+    message = "Cannot coerce the result to a single JSON object"
+    return ApiError(406, "PGRST116", message, f"The result contains {rows} rows")
+
+
+def unsupported_method(method: str) -> ApiError:
+    return ApiError(405, "PGRST117", f"Unsupported HTTP method: {method}")
+
+
+def related_order(origin: str, target: str) -> ApiError:
+    return ApiError(
+        400,
+        "PGRST118",
+        f"A related order on '{target}' is not possible",
+        f"'{origin}' and '{target}' do not form a many-to-one or one-to-one relationship",
+    )
+
+
+def invalid_preferences(tokens: Iterable[str]) -> ApiError:
+    message = "Invalid preferences given with handling=strict"
+    return ApiError(400, "PGRST122", message, f"Invalid preferences: {', '.join(tokens)}")
+
+
+def aggregates_disabled() -> ApiError:
+    return ApiError(400, "PGRST123", "Use of aggregate functions is not allowed")
+
+
+def too_many_affected(rows: int) -> ApiError:
+    message = "Query result exceeds max-affected preference constraint"
+    return ApiError(400, "PGRST124", message, f"The query affects {rows} rows")
+
+
+def invalid_path() -> ApiError:
+    return ApiError(404, "PGRST125", "Invalid path specified in request URL")
+
+
+def root_disabled() -> ApiError:
+    return ApiError(404, "PGRST126", "Root endpoint metadata is disabled")
+
+
+def not_implemented(details: str) -> ApiError:
+    return ApiError(400, "PGRST127", "Feature not implemented", details)
+
+
+def max_affected_single() -> ApiError:
+    message = "Function must return SETOF or TABLE when max-affected preference is used with handling=strict"
+    return ApiError(400, "PGRST128", message)
+
+
+def no_relationship(origin: str, target: str, schema: str, hint: str | None, similar: str | None) -> ApiError:
+    using = f" using the hint '{hint}'" if hint is not None else ""
+    return ApiError(
+        400,
+        "PGRST200",
+        f"Could not find a relationship between '{origin}' and '{target}' in the schema cache",
+        f"Searched for a foreign key relationship between '{origin}' and '{target}'{using} in the schema '{schema}', "
+        "but no matches were found.",
+        f"Perhaps you meant '{similar}' instead of '{target}'." if similar is not None else None,
+    )
+
+
+def ambiguous_relationship(
+    origin: str, target: str, candidates: Sequence[Mapping[str, str]], names: Iterable[str]
+) -> ApiError:
+    """candidates: the objects of `details`; names: `target!hint`, one per candidate."""
+    choice = ", ".join(f"'{name}'" for name in names)
+    return ApiError(
+        300,
+        "PGRST201",
+        f"Could not embed because more than one relationship was found for '{origin}' and '{target}'",
+        [dict(candidate) for candidate in candidates],
+        f"Try changing '{target}' to one of the following: {choice}. "
+        "Find the desired relationship in the 'details' key.",
+    )
+
+
+def ambiguous_function(signatures: Iterable[str]) -> ApiError:
+    return ApiError(
+        300,
+        "PGRST203",
+        f"Could not choose the best candidate function between: {', '.join(signatures)}",
+        hint="Try renaming the parameters or the function itself in the database so function overloading can be "
+        "resolved",
+    )
+
+
+def no_column(column: str, table: str) -> ApiError:
+    return ApiError(400, "PGRST204", f"Could not find the '{column}' column of '{table}' in the schema cache")
+
+
+def no_table(schema: str, table: str, similar: str | None) -> ApiError:
+    hint = f"Perhaps you meant the table '{schema}.{similar}'" if similar is not None else None
+    return ApiError(404, "PGRST205", f"Could not find the table '{schema}.{table}' in the schema cache", hint=hint)
+
+
+def no_jwt_secret() -> ApiError:
+    return ApiError(500, "PGRST300", "Server lacks JWT secret")
+
+
+def _invalid_token(code: str, message: str, details: str | None) -> ApiError:
+    challenge = f'Bearer error="invalid_token", error_description="{message}"'
+    return ApiError(401, code, message, details, headers={"WWW-Authenticate": challenge})
+
+
+def undecodable_token(message: str, details: str | None = None) -> ApiError:
+    return _invalid_token("PGRST301", message, details)
+
+
+def anonymous_disabled() -> ApiError:
+    return ApiError(401, "PGRST302", "Anonymous access is disabled", headers={"WWW-Authenticate": "Bearer"})
+
+
+def invalid_claims(message: str) -> ApiError:
+    return _invalid_token("PGRST303", message, None)

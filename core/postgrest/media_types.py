@@ -1,0 +1,107 @@
+"""The header `Accept` (reference 09, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+JSON = "application/json"
+OBJECT = "application/vnd.pgrst.object"
+ARRAY = "application/vnd.pgrst.array"
+CSV = "text/csv"
+GEO_JSON = "application/geo+json"
+PLAN = "application/vnd.pgrst.plan"
+OPENAPI = "application/openapi+json"
+ANY = "*/*"
+_CHARSET = "; charset=utf-8"
+_WITH_CHARSET = frozenset((JSON, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml"))
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """One entry of `Accept`. name: in lower case, without `+json` for PostgREST's own types.
+
+    stripped: leave out null members. plan_*: format, wrapped type and options of an execution plan. shown: as in the
+    error of an unavailable type.
+    """
+
+    name: str
+    shown: str
+    stripped: bool = False
+    plan_format: str = "text"
+    plan_for: str = JSON
+    plan_options: tuple[str, ...] = ()
+
+    @property
+    def content_type(self) -> str:
+        """Return the value of the header `Content-Type`."""
+        if self.name == OBJECT:
+            return f"{OBJECT}+json{';nulls=stripped' if self.stripped else ''}{_CHARSET}"
+        if self.name == ARRAY:
+            return f"{ARRAY}+json;nulls=stripped{_CHARSET}" if self.stripped else JSON + _CHARSET
+        if self.name == PLAN:
+            options = f"; options={'|'.join(self.plan_options)}" if self.plan_options else ""
+            return f'{PLAN}+{self.plan_format}; for="{self.plan_for}"{options}{_CHARSET}'
+        return self.name + _CHARSET if self.name in _WITH_CHARSET else self.name
+
+
+DEFAULT = MediaType(ANY, ANY)
+
+
+def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
+    """Return the entries in the order of preference: quality, then how specific they are, then position."""
+    entries: list[tuple[float, int, int, MediaType]] = []
+    for header in headers:
+        for text in _split(header, ","):
+            text = text.strip()
+            if not text:
+                continue
+            media, quality, specific = _entry(text)
+            entries.append((-quality, -specific, len(entries), media))
+    entries.sort(key=lambda entry: entry[:3])
+    return tuple(entry[3] for entry in entries) or (DEFAULT,)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split outside double quotes."""
+    parts: list[str] = []
+    start, inside = 0, False
+    for place, character in enumerate(text):
+        if character == '"':
+            inside = not inside
+        elif character == separator and not inside:
+            parts.append(text[start:place])
+            start = place + 1
+    parts.append(text[start:])
+    return parts
+
+
+def _entry(text: str) -> tuple[MediaType, float, int]:
+    pieces = [piece.strip() for piece in _split(text, ";")]
+    name = pieces[0].lower()
+    parameters: dict[str, str] = {}
+    quality = 1.0
+    for piece in pieces[1:]:
+        key, _, value = piece.partition("=")
+        key, value = key.strip().lower(), value.strip().strip('"')
+        if key == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 0.0
+        elif key:
+            parameters[key] = value
+    specific = 0 if name == ANY else 1 if name.endswith("/*") else 2 + len(parameters)
+    shown = name + "".join(f";{key}={value}" for key, value in parameters.items())
+    base, _, suffix = name.partition("+")
+    if base == PLAN and suffix in ("", "text", "json"):
+        wrapped = parameters.get("for", JSON).lower()
+        options = tuple(
+            option
+            for option in ("analyze", "verbose", "settings", "buffers", "wal")
+            if option in parameters.get("options", "").split("|")
+        )
+        return MediaType(PLAN, shown, False, suffix or "text", wrapped, options), quality, specific
+    if base in (OBJECT, ARRAY) and suffix in ("", "json"):
+        return MediaType(base, shown, parameters.get("nulls") == "stripped"), quality, specific
+    return MediaType(name, shown), quality, specific

@@ -1,0 +1,101 @@
+"""The header `Prefer` (reference 10, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rowcall.core.postgrest import errors
+
+_CHOICES = {
+    "resolution": ("merge-duplicates", "ignore-duplicates"),
+    "missing": ("default", "null"),
+    "return": ("representation", "headers-only", "minimal"),
+    "count": ("exact", "planned", "estimated"),
+    "tx": ("commit", "rollback"),
+    "handling": ("strict", "lenient"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Recognised preferences; None where the client sent none. unknown: tokens that nothing recognises."""
+
+    resolution: str | None = None
+    missing: str | None = None
+    returning: str | None = None
+    count: str | None = None
+    transaction: str | None = None
+    handling: str | None = None
+    timezone: str | None = None
+    max_affected: int | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def strict(self) -> bool:
+        return self.handling == "strict"
+
+    def check(self) -> None:
+        """Raise `ApiError` if unknown preferences are not allowed."""
+        if self.strict and self.unknown:
+            raise errors.invalid_preferences(self.unknown)
+
+
+def parse_preferences(headers: Iterable[str]) -> Preferences:
+    """Merge the values of all `Prefer` headers. Of a preference sent twice, the first one counts."""
+    values: dict[str, str] = {}
+    unknown: list[str] = []
+    for header in headers:
+        for token in (part.strip() for part in header.split(",")):
+            if not token:
+                continue
+            key, _, value = token.partition("=")
+            if (key in _CHOICES and value in _CHOICES[key]) or key in ("timezone", "max-affected"):
+                values.setdefault(key, value)
+            else:
+                unknown.append(token)
+    affected = values.get("max-affected", "")
+    return Preferences(
+        resolution=values.get("resolution"),
+        missing=values.get("missing"),
+        returning=values.get("return"),
+        count=values.get("count"),
+        transaction=values.get("tx"),
+        handling=values.get("handling"),
+        timezone=values.get("timezone"),
+        max_affected=int(affected) if affected.isascii() and affected.isdigit() and len(affected) < 19 else None,
+        unknown=tuple(unknown),
+    )
+
+
+def applied(
+    preferences: Preferences,
+    *,
+    method: str,
+    transaction: bool,
+    resolution: bool = False,
+    function: bool = False,
+) -> str | None:
+    """Return the value of `Preference-Applied`; None if nothing applied.
+
+    method: of the request. transaction: `tx` may be overridden. resolution: a conflict target exists.
+    """
+    write = method in ("POST", "PATCH", "PUT", "DELETE") and not function
+    parts = (
+        ("resolution", preferences.resolution if method == "POST" and not function and resolution else None),
+        ("missing", preferences.missing if method in ("POST", "PATCH") and not function else None),
+        ("return", preferences.returning if write else None),
+        ("count", preferences.count),
+        ("tx", preferences.transaction if transaction else None),
+        ("handling", preferences.handling),
+        ("timezone", preferences.timezone),
+        (
+            "max-affected",
+            None
+            if preferences.max_affected is None
+            or not preferences.strict
+            or not (function or method in ("PATCH", "DELETE"))
+            else str(preferences.max_affected),
+        ),
+    )
+    return ", ".join(f"{key}={value}" for key, value in parts if value is not None) or None

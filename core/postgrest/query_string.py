@@ -1,0 +1,145 @@
+"""A raw query string → `Query` (reference 09, 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote, unquote_plus
+
+from rowcall.core.postgrest import errors, grammar
+from rowcall.core.postgrest.tree import (
+    Condition,
+    Field,
+    LogicNode,
+    OrderTerm,
+    Path,
+    Query,
+    Range,
+    SelectColumn,
+    SelectItem,
+)
+
+_UNRESERVED = "-_.~"
+_OPERATOR_STARTS = tuple(
+    operator + end
+    for operator in (*grammar.QUANTIFIED, *grammar.SIMPLE, *grammar.FULL_TEXT, "in", "is", "isdistinct")
+    for end in (".", "(")
+)
+
+
+def parameters(raw: bytes) -> list[tuple[str, str]]:
+    """Split at `&` and `;`, decode percent signs and `+`. A part without `=` is left out."""
+    result: list[tuple[str, str]] = []
+    for part in raw.decode("latin-1").replace(";", "&").split("&"):
+        key, equals, value = part.partition("=")
+        if equals:
+            result.append((unquote_plus(key, errors="replace"), unquote_plus(value, errors="replace")))
+    return result
+
+
+def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
+    """Parse a query string. function_arguments: a value without operator is an argument and not an error.
+
+    Raises `ApiError` (`PGRST100`, and `PGRST103` for a negative limit).
+    """
+    pairs = parameters(raw)
+    select: tuple[SelectItem, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    on_conflict: tuple[str, ...] | None = None
+    filters: list[tuple[Path, Condition]] = []
+    logic: list[tuple[Path, LogicNode]] = []
+    order: dict[Path, tuple[OrderTerm, ...]] = {}
+    limits: dict[Path, int] = {}
+    offsets: dict[Path, int] = {}
+    arguments: list[tuple[str, str]] = []
+    filter_keys: list[str] = []
+    has_ranges = False
+    for key, value in pairs:
+        last = key.rpartition(".")[2]
+        if key == "select":
+            select = grammar.select(value) if select is None else select
+        elif key == "columns":
+            columns = grammar.names("columns parameter", value) if columns is None else columns
+        elif key == "on_conflict":
+            on_conflict = grammar.names("on_conflict parameter", value) if on_conflict is None else on_conflict
+        elif last == "order":
+            path = _level(key)
+            if path not in order:
+                order[path] = grammar.order(value)
+        elif last in ("limit", "offset"):
+            has_ranges = True
+            number = _number(value)
+            if number is not None:
+                (limits if last == "limit" else offsets)[_level(key)] = number
+        elif (logic_key := grammar.logic_key(key)) is not None:
+            logic_path, negated, operator = logic_key
+            logic.append((logic_path, grammar.logic(operator, negated, value)))
+        elif function_arguments and not is_operation(value):
+            arguments.append((key, value))
+        else:
+            path, field = grammar.key_path(key)
+            filters.append((path, Condition(field, grammar.operation(value))))
+            filter_keys.append(key)
+    return Query(
+        select=select if select is not None else (SelectColumn(Field("*")),),
+        filters=tuple(filters),
+        logic=tuple(logic),
+        order=tuple(order.items()),
+        ranges=tuple(_ranges(limits, offsets)),
+        columns=columns,
+        on_conflict=on_conflict,
+        arguments=tuple(arguments),
+        filter_keys=tuple(filter_keys),
+        has_ranges=has_ranges,
+        canonical=_canonical(pairs),
+    )
+
+
+def is_operation(value: str) -> bool:
+    """Whether a value is a filter on the result of a function, and not an argument.
+
+    `is.` followed by an unknown word is an operation, and its syntax error is reported (reference 11, 5).
+    """
+    text = value.removeprefix("not.")
+    if text.startswith("is."):
+        return True
+    if not text.startswith(_OPERATOR_STARTS):
+        return False
+    try:
+        grammar.operation(value)
+    except errors.ApiError:
+        return False
+    return True
+
+
+def _level(key: str) -> Path:
+    """Return the embed whose order or range the key `a.b.order` sets."""
+    prefix = key.rpartition(".")[0]
+    if not prefix:
+        return ()
+    path, field = grammar.key_path(prefix)
+    return (*path, field.name)
+
+
+def _number(value: str) -> int | None:
+    text = value.strip()
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+        return None
+    return int(text)
+
+
+def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple[Path, Range]]:
+    for path in dict.fromkeys((*limits, *offsets)):
+        limit = limits.get(path)
+        if limit is not None and limit < 0:
+            raise errors.unsatisfiable_range(errors.NEGATIVE_LIMIT)
+        yield path, Range(max(offsets.get(path, 0), 0), limit)
+
+
+def _canonical(pairs: list[tuple[str, str]]) -> str:
+    """Return the parameters sorted by key and encoded again, for `Content-Location`."""
+    return "&".join(f"{quote(key, _UNRESERVED)}={quote(value, _UNRESERVED)}" for key, value in sorted(pairs, key=_key))
+
+
+def _key(pair: tuple[str, str]) -> str:
+    return pair[0]

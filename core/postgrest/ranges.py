@@ -1,0 +1,48 @@
+"""Row ranges: query parameters, the header `Range`, and the header `Content-Range` (reference 09, 10)."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.tree import Range
+
+_HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
+
+
+def top_level(query: Range | None, header: str | None) -> Range:
+    """Intersect the range of the query string with the header `Range`. Raises `ApiError` (`PGRST103`)."""
+    result = query or Range()
+    if result.limit == 0:
+        return result
+    match = _HEADER.fullmatch(header) if header is not None else None
+    if match is None:
+        return result
+    first = int(match.group(1))
+    last = int(match.group(2)) if match.group(2) else None
+    if last is not None and last < first:
+        raise errors.unsatisfiable_range(errors.REVERSED_RANGE)
+    end = None if result.limit is None else result.offset + result.limit - 1
+    offset = max(first, result.offset)
+    if last is None or (end is not None and end < last):
+        last = end
+    if last is not None and last < offset:
+        raise errors.unsatisfiable_range(errors.NEGATIVE_LIMIT)
+    return Range(offset, None if last is None else last - offset + 1)
+
+
+def content_range(offset: int, rows: int, total: int | None) -> str:
+    """Return the value of `Content-Range`. rows: in the response. total None: not counted."""
+    count = "*" if total is None else str(total)
+    if rows == 0 or total == 0:
+        return f"*/{count}"
+    return f"{offset}-{offset + rows - 1}/{count}"
+
+
+def status(offset: int, rows: int, total: int | None) -> int:
+    """Return 200, 206 or 416 for a read."""
+    if total is None:
+        return 200
+    if offset > total:
+        return 416
+    return 206 if rows < total else 200
