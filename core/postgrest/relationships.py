@@ -1,0 +1,133 @@
+"""Foreign keys and columns of views → relationships (reference 09, 7.1 and 7.2)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from rowcall.core.postgrest.schema import (
+    Cardinality,
+    ForeignKey,
+    Junction,
+    Relation,
+    Relationship,
+    ViewColumn,
+)
+
+Name = tuple[str, str]
+MAX_VARIANTS = 64
+"""Combinations of columns of one view that stand for one key. A view that repeats columns more often is cut off."""
+
+
+def relationships(
+    relations: Mapping[Name, Relation],
+    keys: Iterable[ForeignKey],
+    view_columns: Iterable[ViewColumn] = (),
+    computed: Iterable[Relationship] = (),
+    exposed: Sequence[str] = (),
+) -> dict[Name, tuple[Relationship, ...]]:
+    """Return the relationships of each relation, in the order of constraints.
+
+    computed: those of functions; one whose name is the name of its target replaces the detected ones between the two.
+    exposed: schemas whose relations can be junctions.
+    """
+    direct = [*_direct(relations, [*_with_views(keys, view_columns)])]
+    result: dict[Name, list[Relationship]] = defaultdict(list)
+    for relationship in (*direct, *_many_to_many(relations, direct, exposed)):
+        result[relationship.origin].append(relationship)
+    for relationship in computed:
+        replaced = relationship.function is not None and relationship.function[1] == relationship.target[1]
+        present = result[relationship.origin]
+        if replaced:
+            present[:] = [item for item in present if item.function is not None or item.target != relationship.target]
+        present.append(relationship)
+    return {name: tuple(items) for name, items in result.items()}
+
+
+def _with_views(keys: Iterable[ForeignKey], view_columns: Iterable[ViewColumn]) -> Iterator[ForeignKey]:
+    """Yield the keys, and those that views inherit at either end or at both."""
+    shown: dict[Name, dict[Name, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for item in view_columns:
+        shown[item.relation][item.view][item.base_column].append(item.column)
+    for key in keys:
+        origins = [(key.origin, key.columns), *_variants(shown.get(key.origin), key.columns)]
+        targets = [(key.target, key.target_columns), *_variants(shown.get(key.target), key.target_columns)]
+        for (origin, columns), (target, target_columns) in product(origins, targets):
+            yield ForeignKey(key.name, origin, columns, target, target_columns, key.unique)
+
+
+def _variants(
+    views: Mapping[Name, Mapping[str, list[str]]] | None, columns: tuple[str, ...]
+) -> Iterator[tuple[Name, tuple[str, ...]]]:
+    """Yield the views that show all of the columns, with the names of the columns there."""
+    for view, shown in (views or {}).items():
+        choices = [shown.get(column, []) for column in columns]
+        if all(choices):
+            for number, names in enumerate(product(*choices)):
+                if number == MAX_VARIANTS:
+                    break
+                yield view, names
+
+
+def _direct(relations: Mapping[Name, Relation], keys: Iterable[ForeignKey]) -> Iterator[Relationship]:
+    for key in keys:
+        origin, target = relations.get(key.origin), relations.get(key.target)
+        if origin is None or target is None:
+            continue
+        pairs = tuple(zip(key.columns, key.target_columns, strict=True))
+        itself = key.origin == key.target
+        one = Cardinality.ONE_TO_ONE
+        yield Relationship(
+            key.origin,
+            key.target,
+            one if key.unique else Cardinality.MANY_TO_ONE,
+            key.name,
+            pairs,
+            self_reference=itself,
+            target_is_view=target.is_view,
+        )
+        yield Relationship(
+            key.target,
+            key.origin,
+            one if key.unique else Cardinality.ONE_TO_MANY,
+            key.name,
+            tuple((second, first) for first, second in pairs),
+            self_reference=itself,
+            target_is_view=origin.is_view,
+        )
+
+
+def _many_to_many(
+    relations: Mapping[Name, Relation], direct: Iterable[Relationship], exposed: Sequence[str]
+) -> Iterator[Relationship]:
+    """Yield one relationship for each ordered pair of foreign keys within the primary key of a junction."""
+    by_junction: dict[Name, list[Relationship]] = defaultdict(list)
+    for relationship in direct:
+        if relationship.cardinality is Cardinality.MANY_TO_ONE:
+            by_junction[relationship.origin].append(relationship)
+    for name, ends in by_junction.items():
+        key = set(relations[name].key)
+        if not key or (exposed and name[0] not in exposed):
+            continue
+        for first, second in product(ends, ends):
+            if first is second or first.constraint == second.constraint:
+                continue
+            columns = {column for column, _ in (*first.columns, *second.columns)}
+            if not columns <= key:
+                continue
+            yield Relationship(
+                first.target,
+                second.target,
+                Cardinality.MANY_TO_MANY,
+                name[1],
+                junction=Junction(
+                    *name,
+                    first.constraint,
+                    second.constraint,
+                    tuple((outer, inner) for inner, outer in first.columns),
+                    second.columns,
+                ),
+                self_reference=first.target == second.target,
+                target_is_view=second.target_is_view,
+            )
