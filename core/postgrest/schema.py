@@ -1,7 +1,7 @@
 """What PostgREST's interface knows of the database: relations, keys, functions, casts and media types.
 
-The rows of the catalogue are plain data here; `relationships` makes the relationships of them. A `Schema` is part of the
-schema snapshot and is sent to the workers.
+The rows of the catalogue are plain data here; `relationships` makes the relationships of them. A `Schema` is part of
+the schema snapshot and is sent to the workers.
 """
 
 from __future__ import annotations

@@ -1,0 +1,285 @@
+"""A query tree and the schema → a plan: relationship, filters, order and range of each level (reference 09, 4 to 9).
+
+Names are resolved here and errors of the schema are raised here. Columns are not checked: PostgreSQL refuses unknown
+ones (42703).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.schema import Cardinality, Relation, Relationship, Schema
+from rowcall.core.postgrest.tree import (
+    Condition,
+    Group,
+    LogicNode,
+    OrderTerm,
+    Path,
+    Query,
+    Range,
+    SelectColumn,
+    SelectEmbed,
+    SelectItem,
+)
+
+SIMILAR = 0.75
+"""How similar a name must be to be proposed, from 0 to 1."""
+MANY_RELATIONS = 500
+"""Schemas with so many relations get no proposals: each request of an unknown name would compare them all."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One level of a read: a relation, and how it is joined to the level above.
+
+    alias: of the relation in SQL; the top level has the name of its relation. name: the key in the result. item: the
+    embed of the query; None at the top level.
+    """
+
+    relation: tuple[str, str]
+    columns: list[SelectColumn]
+    name: str
+    alias: str
+    depth: int
+    item: SelectEmbed | None = None
+    relationship: Relationship | None = None
+    children: list[Node] = field(default_factory=list)
+    filters: list[LogicNode] = field(default_factory=list)
+    order: tuple[OrderTerm, ...] = ()
+    range: Range = field(default_factory=Range)
+
+    @property
+    def spread(self) -> bool:
+        return self.item is not None and self.item.spread
+
+    @property
+    def inner(self) -> bool:
+        return self.item is not None and self.item.inner
+
+    @property
+    def single(self) -> bool:
+        """Whether the level is at most one row of the level above."""
+        return self.relationship is None or self.relationship.single
+
+    def child(self, name: str) -> Node | None:
+        """Return the embed with a key, or with an alias that equals it."""
+        return next((child for child in self.children if child.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A read that can be rendered as SQL. renamed: targets that were addressed by their name although they have an
+    alias (`Warning: 299`)."""
+
+    root: Node
+    renamed: tuple[str, ...] = ()
+
+
+def read_plan(
+    schema: Schema,
+    relation: tuple[str, str],
+    query: Query,
+    *,
+    aggregates: bool = False,
+    legacy_names: bool = True,
+    max_rows: int | None = None,
+    name: str | None = None,
+) -> Plan:
+    """Resolve a query. name: of the top level in SQL and errors, if it is not the relation's. max_rows: per level.
+
+    Raises `ApiError` (`PGRST108`, `118`, `123`, `127`, `200`, `201`).
+    """
+    numbers = iter(range(1, 1_000_000))
+    root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)
+    _embed(schema, root, query.select, numbers)
+    _check_aggregates(root, aggregates)
+    renamed: list[str] = []
+    for path, condition in query.filters:
+        node = _level(root, path, legacy_names, renamed)
+        node.filters.append(condition)
+    for path, group in query.logic:
+        _level(root, path, legacy_names, renamed).filters.append(group)
+    for path, terms in query.order:
+        _level(root, path, legacy_names, renamed).order = terms
+    for path, rows in query.ranges:
+        _level(root, path, legacy_names, renamed).range = rows
+    for node in nodes(root):
+        for term in node.order:
+            if term.relation is not None:
+                _check_related_order(node, term)
+        if max_rows is not None:
+            limit = max_rows if node.range.limit is None else min(node.range.limit, max_rows)
+            node.range = replace(node.range, limit=limit)
+    return Plan(root, tuple(dict.fromkeys(renamed)))
+
+
+def nodes(node: Node) -> Iterator[Node]:
+    """Yield the levels, the upper ones first."""
+    yield node
+    for child in node.children:
+        yield from nodes(child)
+
+
+def _columns(items: Iterable[SelectItem]) -> list[SelectColumn]:
+    return [item for item in items if isinstance(item, SelectColumn)]
+
+
+def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: Iterator[int]) -> None:
+    for item in items:
+        if not isinstance(item, SelectEmbed):
+            continue
+        relationship = find_relationship(schema, parent.relation, item.target, item.hint)
+        target = relationship.target
+        name = item.alias or item.target
+        child = Node(
+            target,
+            _columns(item.items),
+            name,
+            f"{target[1]}_{next(numbers)}",
+            parent.depth + 1,
+            item,
+            relationship,
+        )
+        parent.children.append(child)
+        _embed(schema, child, item.items, numbers)
+
+
+def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
+    """Return the one relationship that a target and a hint mean. Raises `ApiError` (`PGRST200`, `PGRST201`)."""
+    candidates = [
+        item
+        for item in schema.relationships.get(origin, ())
+        if item.target[0] == origin[0] and _matches(item, target, hint)
+    ] + [
+        item
+        for item in schema.relationships.get(origin, ())
+        if item.function is not None and item.target[0] != origin[0] and item.function[1] == target
+    ]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        raise errors.no_relationship(origin[1], target, origin[0], hint, _similar_target(schema, origin, target))
+    raise errors.ambiguous_relationship(
+        origin[1],
+        target,
+        [_described(item) for item in candidates],
+        [f"{item.target[1]}!{_hint_of(item)}" for item in candidates],
+    )
+
+
+def _matches(item: Relationship, target: str, hint: str | None) -> bool:
+    if item.function is not None:
+        return item.function[1] == target
+    related = item.target[1]
+    single_column = item.columns[0][0] if len(item.columns) == 1 else None
+    if item.self_reference:
+        if item.junction is not None:
+            return False
+        if hint is not None:
+            foreign = item.columns[0][1] if len(item.columns) == 1 else None
+            return (
+                target == related and item.cardinality is Cardinality.ONE_TO_MANY and hint in (foreign, item.constraint)
+            )
+        if item.cardinality is Cardinality.ONE_TO_MANY:
+            return target == related
+        return target == single_column
+    if hint is None:
+        if target == related:
+            return True
+        if item.target_is_view or item.junction is not None:
+            return False
+        return target in (item.constraint, single_column)
+    if target != related:
+        return False
+    if item.junction is not None:
+        return hint == item.junction.name
+    return hint == item.constraint or (len(item.columns) == 1 and hint in item.columns[0])
+
+
+def _hint_of(item: Relationship) -> str:
+    return item.junction.name if item.junction is not None else item.constraint
+
+
+def _described(item: Relationship) -> dict[str, str]:
+    origin, target = item.origin[1], item.target[1]
+    if item.junction is not None:
+        first = ", ".join(inner for _, inner in item.junction.columns)
+        second = ", ".join(inner for inner, _ in item.junction.target_columns)
+        text = f"{item.junction.name} using {item.junction.first}({first}) and {item.junction.second}({second})"
+    else:
+        first = ", ".join(column for column, _ in item.columns)
+        second = ", ".join(column for _, column in item.columns)
+        text = f"{item.constraint} using {origin}({first}) and {target}({second})"
+    return {"cardinality": item.cardinality.value, "embedding": f"{origin} with {target}", "relationship": text}
+
+
+def similar(name: str, names: Iterable[str]) -> str | None:
+    """Return the most similar of some names; None if none is similar enough."""
+    best: tuple[float, str] | None = None
+    for candidate in names:
+        ratio = SequenceMatcher(None, name, candidate).ratio()
+        if ratio >= SIMILAR and (best is None or ratio > best[0]):
+            best = (ratio, candidate)
+    return best[1] if best is not None else None
+
+
+def _similar_target(schema: Schema, origin: tuple[str, str], target: str) -> str | None:
+    return similar(
+        target, (item.target[1] for item in schema.relationships.get(origin, ()) if item.target[1] != target)
+    )
+
+
+def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
+    """Return a relation. Raises `ApiError` (`PGRST205`)."""
+    relation = schema.relations.get(name)
+    if relation is not None:
+        return relation
+    names = [other for namespace, other in schema.relations if namespace == name[0]]
+    raise errors.no_table(*name, similar(name[1], names) if len(names) < MANY_RELATIONS else None)
+
+
+def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
+    node = root
+    for name in path:
+        child = node.child(name)
+        if child is None:
+            child = next((item for item in node.children if item.item is not None and item.item.target == name), None)
+            if child is None:
+                raise errors.not_embedded(name)
+            if not legacy_names:
+                raise errors.target_has_alias(name, child.name)
+            renamed.append(name)
+        node = child
+    return node
+
+
+def _check_related_order(node: Node, term: OrderTerm) -> None:
+    assert term.relation is not None
+    child = node.child(term.relation)
+    if child is None:
+        raise errors.not_embedded(term.relation)
+    if not child.single:
+        raise errors.related_order(node.relation[1], term.relation)
+
+
+def _check_aggregates(node: Node, enabled: bool) -> None:
+    for level in nodes(node):
+        if any(column.aggregate is not None for column in level.columns):
+            if not enabled:
+                raise errors.aggregates_disabled()
+            if level.spread and not level.single:
+                raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
+
+
+def embed_conditions(node: Node, members: Sequence[LogicNode]) -> Iterator[tuple[Condition, Node]]:
+    """Yield the conditions `embed=is.null` and `embed=not.is.null` of a level, also within logic trees."""
+    for member in members:
+        if isinstance(member, Group):
+            yield from embed_conditions(node, member.members)
+        elif member.operation.operator == "is" and member.operation.value == "null" and not member.field.path:
+            child = node.child(member.field.name)
+            if child is not None:
+                yield member, child
