@@ -109,7 +109,7 @@ def read_plan(
     for node in nodes(root):
         for term in node.order:
             if term.relation is not None:
-                _check_related_order(node, term)
+                _check_related_order(node, term.relation)
         if max_rows is not None:
             limit = max_rows if node.range.limit is None else min(node.range.limit, max_rows)
             node.range = replace(node.range, limit=limit)
@@ -256,13 +256,12 @@ def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> No
     return node
 
 
-def _check_related_order(node: Node, term: OrderTerm) -> None:
-    assert term.relation is not None
-    child = node.child(term.relation)
+def _check_related_order(node: Node, relation: str) -> None:
+    child = node.child(relation)
     if child is None:
-        raise errors.not_embedded(term.relation)
+        raise errors.not_embedded(relation)
     if not child.single:
-        raise errors.related_order(node.relation[1], term.relation)
+        raise errors.related_order(node.relation[1], relation)
 
 
 def _check_aggregates(node: Node, enabled: bool) -> None:

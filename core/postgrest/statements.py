@@ -1,0 +1,409 @@
+"""A plan → SQL whose text depends on the shape of the query only (reference 09, 3 to 11).
+
+Identifiers come from the catalogue or are quoted by `quote_identifier`; values and keys of JSON paths are parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.postgrest.plan import Node, Plan
+from rowcall.core.postgrest.schema import Relation, Relationship, Schema
+from rowcall.core.postgrest.tree import Condition, Field, Group, JsonStep, LogicNode, Operation, OrderTerm, SelectColumn
+from rowcall.core.text.naming import quote_identifier, quote_qualified
+
+_OPERATORS = {
+    "eq": "=",
+    "neq": "<>",
+    "gt": ">",
+    "gte": ">=",
+    "lt": "<",
+    "lte": "<=",
+    "like": "LIKE",
+    "ilike": "ILIKE",
+    "match": "~",
+    "imatch": "~*",
+    "cs": "@>",
+    "cd": "<@",
+    "ov": "&&",
+    "sl": "<<",
+    "sr": ">>",
+    "nxr": "&<",
+    "nxl": "&>",
+    "adj": "-|-",
+}
+_FULL_TEXT = {
+    "fts": "to_tsquery",
+    "plfts": "plainto_tsquery",
+    "phfts": "phraseto_tsquery",
+    "wfts": "websearch_to_tsquery",
+}
+_IS = {"null": "NULL", "not_null": "NOT NULL", "true": "TRUE", "false": "FALSE", "unknown": "UNKNOWN"}
+_AGGREGATES = {"sum": "sum", "avg": "avg", "count": "count", "min": "min", "max": "max"}
+_JSON_TYPES = frozenset(("json", "jsonb"))
+SOURCE = "pgrst_source"
+ROW = "_postgrest_t"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its parameters as texts of unknown type; None is NULL."""
+
+    sql: str
+    parameters: tuple[str | None, ...]
+
+
+class Parameters:
+    """Collects values; each gets the next `$n`."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[str | None] = []
+
+    def add(self, value: str | None) -> str:
+        """Return the placeholder of a value."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+class Renderer:
+    """Renders the levels of one plan. source: the relation that stands for the top level, such as a CTE, or None."""
+
+    def __init__(self, schema: Schema, parameters: Parameters) -> None:
+        self._schema = schema
+        self._parameters = parameters
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    def field(self, table: str, field: Field, relation: Relation | None) -> str:
+        """Return the SQL of a column and its JSON path. table: quoted."""
+        text = f"{table}.{quote_identifier(field.name)}"
+        if not field.path:
+            return text
+        column = relation.column(field.name) if relation is not None else None
+        if column is not None and column.base_type not in _JSON_TYPES:
+            text = f"to_jsonb({text})"
+        return text + "".join(map(self._step, field.path))
+
+    def _step(self, step: JsonStep) -> str:
+        arrow = "->>" if step.text else "->"
+        if step.index and len(step.key.lstrip("-")) < 10:
+            return f"{arrow}{int(step.key)}" if int(step.key) >= 0 else f"{arrow}({int(step.key)})"
+        return f"{arrow}{self._parameters.add(step.key)}::text"
+
+    def _cast(self, text: str, cast: str | None) -> str:
+        return f"CAST({text} AS {_type_name(cast)})" if cast is not None else text
+
+    # --- conditions -------------------------------------------------------------------------------------------------
+
+    def condition(self, table: str, relation: Relation | None, node: LogicNode, level: Node | None) -> str:
+        """Return the SQL of a condition or of a logic tree. level: whose embeds a condition may name."""
+        if isinstance(node, Group):
+            joined = f" {node.operator.upper()} ".join(
+                self.condition(table, relation, member, level) for member in node.members
+            )
+            return f"NOT ({joined})" if node.negated else f"({joined})"
+        embed = level.child(node.field.name) if level is not None and not node.field.path else None
+        if embed is not None and node.operation.operator == "is" and node.operation.value == "null":
+            word = "IS DISTINCT FROM" if node.operation.negated else "IS NOT DISTINCT FROM"
+            return f"{quote_identifier(embed.alias)} {word} NULL"
+        return self._comparison(table, relation, node)
+
+    def _comparison(self, table: str, relation: Relation | None, condition: Condition) -> str:
+        operation = condition.operation
+        left = self.field(table, condition.field, relation)
+        text = self._operation(left, operation, condition.field, relation)
+        return f"NOT {text}" if operation.negated else text
+
+    def _operation(self, left: str, operation: Operation, field: Field, relation: Relation | None) -> str:
+        operator = operation.operator
+        if operator == "in":
+            elements = operation.value if isinstance(operation.value, tuple) else (operation.value,)
+            return f"{left} = ANY ({self._parameters.add(_array(elements))})"
+        value = operation.value if isinstance(operation.value, str) else ""
+        if operator == "is":
+            return f"{left} IS {_IS[value]}"
+        if operator == "isdistinct":
+            return f"{left} IS DISTINCT FROM {self._parameters.add(value)}"
+        if operator in _FULL_TEXT:
+            return self._full_text(left, operation, value, field, relation)
+        if operator in ("like", "ilike"):
+            value = value.replace("*", "%")
+        placeholder = self._parameters.add(value)
+        if operation.quantifier is not None:
+            return f"{left} {_OPERATORS[operator]} {operation.quantifier.upper()} ({placeholder})"
+        return f"{left} {_OPERATORS[operator]} {placeholder}"
+
+    def _full_text(self, left: str, operation: Operation, value: str, field: Field, relation: Relation | None) -> str:
+        configuration = ""
+        if operation.configuration is not None:
+            configuration = f"{self._parameters.add(operation.configuration)}::regconfig, "
+        column = relation.column(field.name) if relation is not None and not field.path else None
+        if column is None or column.base_type != "tsvector":
+            left = f"to_tsvector({configuration}{left})"
+        return f"{left} @@ {_FULL_TEXT[operation.operator]}({configuration}{self._parameters.add(value)})"
+
+    # --- levels -----------------------------------------------------------------------------------------------------
+
+    def level(self, node: Node, parent: str | None = None, source: str | None = None) -> str:
+        """Return the SELECT of a level and of those below it.
+
+        parent: quoted name of the level above, in its scope. source: a CTE that replaces the relation.
+        """
+        relation = self._schema.relations.get(node.relation)
+        table = quote_identifier(node.alias)
+        if source is not None:
+            origin = f"{quote_identifier(source)} AS {table}"
+        elif node.relationship is not None and node.relationship.function is not None:
+            function = quote_qualified(*node.relationship.function)
+            origin = f"{function}({parent}::{quote_qualified(*node.relationship.origin)}) AS {table}"
+        elif node.depth == 0:
+            origin = quote_qualified(*node.relation)
+            table = origin
+        else:
+            origin = f"{quote_qualified(*node.relation)} AS {table}"
+        joins = [self._join(child, table) for child in node.children]
+        conditions: list[str] = []
+        if node.relationship is not None and parent is not None:
+            junction = node.relationship.junction
+            if junction is not None:
+                origin += f", {quote_qualified(junction.schema, junction.name)} AS {self._junction(node)}"
+            conditions.extend(self._join_conditions(node, node.relationship, table, parent))
+        conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
+        items, grouping = self._items(node, table, relation)
+        return " ".join(
+            (
+                f"SELECT {', '.join(items) or '1 AS pgrst_empty'} FROM {origin}",
+                *joins,
+                *((f"WHERE {' AND '.join(conditions)}",) if conditions else ()),
+                *((f"GROUP BY {', '.join(grouping)}",) if grouping else ()),
+                *self.tail(node, table, relation),
+            )
+        )
+
+    def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
+        """Yield ORDER BY, LIMIT and OFFSET."""
+        if node.order:
+            yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"
+        if node.range.limit is not None:
+            yield f"LIMIT {self._parameters.add(str(node.range.limit))}::bigint"
+        if node.range.offset:
+            yield f"OFFSET {self._parameters.add(str(node.range.offset))}::bigint"
+
+    def _order_term(self, node: Node, table: str, relation: Relation | None, term: OrderTerm) -> str:
+        if term.relation is not None and (child := node.child(term.relation)) is not None:
+            below = self._schema.relations.get(child.relation)
+            text = self.field(quote_identifier(child.alias), term.field, below)
+        else:
+            text = self.field(table, term.field, relation)
+        return " ".join(part for part in (text, term.direction, term.nulls) if part)
+
+    def _junction(self, node: Node) -> str:
+        return quote_identifier(f"{node.alias}_junction")
+
+    def _join_conditions(self, node: Node, relationship: Relationship, table: str, parent: str) -> Iterator[str]:
+        junction = relationship.junction
+        if junction is None:
+            for outer, inner in relationship.columns:
+                yield f"{table}.{quote_identifier(inner)} = {parent}.{quote_identifier(outer)}"
+            return
+        between = self._junction(node)
+        for outer, inner in junction.columns:
+            yield f"{between}.{quote_identifier(inner)} = {parent}.{quote_identifier(outer)}"
+        for inner, target in junction.target_columns:
+            yield f"{between}.{quote_identifier(inner)} = {table}.{quote_identifier(target)}"
+
+    def _join(self, child: Node, parent: str) -> str:
+        """Return the lateral join of an embed."""
+        alias = quote_identifier(child.alias)
+        word = "INNER" if child.inner else "LEFT"
+        inside = self.level(child, parent)
+        if child.single:
+            return f"{word} JOIN LATERAL ({inside}) AS {alias} ON TRUE"
+        if not child.spread:
+            array = f"SELECT json_agg({alias})::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
+            return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
+        columns = ", ".join(
+            f"json_agg({alias}.{quote_identifier(name)})::jsonb AS {quote_identifier(name)}"
+            for name in self.output_names(child)
+        )
+        array = f"SELECT {columns or '1 AS pgrst_empty'} FROM ({inside}) AS {alias} HAVING count(*) > 0"
+        return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
+
+    def output_names(self, node: Node) -> list[str]:
+        """Return the keys that a level gives to a spread."""
+        relation = self._schema.relations.get(node.relation)
+        names: list[str] = []
+        for column in node.columns:
+            if column.field.name == "*" and not column.field.path and relation is not None:
+                names.extend(item.name for item in relation.columns)
+            else:
+                names.append(column.output_name)
+        for child in node.children:
+            if child.spread:
+                names.extend(self.output_names(child))
+            elif child.item is None or child.item.items:
+                names.append(child.name)
+        return list(dict.fromkeys(names))
+
+    def _items(self, node: Node, table: str, relation: Relation | None) -> tuple[list[str], list[str]]:
+        """Return the output columns, and the terms of GROUP BY if there is an aggregate."""
+        plain: list[str] = []
+        items: list[str] = []
+        hoisted = node.spread
+        aggregated = any(column.aggregate is not None for column in node.columns) and not hoisted
+        for column in node.columns:
+            text, name = self._column(column, table, relation, raw=hoisted)
+            if column.aggregate is None or hoisted:
+                plain.append(text)
+            items.append(text if name is None else f"{text} AS {quote_identifier(name)}")
+        for child in node.children:
+            for text, name, aggregate in self._embedded(child):
+                aggregated = aggregated or aggregate
+                if not aggregate:
+                    plain.append(text)
+                items.append(f"{text} AS {quote_identifier(name)}")
+        return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
+
+    def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
+        if text != f"{table}.*" or relation is None:
+            return text
+        return ", ".join(f"{table}.{quote_identifier(column.name)}" for column in relation.columns)
+
+    def _column(
+        self, column: SelectColumn, table: str, relation: Relation | None, *, raw: bool
+    ) -> tuple[str, str | None]:
+        """Return the SQL of an output column and its name; None: the name that PostgreSQL gives it.
+
+        raw: the argument of an aggregate instead of the aggregate, because the level above computes it.
+        """
+        if column.field.name == "*" and not column.field.path:
+            return f"{table}.*", None
+        if column.field.name == "":
+            return (
+                ("1", column.output_name)
+                if raw
+                else (self._cast("count(*)", column.aggregate_cast), column.output_name)
+            )
+        text = self._cast(self.field(table, column.field, relation), column.cast)
+        if column.aggregate is not None and not raw:
+            text = self._cast(f"{_AGGREGATES[column.aggregate]}({text})", column.aggregate_cast)
+        plain = column.alias is None and column.aggregate is None and column.cast is None and not column.field.path
+        return text, None if plain else column.output_name
+
+    def _embedded(self, child: Node) -> Iterator[tuple[str, str, bool]]:
+        """Yield SQL, name, and whether it is an aggregate, of what an embed adds to the level above."""
+        alias = quote_identifier(child.alias)
+        if not child.spread:
+            if child.item is not None and not child.item.items:
+                return
+            if child.single:
+                yield f"row_to_json({alias}.*)::jsonb", child.name, False
+            else:
+                yield f"COALESCE({alias}.{alias}, '[]')", child.name, False
+            return
+        aggregates = {
+            column.output_name: column for column in child.columns if column.aggregate is not None and child.single
+        }
+        for name in self.output_names(child):
+            text = f"{alias}.{quote_identifier(name)}"
+            if name in aggregates:
+                column = aggregates[name]
+                yield (
+                    self._cast(f"{_AGGREGATES[column.aggregate or 'count']}({text})", column.aggregate_cast),
+                    name,
+                    True,
+                )
+            elif child.single:
+                yield text, name, False
+            else:
+                yield f"COALESCE({text}, '[]')", name, False
+
+
+def _array(elements: Sequence[str]) -> str:
+    """Return an array literal of texts."""
+    return "{" + ",".join('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in elements) + "}"
+
+
+def _type_name(name: str | None) -> str:
+    """Return the name of a type as SQL: words of the grammar of casts, which has neither quotes nor signs."""
+    words = (name or "").split()
+    return (
+        " ".join(words)
+        if all(word.replace("_", "a").replace("$", "a").isalnum() for word in words)
+        else quote_identifier(name or "")
+    )
+
+
+BODY: dict[str, Callable[[bool], str]] = {
+    "json": lambda stripped: f"COALESCE({_aggregate(stripped)}, '[]')::text",
+    "object": lambda stripped: f"COALESCE({_single(stripped)}, 'null')::text",
+    "none": lambda _: "''::text",
+}
+
+
+def _aggregate(stripped: bool) -> str:
+    rows = f"json_agg({ROW})"
+    return f"json_strip_nulls({rows})" if stripped else rows
+
+
+def _single(stripped: bool) -> str:
+    row = f"json_agg({ROW})->0"
+    return f"json_strip_nulls({row})" if stripped else row
+
+
+CSV_BODY = (
+    f"(SELECT COALESCE(string_agg(a.k, ','), '') FROM (SELECT json_object_keys(r)::text AS k FROM "
+    f"(SELECT row_to_json(hh) AS r FROM {SOURCE} AS hh LIMIT 1) s) a) || E'\\n' || "
+    f"COALESCE(string_agg(substring({ROW}::text, 2, length({ROW}::text) - 2), E'\\n'), '')"
+)
+
+
+def read_statement(
+    schema: Schema,
+    plan: Plan,
+    *,
+    body: str = "json",
+    stripped: bool = False,
+    count: bool = False,
+    count_limit: int | None = None,
+) -> Statement:
+    """Return the statement of a read.
+
+    body: `json`, `object`, `csv` or `none`. count: also count all rows without range; count_limit: at most so many.
+    Its row: total (NULL without count), rows, body, response.headers, response.status.
+    """
+    parameters = Parameters()
+    renderer = Renderer(schema, parameters)
+    source = renderer.level(plan.root)
+    counted, total = "", "NULL::bigint"
+    if count:
+        counted = f", pgrst_count AS ({_count(renderer, plan.root, count_limit)})"
+        total = "(SELECT count(*) FROM pgrst_count)"
+    text = CSV_BODY if body == "csv" else BODY[body](stripped)
+    sql = (
+        f"WITH {SOURCE} AS ({source}){counted} SELECT {total}::text AS total, count({ROW})::text AS rows, "
+        f"{text} AS body, "
+        "nullif(current_setting('response.headers', true), '') AS headers, "
+        "nullif(current_setting('response.status', true), '') AS status "
+        f"FROM (SELECT * FROM {SOURCE}) {ROW}"
+    )
+    return Statement(sql, tuple(parameters.values))
+
+
+def _count(renderer: Renderer, root: Node, limit: int | None) -> str:
+    """Return the query whose rows are counted: filters and joins that drop rows, without range and order."""
+    bare = Node(
+        root.relation,
+        [SelectColumn(Field("1"))],
+        root.name,
+        root.alias,
+        0,
+        children=root.children,
+        filters=root.filters,
+    )
+    bare.columns = []
+    text = renderer.level(bare)
+    return text if limit is None else f"{text} LIMIT {limit + 1}"
