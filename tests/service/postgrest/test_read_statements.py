@@ -120,7 +120,8 @@ def read(connection: psycopg.Connection, table: str, query: str, **options: Any)
         ("vessel", "select=tags->0&id=eq.1", [{"tags": "x"}]),
         ("vessel", "select=name:label,t:tonnage::text&id=eq.2", [{"name": "Tern", "t": "80"}]),
         ("vessel", "select=id,harbour(title)&order=id", [
-            {"id": 1, "harbour": {"title": "Oslo"}}, {"id": 2, "harbour": None}, {"id": 3, "harbour": {"title": "Riga"}}]),
+            {"id": 1, "harbour": {"title": "Oslo"}}, {"id": 2, "harbour": None},
+            {"id": 3, "harbour": {"title": "Riga"}}]),
         ("vessel", "select=id,harbour!inner(title)&harbour.title=eq.Riga", [{"id": 3, "harbour": {"title": "Riga"}}]),
         ("vessel", "select=id,home:home_id(title)&id=eq.1", [{"id": 1, "home": {"title": "Oslo"}}]),
         ("vessel", "select=id,licence(code)&id=lt.3&order=id",
@@ -140,7 +141,8 @@ def read(connection: psycopg.Connection, table: str, query: str, **options: Any)
          [{"id": 1, "start": {"title": "Oslo"}, "finish": {"title": "Riga"}}]),
         ("voyage", "select=id,sailor(nick)&sailor.order=nick&id=eq.1",
          [{"id": 1, "sailor": [{"nick": "ann"}, {"nick": "bob"}]}]),
-        ("voyage", "select=id,crew(duty,...sailor(nick))&id=eq.4", [{"id": 4, "crew": [{"duty": None, "nick": "cat"}]}]),
+        ("voyage", "select=id,crew(duty,...sailor(nick))&id=eq.4",
+         [{"id": 4, "crew": [{"duty": None, "nick": "cat"}]}]),
         ("sailor", "select=nick,reports:sailor(nick)&reports.order=nick&id=eq.1",
          [{"nick": "ann", "reports": [{"nick": "bob"}, {"nick": "cat"}]}]),
         ("sailor", "select=nick,boss_id(nick)&id=eq.2", [{"nick": "bob", "boss_id": {"nick": "ann"}}]),
@@ -149,7 +151,8 @@ def read(connection: psycopg.Connection, table: str, query: str, **options: Any)
         ("voyage", "select=...vessel(label,fare_count:count())&order=vessel(label)", [
             {"label": "Skua", "fare_count": 3}, {"label": "Tern", "fare_count": 1}]),
         ("vessel", "select=id,voyage(fare.sum())&order=id", [
-            {"id": 1, "voyage": [{"sum": 940}]}, {"id": 2, "voyage": [{"sum": 80}]}, {"id": 3, "voyage": [{"sum": None}]}]),
+            {"id": 1, "voyage": [{"sum": 940}]}, {"id": 2, "voyage": [{"sum": 80}]},
+            {"id": 3, "voyage": [{"sum": None}]}]),
         ("vessel", "select=id,harbour(title)&order=harbour(title).desc.nullslast&limit=1",
          [{"id": 3, "harbour": {"title": "Riga"}}]),
         ("vessel", "select=id&order=id&limit=1&offset=1", [{"id": 2}]),
@@ -171,7 +174,9 @@ def test_count_has_filters_and_inner_joins_but_no_range(connection: psycopg.Conn
 
 
 def test_csv(connection: psycopg.Connection) -> None:
-    assert read(connection, "vessel", "select=id,label&order=id&id=gt.1", body="csv")[2] == 'id,label\n2,Tern\n3,"Doe, J"'
+    assert (
+        read(connection, "vessel", "select=id,label&order=id&id=gt.1", body="csv")[2] == 'id,label\n2,Tern\n3,"Doe, J"'
+    )
 
 
 @pytest.mark.parametrize(

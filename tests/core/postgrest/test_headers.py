@@ -1,0 +1,127 @@
+"""Headers of PostgREST's interface: Prefer, Range, Content-Range, Accept, and the body of errors."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from rowcall.core.postgrest import errors, ranges
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.media_types import parse_accept
+from rowcall.core.postgrest.preferences import Preferences, applied, parse_preferences
+from rowcall.core.postgrest.tree import Range
+
+
+def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> None:
+    result = parse_preferences(["return=representation, count=exact", "return=minimal , max-affected=3,timezone=-4"])
+    assert result == Preferences(returning="representation", count="exact", max_affected=3, timezone="-4")
+
+
+@pytest.mark.parametrize(
+    ("header", "details"),
+    [
+        ("handling=strict, count=none, foo", "Invalid preferences: count=none, foo"),
+        ("handling=strict, Return=minimal", "Invalid preferences: Return=minimal"),
+        ("handling=strict, max-affected=abc, tx=commit, timezone=x", None),
+        ("handling=lenient, foo", None),
+    ],
+)
+def test_unknown_preferences(header: str, details: str | None) -> None:
+    preferences = parse_preferences([header])
+    if details is None:
+        preferences.check()
+        return
+    with pytest.raises(ApiError) as caught:
+        preferences.check()
+    assert (caught.value.status, caught.value.code, caught.value.details) == (400, "PGRST122", details)
+
+
+@pytest.mark.parametrize(
+    ("header", "method", "value"),
+    [
+        ("count=exact, return=representation", "POST", "return=representation, count=exact"),
+        ("return=minimal, count=exact", "GET", "count=exact"),
+        ("resolution=merge-duplicates, return=minimal", "POST", "resolution=merge-duplicates, return=minimal"),
+        ("max-affected=2", "PATCH", None),
+        ("max-affected=2, handling=strict", "PATCH", "handling=strict, max-affected=2"),
+        ("max-affected=2, handling=strict", "POST", "handling=strict"),
+        ("tx=rollback, timezone=UTC", "GET", "tx=rollback, timezone=UTC"),
+        ("missing=default, return=representation", "PATCH", "missing=default, return=representation"),
+        ("foo", "GET", None),
+    ],
+)
+def test_applied_preferences(header: str, method: str, value: str | None) -> None:
+    assert applied(parse_preferences([header]), method=method, transaction=True, resolution=True) == value
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "result"),
+    [
+        (None, None, Range()),
+        (Range(0, 3), "0-1", Range(0, 2)),
+        (Range(0, 0), "0-1", Range(0, 0)),
+        (None, "5-", Range(5, None)),
+        (Range(2, None), "0-3", Range(2, 2)),
+        (None, "items=0-9", Range()),
+        (None, "1-0x", Range()),
+    ],
+)
+def test_range_of_the_top_level(query: Range | None, header: str | None, result: Range) -> None:
+    assert ranges.top_level(query, header) == result
+
+
+@pytest.mark.parametrize(("query", "header"), [(None, "5-3"), (Range(9, 2), "0-3")])
+def test_empty_ranges_are_refused(query: Range | None, header: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        ranges.top_level(query, header)
+    assert (caught.value.status, caught.value.code) == (416, "PGRST103")
+
+
+@pytest.mark.parametrize(
+    ("offset", "rows", "total", "status", "header"),
+    [
+        (0, 10, None, 200, "0-9/*"),
+        (0, 15, 15, 200, "0-14/15"),
+        (2, 3, 15, 206, "2-4/15"),
+        (15, 0, 15, 206, "*/15"),
+        (16, 0, 15, 416, "*/15"),
+        (0, 0, 0, 200, "*/0"),
+        (0, 0, None, 200, "*/*"),
+        (99, 0, None, 200, "*/*"),
+    ],
+)
+def test_content_range_and_status(offset: int, rows: int, total: int | None, status: int, header: str) -> None:
+    assert (ranges.status(offset, rows, total), ranges.content_range(offset, rows, total)) == (status, header)
+
+
+@pytest.mark.parametrize(
+    ("header", "content_types"),
+    [
+        ("", ["*/*"]),
+        ("text/csv;q=0.5, application/json", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
+        ("*/*, text/csv", ["text/csv; charset=utf-8", "*/*"]),
+        ("APPLICATION/JSON", ["application/json; charset=utf-8"]),
+        ("application/vnd.pgrst.object", ["application/vnd.pgrst.object+json; charset=utf-8"]),
+        (
+            "application/vnd.pgrst.object+json;nulls=stripped",
+            ["application/vnd.pgrst.object+json;nulls=stripped; charset=utf-8"],
+        ),
+        ("application/vnd.pgrst.array", ["application/json; charset=utf-8"]),
+        (
+            'application/vnd.pgrst.plan+json; for="text/csv"; options=verbose|analyze;',
+            ['application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|verbose; charset=utf-8'],
+        ),
+        ("application/octet-stream", ["application/octet-stream"]),
+    ],
+)
+def test_accepted_media_types(header: str, content_types: list[str]) -> None:
+    assert [media.content_type for media in parse_accept([header])] == content_types
+
+
+def test_body_of_an_error() -> None:
+    error = errors.no_table("api", "vesel", "vessel")
+    assert error.body() == (
+        b'{"code":"PGRST205","details":null,"hint":"Perhaps you meant the table \'api.vessel\'",'
+        b'"message":"Could not find the table \'api.vesel\' in the schema cache"}'
+    )
+    assert orjson.loads(error.body(minimal=True)) == {"code": "PGRST205", "message": error.message}

@@ -1,0 +1,194 @@
+"""Query strings of PostgREST's interface: classification, grammar and syntax errors (reference 09, 2 to 10)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.query_string import is_operation, parse_query
+from rowcall.core.postgrest.tree import Condition, Field, Group, JsonStep, Operation, Range, SelectColumn, SelectEmbed
+
+
+def _filter(query: str) -> tuple[tuple[str, ...], Condition]:
+    return parse_query(query.encode()).filters[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "operation"),
+    [
+        ("id=eq.1", Field("id"), Operation("eq", "1")),
+        ("id=not.eq.1", Field("id"), Operation("eq", "1", negated=True)),
+        ("id=eq.%22x%22", Field("id"), Operation("eq", '"x"')),
+        ("label=eq.a+b%2Bc", Field("label"), Operation("eq", "a b+c")),
+        ("Just%20A%20Name=eq.1", Field("Just A Name"), Operation("eq", "1")),
+        ('"a.b"=eq.x', Field("a.b"), Operation("eq", "x")),
+        ('"order"=eq.3', Field("order"), Operation("eq", "3")),
+        ("order_no=eq.3", Field("order_no"), Operation("eq", "3")),
+        ('id=in.("Doe, J",x)', Field("id"), Operation("in", ("Doe, J", "x"))),
+        ('id=in.("a" ,x)', Field("id"), Operation("in", ('"a" ', "x"))),
+        ('id=in.("a\\"b")', Field("id"), Operation("in", ('a"b',))),
+        ("id=in.(a,,b)", Field("id"), Operation("in", ("a", "", "b"))),
+        ("id=in.()", Field("id"), Operation("in", ())),
+        ("id=in.(  )", Field("id"), Operation("in", ())),
+        ("id=is.NULL", Field("id"), Operation("is", "null")),
+        ("id=is.not_null", Field("id"), Operation("is", "not_null")),
+        ("id=isdistinct.5", Field("id"), Operation("isdistinct", "5")),
+        ("t=fts(english).a", Field("t"), Operation("fts", "a", configuration="english")),
+        ("id=eq(any).{1,2}", Field("id"), Operation("eq", "{1,2}", quantifier="any")),
+        ("id=not.like(all).{a*}", Field("id"), Operation("like", "{a*}", negated=True, quantifier="all")),
+        ("a->b->>c=eq.1", Field("a", (JsonStep("b", False, False), JsonStep("c", False, True))), Operation("eq", "1")),
+        ("a->0=eq.1", Field("a", (JsonStep("0", True, False),)), Operation("eq", "1")),
+        ("a->0xy=eq.1", Field("a", (JsonStep("0xy", False, False),)), Operation("eq", "1")),
+        ("a->-1->>x=eq.1", Field("a", (JsonStep("-1", True, False), JsonStep("x", False, True))), Operation("eq", "1")),
+    ],
+)
+def test_filters(query: str, field: Field, operation: Operation) -> None:
+    assert _filter(query) == ((), Condition(field, operation))
+
+
+def test_filter_of_an_embed() -> None:
+    assert _filter("voyage.crew.duty=eq.x") == (("voyage", "crew"), Condition(Field("duty"), Operation("eq", "x")))
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "negated", "operator"),
+    [
+        ("or=(a.eq.1)", (), False, "or"),
+        ("not.or=(a.eq.1)", (), True, "or"),
+        ("x.and=(a.eq.1)", ("x",), False, "and"),
+        ("x.not.and=(a.eq.1)", ("x",), True, "and"),
+        ("x.y.or=(a.eq.1)", ("x", "y"), False, "or"),
+    ],
+)
+def test_keys_of_logic_trees(query: str, path: tuple[str, ...], negated: bool, operator: str) -> None:
+    group = Group(operator, (Condition(Field("a"), Operation("eq", "1")),), negated)
+    assert parse_query(query.encode()).logic == ((path, group),)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ('(label.eq."a,b",c.eq."(c)")', (("label", "a,b"), ("c", "(c)"))),
+        ("(tags.eq.{a,b})", (("tags", "{a,b}"),)),
+        ("( a.eq.1 , b.eq.2)", (("a", "1 "), ("b", "2"))),
+        ("(android.eq.1,order_no.eq.2)", (("android", "1"), ("order_no", "2"))),
+        ("(id.eq.1))", (("id", "1"),)),
+    ],
+)
+def test_values_of_logic_trees(text: str, members: tuple[tuple[str, str], ...]) -> None:
+    expected = tuple(Condition(Field(name), Operation("eq", value)) for name, value in members)
+    assert parse_query(f"and={text}".encode()).logic[0][1] == Group("and", expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("", (SelectColumn(Field("*")),)),
+        ("*", (SelectColumn(Field("*")),)),
+        ("a, b", (SelectColumn(Field("a")), SelectColumn(Field("b")))),
+        ("x:a::int", (SelectColumn(Field("a"), "x", "int"),)),
+        ('"a.b","(x)"', (SelectColumn(Field("a.b")), SelectColumn(Field("(x)")))),
+        ("count()", (SelectColumn(Field(""), aggregate="count"),)),
+        ("count", (SelectColumn(Field(""), aggregate="count"),)),
+        ("n:a::int.sum()::text", (SelectColumn(Field("a"), "n", "int", "sum", "text"),)),
+        ("r()", (SelectEmbed("r", ()),)),
+        ("x:r!h!inner(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), "x", "h", True),)),
+        ("r!inner!h(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), None, "h", True),)),
+        ("r!left(a)", (SelectEmbed("r", (SelectColumn(Field("a")),)),)),
+        ("...r(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), spread=True),)),
+    ],
+)
+def test_select(text: str, items: tuple[object, ...]) -> None:
+    assert parse_query(f"select={text}".encode()).select == items
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("specs->a->2", "a"), ("specs->0", "specs"), ("specs->a->>b", "b"), ("specs", "specs")]
+)
+def test_key_of_a_json_path(path: str, name: str) -> None:
+    item = parse_query(f"select={path}".encode()).select[0]
+    assert isinstance(item, SelectColumn)
+    assert item.output_name == name
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "details"),
+    [
+        (
+            "tonnage=90",
+            '"failed to parse filter (90)" (line 1, column 1)',
+            'unexpected "9" expecting "not" or operator (eq, gt, ...)',
+        ),
+        ("id=eq().3", '"failed to parse filter (eq().3)" (line 1, column 4)', None),
+        ("id=is.maybe", '"failed to parse filter (is.maybe)" (line 1, column 4)', None),
+        ("or=()", '"failed to parse logic tree (or())" (line 1, column 4)', None),
+        ("select=label!x", '"failed to parse select parameter (label!x)" (line 1, column 8)', None),
+        ("select=*!x", '"failed to parse select parameter (*!x)" (line 1, column 2)', None),
+        ("select=label::", '"failed to parse select parameter (label::)" (line 1, column 8)', None),
+        ("select=rel->x(*)", '"failed to parse select parameter (rel->x(*))" (line 1, column 7)', None),
+        ("select=alias:...rel(*)", '"failed to parse select parameter (alias:...rel(*))" (line 1, column 7)', None),
+        ("order=id.asc.nullslasttt", None, None),
+        ("order=id.ascending", None, None),
+        ("columns=", '"failed to parse columns parameter ()" (line 1, column 1)', None),
+    ],
+)
+def test_syntax_errors(query: str, message: str | None, details: str | None) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse_query(query.encode())
+    assert (caught.value.status, caught.value.code) == (400, "PGRST100")
+    assert message is None or caught.value.message == message
+    assert details is None or caught.value.details == details
+
+
+def test_repeated_parameters() -> None:
+    query = parse_query(b"select=a&select=b&order=a&order=b&limit=1&limit=2&a=eq.1&a=eq.2")
+    assert query.select == (SelectColumn(Field("a")),)
+    assert [term.field.name for term in query.order[0][1]] == ["a"]
+    assert query.ranges == (((), Range(0, 2)),)
+    assert len(query.filters) == 2
+
+
+def test_ranges() -> None:
+    query = parse_query(b"limit=x&offset=-5&voyage.limit=2&voyage.offset=1")
+    assert query.ranges == ((("voyage",), Range(1, 2)), ((), Range(0, None)))
+    with pytest.raises(ApiError) as caught:
+        parse_query(b"limit=-1")
+    assert (caught.value.status, caught.value.code) == (416, "PGRST103")
+
+
+def test_canonical_parameters_are_sorted_and_encoded() -> None:
+    assert parse_query(b"select=id&limit=2&a=eq.b%20c").canonical == "a=eq.b%20c&limit=2&select=id"
+
+
+def test_semicolons_separate_and_parts_without_value_are_left_out() -> None:
+    assert len(parse_query(b"a=eq.1;b=eq.2&c").filters) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "operation"),
+    [("3", False), ("eq.3", True), ("not.in.(a)", True), ("is.x", True), ("fts(english).x", True), ("equal", False)],
+)
+def test_arguments_and_operations(value: str, operation: bool) -> None:
+    assert is_operation(value) is operation
+
+
+def test_arguments_of_a_function() -> None:
+    query = parse_query(b"id=5&id=gt.2&days=2", function_arguments=True)
+    assert query.arguments == (("id", "5"), ("days", "2"))
+    assert [condition.field.name for _, condition in query.filters] == ["id"]
+
+
+def _refusal(query: str) -> ApiError | None:
+    try:
+        parse_query(query.encode())
+    except ApiError as error:
+        return error
+    return None
+
+
+@given(st.text(alphabet="ab.(),:!\"'\\->*{}[]=& ;%0123456789selctordniq", max_size=60))
+def test_any_text_is_parsed_or_refused_with_a_place(text: str) -> None:
+    refusals = [_refusal(f"{key}={text}") for key in ("select", "order", "or", "id", "columns")]
+    assert all(error is None or error.status == 416 or "(line 1, column " in error.message for error in refusals)
