@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from rowcall.core.postgrest import errors
-from rowcall.core.postgrest.schema import Cardinality, Relation, Relationship, Schema
-from rowcall.core.postgrest.tree import (
+from rowcall.core.postgrest.request.tree import (
     Condition,
     Group,
     LogicNode,
@@ -24,6 +23,7 @@ from rowcall.core.postgrest.tree import (
     SelectEmbed,
     SelectItem,
 )
+from rowcall.core.postgrest.schema import Cardinality, Relation, Relationship, Schema
 
 SIMILAR = 0.75
 """How similar a name must be to be proposed, from 0 to 1."""

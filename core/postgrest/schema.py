@@ -162,11 +162,12 @@ class Representation:
 
 @dataclass(frozen=True, slots=True)
 class MediaHandler:
-    """An aggregate that renders rows as a media type. relation None: rows of every relation."""
+    """An aggregate that renders rows as a media type. relation None: rows of every relation. binary: returns bytea."""
 
     media_type: str
     function: tuple[str, str]
     relation: tuple[str, str] | None
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

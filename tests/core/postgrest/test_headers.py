@@ -5,11 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from rowcall.core.postgrest import errors, ranges
+from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
-from rowcall.core.postgrest.media_types import parse_accept
-from rowcall.core.postgrest.preferences import Preferences, applied, parse_preferences
-from rowcall.core.postgrest.tree import Range
+from rowcall.core.postgrest.request import ranges
+from rowcall.core.postgrest.request.media_types import parse_accept
+from rowcall.core.postgrest.request.preferences import Preferences, applied, parse_preferences
+from rowcall.core.postgrest.request.tree import Range
 
 
 def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> None:

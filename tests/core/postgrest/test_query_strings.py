@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.postgrest.errors import ApiError
-from rowcall.core.postgrest.query_string import is_operation, parse_query
-from rowcall.core.postgrest.tree import Condition, Field, Group, JsonStep, Operation, Range, SelectColumn, SelectEmbed
+from rowcall.core.postgrest.request.query_string import is_operation, parse_query
+from rowcall.core.postgrest.request.tree import (
+    Condition,
+    Field,
+    Group,
+    JsonStep,
+    Operation,
+    Range,
+    SelectColumn,
+    SelectEmbed,
+)
 
 
 def _filter(query: str) -> tuple[tuple[str, ...], Condition]:

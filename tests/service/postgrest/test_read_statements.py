@@ -11,10 +11,11 @@ import pytest
 
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.plan import read_plan
-from rowcall.core.postgrest.query_string import parse_query
 from rowcall.core.postgrest.relationships import relationships
+from rowcall.core.postgrest.request.query_string import parse_query
 from rowcall.core.postgrest.schema import Column, ForeignKey, Relation, Schema
-from rowcall.core.postgrest.statements import read_statement
+from rowcall.core.postgrest.sql.output import Output
+from rowcall.core.postgrest.sql.reads import read_statement
 from tests.harness.database import Database
 
 SQL = """
@@ -175,7 +176,8 @@ def test_count_has_filters_and_inner_joins_but_no_range(connection: psycopg.Conn
 
 def test_csv(connection: psycopg.Connection) -> None:
     assert (
-        read(connection, "vessel", "select=id,label&order=id&id=gt.1", body="csv")[2] == 'id,label\n2,Tern\n3,"Doe, J"'
+        read(connection, "vessel", "select=id,label&order=id&id=gt.1", output=Output("csv"))[2]
+        == 'id,label\n2,Tern\n3,"Doe, J"'
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote, unquote_plus
 
-from rowcall.core.postgrest import errors, grammar
-from rowcall.core.postgrest.tree import (
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request import grammar
+from rowcall.core.postgrest.request.tree import (
     Condition,
     Field,
     LogicNode,

@@ -5,12 +5,21 @@ Identifiers come from the catalogue or are quoted by `quote_identifier`; values 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from rowcall.core.postgrest.plan import Node, Plan
+from rowcall.core.postgrest.request.tree import (
+    Condition,
+    Field,
+    Group,
+    JsonStep,
+    LogicNode,
+    Operation,
+    OrderTerm,
+    SelectColumn,
+)
 from rowcall.core.postgrest.schema import Relation, Relationship, Schema
-from rowcall.core.postgrest.tree import Condition, Field, Group, JsonStep, LogicNode, Operation, OrderTerm, SelectColumn
+from rowcall.core.postgrest.sql.output import JSON_ROWS, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 _OPERATORS = {
@@ -42,30 +51,6 @@ _FULL_TEXT = {
 _IS = {"null": "NULL", "not_null": "NOT NULL", "true": "TRUE", "false": "FALSE", "unknown": "UNKNOWN"}
 _AGGREGATES = {"sum": "sum", "avg": "avg", "count": "count", "min": "min", "max": "max"}
 _JSON_TYPES = frozenset(("json", "jsonb"))
-SOURCE = "pgrst_source"
-ROW = "_postgrest_t"
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL and its parameters as texts of unknown type; None is NULL."""
-
-    sql: str
-    parameters: tuple[str | None, ...]
-
-
-class Parameters:
-    """Collects values; each gets the next `$n`."""
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: list[str | None] = []
-
-    def add(self, value: str | None) -> str:
-        """Return the placeholder of a value."""
-        self.values.append(value)
-        return f"${len(self.values)}"
 
 
 class Renderer:
@@ -337,57 +322,24 @@ def _type_name(name: str | None) -> str:
     )
 
 
-BODY: dict[str, Callable[[bool], str]] = {
-    "json": lambda stripped: f"COALESCE({_aggregate(stripped)}, '[]')::text",
-    "object": lambda stripped: f"COALESCE({_single(stripped)}, 'null')::text",
-    "none": lambda _: "''::text",
-}
-
-
-def _aggregate(stripped: bool) -> str:
-    rows = f"json_agg({ROW})"
-    return f"json_strip_nulls({rows})" if stripped else rows
-
-
-def _single(stripped: bool) -> str:
-    row = f"json_agg({ROW})->0"
-    return f"json_strip_nulls({row})" if stripped else row
-
-
-CSV_BODY = (
-    f"(SELECT COALESCE(string_agg(a.k, ','), '') FROM (SELECT json_object_keys(r)::text AS k FROM "
-    f"(SELECT row_to_json(hh) AS r FROM {SOURCE} AS hh LIMIT 1) s) a) || E'\\n' || "
-    f"COALESCE(string_agg(substring({ROW}::text, 2, length({ROW}::text) - 2), E'\\n'), '')"
-)
-
-
 def read_statement(
     schema: Schema,
     plan: Plan,
     *,
-    body: str = "json",
-    stripped: bool = False,
+    output: Output = JSON_ROWS,
     count: bool = False,
     count_limit: int | None = None,
 ) -> Statement:
-    """Return the statement of a read.
-
-    body: `json`, `object`, `csv` or `none`. count: also count all rows without range; count_limit: at most so many.
-    Its row: total (NULL without count), rows, body, response.headers, response.status.
-    """
+    """Return the statement of a read. count: also count all rows without range; count_limit: at most so many."""
     parameters = Parameters()
     renderer = Renderer(schema, parameters)
     source = renderer.level(plan.root)
-    counted, total = "", "NULL::bigint"
+    counted, total = "", "NULL"
     if count:
         counted = f", pgrst_count AS ({_count(renderer, plan.root, count_limit)})"
-        total = "(SELECT count(*) FROM pgrst_count)"
-    text = CSV_BODY if body == "csv" else BODY[body](stripped)
+        total = "SELECT count(*) FROM pgrst_count"
     sql = (
-        f"WITH {SOURCE} AS ({source}){counted} SELECT {total}::text AS total, count({ROW})::text AS rows, "
-        f"{text} AS body, "
-        "nullif(current_setting('response.headers', true), '') AS headers, "
-        "nullif(current_setting('response.status', true), '') AS status "
+        f"WITH {SOURCE} AS ({source}){counted} SELECT {result_columns(output, total=total)} "
         f"FROM (SELECT * FROM {SOURCE}) {ROW}"
     )
     return Statement(sql, tuple(parameters.values))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from rowcall.core.postgrest import errors
-from rowcall.core.postgrest.tree import (
+from rowcall.core.postgrest.request.tree import (
     Condition,
     Field,
     Group,

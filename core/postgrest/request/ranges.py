@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.postgrest import errors
-from rowcall.core.postgrest.tree import Range
+from rowcall.core.postgrest.request.tree import Range
 
 _HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
 

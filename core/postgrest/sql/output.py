@@ -1,0 +1,116 @@
+"""The body of a response as an SQL expression, and the columns that every main statement returns (reference 09, 12).
+
+The main statement is `WITH … SELECT <result columns> FROM (SELECT * FROM pgrst_source) _postgrest_t`. Its one row is
+the same for reads, writes and calls, so that one place reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rowcall.core.postgrest.schema import MediaHandler
+from rowcall.core.text.naming import quote_qualified
+
+SOURCE = "pgrst_source"
+ROW = "_postgrest_t"
+SCALAR = "pgrst_scalar"
+"""The column of the source that holds the result of a function that returns a scalar."""
+
+COLUMNS = ("total", "rows", "body", "headers", "status", "inserted", "keys")
+"""Texts of the result row. total: rows without range, NULL if not counted. rows: of the body. headers, status: settings
+`response.headers` and `response.status`, NULL if unset. inserted: rows that an upsert inserted. keys: a JSON object of
+the primary key of the only written row, for `Location`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its parameters as texts of unknown type; None is NULL."""
+
+    sql: str
+    parameters: tuple[str | None, ...]
+
+
+class Parameters:
+    """Collects values; each gets the next `$n`."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: list[str | None] = []
+
+    def add(self, value: str | None) -> str:
+        """Return the placeholder of a value."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How rows become the body.
+
+    kind: `json` (array), `object` (the first row), `csv`, `geojson`, `none`, `handler` (aggregate of a media type), or
+    `value` (the scalar itself, as text). scalar: rows are those of `SCALAR`. stripped: JSON without members that are
+    null. binary: the body is bytea and its text is decoded (`\\x…`).
+    """
+
+    kind: str = "json"
+    scalar: bool = False
+    stripped: bool = False
+    handler: MediaHandler | None = None
+    binary: bool = False
+
+
+JSON_ROWS = Output()
+NO_BODY = Output("none")
+
+_CSV = (
+    f"(SELECT COALESCE(string_agg(a.k, ','), '') FROM (SELECT json_object_keys(r)::text AS k FROM "
+    f"(SELECT row_to_json(hh) AS r FROM {SOURCE} AS hh LIMIT 1) s) a) || E'\\n' || "
+    f"COALESCE(string_agg(substring({ROW}::text, 2, length({ROW}::text) - 2), E'\\n'), '')"
+)
+_GEOJSON = (
+    "json_build_object('type', 'FeatureCollection', 'features', "
+    f"COALESCE(json_agg(ST_AsGeoJSON({ROW})::json), '[]'))::text"
+)
+
+
+def body(output: Output) -> str:
+    """Return the aggregate over the rows named `ROW` that makes the body, as text."""
+    row = f"{ROW}.{SCALAR}" if output.scalar else ROW
+    match output.kind:
+        case "none":
+            return "''::text"
+        case "json":
+            return f"COALESCE({_stripped(f'json_agg({row})', output)}, '[]')::text"
+        case "object":
+            return f"COALESCE({_stripped(f'json_agg({row})->0', output)}, 'null')::text"
+        case "csv":
+            return _CSV
+        case "geojson":
+            return _GEOJSON
+        case "value":
+            return f"(array_agg({row}))[1]::text"
+        case "handler" if output.handler is not None:
+            return f"{quote_qualified(*output.handler.function)}({row})::text"
+    raise ValueError(f"unknown kind of output: {output.kind!r}")
+
+
+def _stripped(text: str, output: Output) -> str:
+    return f"json_strip_nulls({text})" if output.stripped else text
+
+
+def result_columns(
+    output: Output, *, total: str = "NULL", rows: str = f"count({ROW})", inserted: str = "NULL", keys: str = "NULL"
+) -> str:
+    """Return the output list of a main statement. Arguments are SQL expressions."""
+    return ", ".join(
+        (
+            f"({total})::text AS total",
+            f"({rows})::text AS rows",
+            f"{body(output)} AS body",
+            "nullif(current_setting('response.headers', true), '') AS headers",
+            "nullif(current_setting('response.status', true), '') AS status",
+            f"({inserted})::text AS inserted",
+            f"({keys})::text AS keys",
+        )
+    )
