@@ -16,7 +16,7 @@ from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import KeyType
 from rowcall.core.config.placeholders import NoSubstitution
 from rowcall.core.config.settings import Settings
-from rowcall.core.config.table import ALIASES, FORMER_KEYS, KEY_TREE, KeyNode, canonical, knows
+from rowcall.core.config.table import ALIASES, FORMER_KEYS, KEY_TREE, SECOND_NAMES, KeyNode, canonical, knows
 from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, find, is_index, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
 
@@ -102,7 +102,7 @@ def _canonical(root: Section) -> Section:
     return _with_present_names(merged)
 
 
-_FORMER = {former.casefold(): present for former, present in FORMER_KEYS.items()}
+_FORMER = {former.casefold(): present for former, present in {**FORMER_KEYS, **SECOND_NAMES}.items()}
 
 
 def _with_present_names(root: Section) -> Section:

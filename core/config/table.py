@@ -36,6 +36,7 @@ from rowcall.core.config.rows import (
     mcp,
     metrics,
     openapi,
+    postgrest,
     proxy,
     python_client_code,
     rate_limiter,
@@ -55,6 +56,7 @@ from rowcall.core.config.rows import (
     validation,
     watch,
 )
+from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
 
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
@@ -101,6 +103,7 @@ KEYS: tuple[Key, ...] = (
     *proxy.ROWS,
     *crud.ROWS,
     *sql_files.ROWS,
+    *postgrest.ROWS,
 )
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
@@ -111,6 +114,11 @@ FORMER_KEYS: Mapping[str, str] = {
     "Service:ServerSentEvents:SlowReaderPatience": "Service:ServerSentEvents:SlowReaderTimeout",
 }
 """Former names of keys and their present names in the same section. Former names are accepted with a warning."""
+
+SECOND_NAMES: Mapping[str, str] = {
+    f"PostgRest:{name}": f"PostgRest:{key.name}" for key in INTERFACE_KEYS for name in (key.postgrest, *key.aliases)
+}
+"""Second names of keys, which are accepted without a warning."""
 
 
 _WILD = "<>"

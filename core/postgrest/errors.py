@@ -12,7 +12,8 @@ class ApiError(Exception):
     """A request is answered with an error.
 
     status: HTTP status. code: `PGRST…` or an SQLSTATE. details: text, None, or a list of objects (`PGRST201` only).
-    headers: sent in addition to those of each error.
+    headers: sent in addition to those of each error. reason: reason phrase, if it is not the standard one; no server
+    here can send it.
     """
 
     def __init__(
@@ -23,6 +24,7 @@ class ApiError(Exception):
         details: Any = None,
         hint: str | None = None,
         headers: Mapping[str, str] | None = None,
+        reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -31,6 +33,7 @@ class ApiError(Exception):
         self.details = details
         self.hint = hint
         self.headers = dict(headers or {})
+        self.reason = reason
 
     def body(self, minimal: bool = False) -> bytes:
         """Return the JSON body, keys in alphabetical order. minimal: only `code` and `message`."""

@@ -133,7 +133,8 @@ class Function:
     """A function of an exposed schema.
 
     volatility: `v`, `s` or `i`. returns_set, returns_composite: the kind of its result. relation: whose row type it
-    returns, or None. settings: its SET clauses. media_type: the domain it returns, if that is named after one.
+    returns, or None. settings: its SET clauses. media_type: the domain it returns, if that is named after one; binary:
+    that domain is over bytea.
     """
 
     schema: str
@@ -149,6 +150,7 @@ class Function:
     settings: tuple[tuple[str, str], ...] = ()
     media_type: str | None = None
     comment: str | None = None
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

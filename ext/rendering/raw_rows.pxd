@@ -17,9 +17,9 @@ cdef class RawPlan(RowPlan):
 
 cdef class RawRenderer(BodyWriter):
     cdef Codecs _codecs
-    cdef bint _separated
     cdef bint _has_header
     cdef bint _harmless
+    cdef bint _quotes
     cdef bytes _separator
     cdef bytes _new_line
 

@@ -6,6 +6,7 @@ class RawRenderer(BodyWriter):
 
     separator: None for none, which also means that nothing is quoted. header: whether names of the columns are the
     first row. harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
+    quotes: False if no value can contain the separator, so that none is quoted.
     """
 
     def __init__(
@@ -16,6 +17,7 @@ class RawRenderer(BodyWriter):
         new_line: bytes = b"",
         header: bool = False,
         harmless: bool = False,
+        quotes: bool = True,
     ) -> None: ...
 
 class BytesRenderer(BodyWriter):

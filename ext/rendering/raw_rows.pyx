@@ -27,11 +27,12 @@ cdef class RawRenderer(BodyWriter):
         new_line: bytes = b"",
         header: bool = False,
         harmless: bool = False,
+        quotes: bool = True,
     ) -> None:
         self._codecs = codecs
         self._harmless = harmless
+        self._quotes = quotes and separator is not None
         self._is_set = is_set
-        self._separated = separator is not None
         self._separator = separator or b""
         self._new_line = new_line
         self._has_header = header
@@ -43,7 +44,7 @@ cdef class RawRenderer(BodyWriter):
         plan.describe(result)
         plan.quoted = plan.keep(bytes(plan.count))
         for index in range(plan.count):
-            plan.quoted[index] = self._separated and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
+            plan.quoted[index] = self._quotes and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
         plan.harmless = self._harmless
         header = self._header(plan) if self._has_header else b""
         plan.header = plan.keep(header)

@@ -14,7 +14,7 @@ from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, a
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import former_keys
 from rowcall.core.config.table import ALIASES
-from rowcall.core.config.tree import Scalar, find
+from rowcall.core.config.tree import Scalar, Section, find
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.switches import File as ConfigFile
 
@@ -67,9 +67,31 @@ def load(arguments: Arguments) -> Configuration:
         from rowcall.service.embedded.demo import SETTINGS
 
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
+    if arguments.has("--postgrest"):
+        return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
+
+
+def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
+    """Load PostgREST's own configuration file. Raises ConfigError."""
+    from rowcall.core.postgrest.configuration.equivalent import equivalent
+    from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
+    from rowcall.core.postgrest.configuration.keys import from_environment, present_names, unknown_keys
+
+    source = _read(ConfigFile(name), Path.cwd())
+    try:
+        texts = {} if source is None else parse_configuration_file(name, source.text, environment)
+    except ConfigurationFileError as error:
+        raise ConfigError(str(error)) from None
+    texts = present_names(texts) | from_environment(environment)
+    notes = [Note(logging.WARNING, f"{name}: PostgREST has no key {key}; it is ignored") for key in unknown_keys(texts)]
+    if texts.get("db-uri", "").startswith("@"):
+        content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
+        texts["db-uri"] = "" if content is None else content.text.strip()
+    loaded = assemble(Section(), (*equivalent(texts), *overrides), environment)
+    return Configuration(loaded.settings, loaded.unknown, tuple(notes))
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:

@@ -76,7 +76,7 @@ _NO_CONFIGURATION = (
 
 def _has_no_configuration(arguments: Arguments) -> bool:
     """Return whether only defaults and the environment configure the service."""
-    explicit = arguments.files or arguments.overrides or arguments.has("--demo")
+    explicit = arguments.files or arguments.overrides or arguments.has("--demo") or arguments.has("--postgrest")
     return not explicit and not any(file.is_file() for file in configuration_files(arguments))
 
 

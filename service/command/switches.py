@@ -138,6 +138,11 @@ SWITCHES = (
     ),
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
+        ("--postgrest",),
+        "Serve PostgREST's interface as FILE configures it, in PostgREST's own format; PGRST_… variables win over it.",
+        ("FILE",),
+    ),
+    Switch(
         ("--watch",),
         "Apply changes of .sql files, the database and configuration files while serving, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",

@@ -19,6 +19,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.execution.call_settings import CallSettings, ahead_of_sequences
 from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
+from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import Failures
 from rowcall.service.database.options import DatabaseOptions
@@ -267,6 +268,10 @@ class Database:
         request_of = self._alone.execution
         unknown = [] if self._pooler else FULL_RESET
         return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
+
+    def plain_runs(self) -> PlainRuns:
+        """Return the runs of single statements on dedicated connections."""
+        return PlainRuns(self._exclusive, self._watchdog, self._options.timeout)
 
     def maintenance_connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
         """Open a maintenance connection (`Connector.maintenance_connection`)."""

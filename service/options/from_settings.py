@@ -45,6 +45,7 @@ from rowcall.service.options.capabilities.uploads import FolderCheck, upload_opt
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
+from rowcall.service.options.postgrest import postgrest_options
 from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
@@ -240,6 +241,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         events=event_options(settings),
         cache=cache_options(settings),
         limits=limit_options(settings),
+        postgrest=postgrest_options(settings),
         health=health_options(settings),
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),

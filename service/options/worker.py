@@ -25,6 +25,7 @@ from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outgoing.options import OutboundOptions
+from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -197,6 +198,8 @@ class WorkerOptions:
     events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE
     limits: LimitOptions = NO_LIMITS
+    postgrest: PostgRestOptions | None = None
+    """None: PostgREST's interface is not served."""
     store: str = ""
     """Folder of the shared state of the host, created by the supervisor."""
     health: HealthOptions | None = None

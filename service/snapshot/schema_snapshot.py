@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.catalogue.catalog import TypeInfo, types_below
 from rowcall.core.endpoint.endpoint import Endpoint, Options, ResultShape
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class SchemaSnapshot:
     """Descriptions of where endpoints were searched, for the log."""
     example_requests: tuple[tuple[str, str], ...] = ()
     """Names and texts of the `.http` files that are served. Texts about routines need the database."""
+    postgrest: PostgRestCatalogue | None = None
+    """None: PostgREST's interface is not served."""
 
     @property
     def left_out_count(self) -> int:
@@ -90,7 +93,7 @@ class SnapshotChange:
 
     parts: the endpoints in order: ranges of indexes of unchanged endpoints in the former snapshot, or lists of new
     ones.
-    types, other_types: None if unchanged.
+    types, other_types, postgrest: None if unchanged.
     """
 
     base: int
@@ -101,6 +104,7 @@ class SnapshotChange:
     other_types: Mapping[str, Mapping[int, TypeInfo]] | None
     left_out: tuple[Diagnostic, ...]
     looked_at: tuple[str, ...]
+    postgrest: PostgRestCatalogue | None
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
@@ -132,6 +136,7 @@ class SnapshotChange:
             None if new.other_types == old.other_types else new.other_types,
             new.left_out,
             new.looked_at,
+            None if new.postgrest == old.postgrest else new.postgrest,
         )
 
     @property
@@ -154,6 +159,7 @@ class SnapshotChange:
             old.other_types if self.other_types is None else self.other_types,
             self.left_out,
             self.looked_at,
+            postgrest=old.postgrest if self.postgrest is None else self.postgrest,
         )
 
 

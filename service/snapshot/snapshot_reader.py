@@ -24,6 +24,7 @@ from rowcall.core.config import Settings
 from rowcall.core.data.interning import clear_all
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.result_types import of_any_user_type
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.sqlfile.session_effects import DependencyGraph, Key, session_effects
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.connector import Connector
@@ -257,7 +258,19 @@ class SnapshotReader:
         main = types.pop(MAIN)
         analysed = self._all_judged(zip(keys, groups, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
-        return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at)
+        postgrest = await self._read_postgrest()
+        return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at, postgrest=postgrest)
+
+    async def _read_postgrest(self) -> PostgRestCatalogue | None:
+        """Read what PostgREST's interface needs, if it is served. Its module is imported here, as most services do not
+        need it."""
+        options = self._options.postgrest
+        if options is None:
+            return None
+        from rowcall.service.postgrest.catalogue.reading import read_catalogue
+
+        async with await self._connector(MAIN).open_plain() as connection:
+            return await read_catalogue(connection, options)
 
     async def _exactly(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]

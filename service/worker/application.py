@@ -63,6 +63,7 @@ from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
+    from rowcall.service.postgrest.interface import PostgRestInterface
 
 log = logging.getLogger("rowcall")
 
@@ -208,6 +209,7 @@ class Application:
         removed, added = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(removed, added)
         table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
+        table.postgrest = self._postgrest_interface(snapshot)
         if send_subrequest is not None:
             routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
             table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
@@ -216,6 +218,15 @@ class Application:
                 router, CompiledRoutes(router.routes, replace(services, send_subrequest=call_further, limited=False))
             )
         self._prepared = table
+
+    def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
+        """Return PostgREST's interface, if it is served. Its modules are imported here, as most services need none."""
+        if snapshot.postgrest is None:
+            return None
+        from rowcall.service.postgrest.interface import PostgRestInterface
+
+        runs = self._databases.main.plain_runs()
+        return PostgRestInterface(snapshot.postgrest, runs, self._options.http.body_limit)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""
@@ -299,6 +310,11 @@ class Application:
         context = RequestContext(scope, protocol)
         try:
             match = self._table.find(scope.method, scope.path)
+            if match is None and self._table.postgrest is not None:
+                steps = self._table.postgrest.steps(scope.path)
+                if steps is not None:
+                    self._runner.start(context, steps)
+                    return
             if match is None and self._options.hides_paths:
                 self._runner.start(context, (self._identity.sessions.authenticate, self._find_for_user))
                 return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
@@ -22,6 +22,9 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.uploads.resumable.protocol import announced, resumes
+
+if TYPE_CHECKING:
+    from rowcall.service.postgrest.interface import PostgRestInterface
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):
@@ -56,6 +59,8 @@ class RouteTable:
         self.routing: Routing | None = routing
         self.internal_routing: Routing | None = None
         """Routing with internal endpoints, if there are internal subrequests."""
+        self.postgrest: PostgRestInterface | None = None
+        """PostgREST's interface, for paths without a route."""
         routes = routing.router.routes
         has_headers = any(
             not item.cors or (item.upload is not None and item.upload.resumable) for item in snapshot.options

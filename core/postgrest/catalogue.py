@@ -1,0 +1,18 @@
+"""What the supervisor reads for PostgREST's interface, and sends to the workers with the schema snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class PostgRestCatalogue:
+    """One reading. options: with the configuration of the database. roles: settings of `ALTER ROLE … SET` by role."""
+
+    options: PostgRestOptions
+    schema: Schema
+    roles: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)

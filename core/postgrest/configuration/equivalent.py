@@ -1,0 +1,52 @@
+"""Texts of PostgREST's configuration → the configuration of this service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
+
+_DEFAULT_PORT = "3000"
+_ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "[::]", "*6": "[::]"}  # noqa: S104 (PostgREST's)
+_POOL = "ConnectionSettings:Pool:"
+_LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
+
+
+def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return paths and texts of keys. Ordinary endpoints are off, as the file describes all that is served."""
+    return [
+        ("ConnectionStrings:Default", texts.get("db-uri") or "postgresql://"),
+        ("Service:RoutineOptions:Enabled", "false"),
+        ("Service:CrudSource:Enabled", "false"),
+        ("Service:SqlFileSource:Enabled", "false"),
+        ("Service:RequiresAuthorization", "false"),
+        ("DataProtection:Enabled", "false"),
+        *_listener(texts),
+        *_pool(texts),
+        ("PostgRest:Enabled", "true"),
+        *_interface(texts),
+    ]
+
+
+def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    socket = texts.get("server-unix-socket")
+    if socket:
+        yield "Urls", f"http://unix:{socket}"
+        yield "HttpServer:UnixSocketPermissions", texts.get("server-unix-socket-mode") or "660"
+        return
+    host = texts.get("server-host") or "!4"
+    yield "Urls", f"http://{_ANY_HOST.get(host, host)}:{texts.get('server-port') or _DEFAULT_PORT}"
+
+
+def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield _POOL + "ExclusiveConnections", texts.get("db-pool") or "10"
+    yield _POOL + "QueueTimeout", f"{texts.get('db-pool-acquisition-timeout') or '10'} seconds"
+
+
+def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key in INTERFACE_KEYS:
+        if key.postgrest in texts:
+            yield f"PostgRest:{key.name}", texts[key.postgrest]
+    for name, text in texts.items():
+        if name.startswith(APP_SETTINGS):
+            yield f"PostgRest:AppSettings:{name.removeprefix(APP_SETTINGS)}", text

@@ -1,0 +1,162 @@
+"""The keys of PostgREST's configuration: their names there, in this service, and in the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+APP_SETTINGS = "app.settings."
+ENVIRONMENT_PREFIX = "PGRST_"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationKey:
+    """One key. name: in the section `PostgRest`. default, meaning: for the manual. reloadable: the database may set
+    it, and `NOTIFY` reads it again. aliases: former names in PostgREST."""
+
+    postgrest: str
+    name: str
+    default: str | None
+    meaning: str
+    reloadable: bool = True
+    secret: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+def _key(
+    postgrest: str,
+    name: str,
+    default: str | None,
+    meaning: str,
+    *aliases: str,
+    reloadable: bool = True,
+    secret: bool = False,
+) -> ConfigurationKey:
+    return ConfigurationKey(postgrest, name, default, meaning, reloadable, secret, aliases)
+
+
+INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
+    _key(
+        "db-schemas",
+        "Schemas",
+        "public",
+        "Exposed schemas, separated by commas; the first one is the default.",
+        "db-schema",
+    ),
+    _key("db-extra-search-path", "ExtraSearchPath", "public", "Schemas behind the exposed one in the search path."),
+    _key("db-anon-role", "AnonymousRole", None, "Role of requests without a token. null: they are refused."),
+    _key("db-pre-request", "PreRequest", None, "Function that runs before each request.", "pre-request"),
+    _key("db-max-rows", "MaxRows", None, "Most rows of a level of a read. null: no limit.", "max-rows"),
+    _key("db-aggregates-enabled", "AggregatesEnabled", "false", "Allow aggregates in `select`."),
+    _key("db-plan-enabled", "PlanEnabled", "false", "Allow execution plans as a media type."),
+    _key(
+        "db-tx-end",
+        "TransactionEnd",
+        "commit",
+        "End of transactions: commit, commit-allow-override, rollback or rollback-allow-override.",
+        reloadable=False,
+    ),
+    _key(
+        "db-hoisted-tx-settings",
+        "HoistedTransactionSettings",
+        "statement_timeout, plan_filter.statement_cost_limit, default_transaction_isolation",
+        "Settings of functions that hold for their whole transaction.",
+    ),
+    _key("db-root-spec", "RootFunction", None, "Function behind the root path.", "root-spec"),
+    _key("db-prepared-statements", "PreparedStatements", "true", "Accepted; statements are always prepared."),
+    _key("db-channel", "Channel", "pgrst", "Channel of NOTIFY for reloads."),
+    _key("db-channel-enabled", "ChannelEnabled", "true", "Listen for NOTIFY on that channel."),
+    _key("db-config", "DatabaseConfiguration", "true", "Read settings `pgrst.…` of the login role too."),
+    _key("db-pre-config", "PreConfig", None, "Function that sets `pgrst.…` before they are read."),
+    _key("jwt-secret", "JwtSecret", None, "Secret, JWK or JWK set that tokens are verified with.", secret=True),
+    _key("jwt-secret-is-base64", "JwtSecretIsBase64", "false", "The secret is in base64.", "secret-is-base64"),
+    _key("jwt-aud", "JwtAudience", None, "Audience that tokens must have, if they have one."),
+    _key(
+        "jwt-role-claim-key",
+        "JwtRoleClaimKey",
+        "$.role",
+        "JSON path of the role in the claims of a token.",
+        "role-claim-key",
+    ),
+    _key("jwt-cache-max-entries", "JwtCacheMaxEntries", "1000", "Verified tokens that a worker remembers; 0: none."),
+    _key(
+        "openapi-mode",
+        "OpenApiMode",
+        "follow-privileges",
+        "Description at the root path: follow-privileges, ignore-privileges or disabled.",
+    ),
+    _key("openapi-security-active", "OpenApiSecurityActive", "false", "The description declares tokens."),
+    _key(
+        "openapi-server-proxy-uri",
+        "OpenApiServerProxyUri",
+        None,
+        "Public address of the service.",
+        "server-proxy-uri",
+        reloadable=False,
+    ),
+    _key("client-error-verbosity", "ClientErrorVerbosity", "verbose", "verbose, or minimal without details and hint."),
+    _key(
+        "url-use-legacy-target-names",
+        "UrlUseLegacyTargetNames",
+        "true",
+        "An embed with an alias may be addressed by its name.",
+    ),
+    _key("server-cors-allowed-origins", "CorsAllowedOrigins", None, "Origins, separated by commas. null: all."),
+    _key("server-timing-enabled", "ServerTimingEnabled", "false", "Send the header Server-Timing."),
+    _key("server-trace-header", "ServerTraceHeader", None, "Header of requests that responses repeat."),
+    _key(
+        "admin-server-host",
+        "AdminServerHost",
+        None,
+        "Host of the admin server. null: that of the service.",
+        reloadable=False,
+    ),
+    _key(
+        "admin-server-port", "AdminServerPort", None, "Port of the admin server. null: there is none.", reloadable=False
+    ),
+)
+SERVICE_KEYS = (
+    "db-uri",
+    "db-pool",
+    "db-pool-acquisition-timeout",
+    "db-pool-max-idletime",
+    "db-pool-max-lifetime",
+    "db-pool-automatic-recovery",
+    "server-host",
+    "server-port",
+    "server-unix-socket",
+    "server-unix-socket-mode",
+    "server-reuseport",
+    "log-level",
+    "log-query",
+)
+"""Keys that this service has elsewhere: connection, pool, listener, log."""
+_ALIASES = {alias: key.postgrest for key in INTERFACE_KEYS for alias in key.aliases} | {
+    "db-pool-timeout": "db-pool-max-idletime"
+}
+_KNOWN = {key.postgrest for key in INTERFACE_KEYS} | set(SERVICE_KEYS)
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of variables `PGRST_…` by key."""
+    result: dict[str, str] = {}
+    for name, text in environment.items():
+        if not name.startswith(ENVIRONMENT_PREFIX):
+            continue
+        rest = name.removeprefix(ENVIRONMENT_PREFIX)
+        if rest.startswith("APP_SETTINGS_"):
+            result[APP_SETTINGS + rest.removeprefix("APP_SETTINGS_").lower()] = text
+        else:
+            result[rest.lower().replace("_", "-")] = text
+    return present_names(result)
+
+
+def present_names(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts with former names of keys replaced; a present name wins."""
+    former = {_ALIASES[key]: text for key, text in texts.items() if key in _ALIASES}
+    return former | {key: text for key, text in texts.items() if key not in _ALIASES}
+
+
+def unknown_keys(texts: Iterable[str]) -> list[str]:
+    """Return the keys that PostgREST does not have."""
+    return sorted(key for key in texts if key not in _KNOWN and not key.startswith(APP_SETTINGS))

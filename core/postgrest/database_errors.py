@@ -1,0 +1,116 @@
+"""Errors of PostgreSQL → errors of PostgREST's interface (reference 09, 16.3 and 16.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from rowcall.core.postgrest.errors import ApiError
+
+_BY_STATE = {
+    "23503": 409,
+    "23505": 409,
+    "25006": 405,
+    "21000": 500,
+    "53400": 500,
+    "57P01": 503,
+    "P0001": 400,
+    "42883": 404,
+    "42P01": 404,
+    "42P17": 500,
+}
+_BY_CLASS = {
+    "08": 503,
+    "09": 500,
+    "0L": 403,
+    "0P": 403,
+    "25": 500,
+    "28": 403,
+    "2D": 500,
+    "38": 500,
+    "39": 500,
+    "3B": 500,
+    "40": 500,
+    "53": 503,
+    "54": 500,
+    "55": 500,
+    "57": 500,
+    "58": 500,
+    "F0": 500,
+    "HV": 500,
+    "P0": 500,
+    "XX": 500,
+}
+PRIVILEGE = "42501"
+RAISED = "PGRST"
+_MESSAGE_HINT = (
+    "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: 'details', 'hint'."
+)
+_DETAIL_HINT = "DETAIL must be a JSON object with obligatory keys: 'status', 'headers' and optional key: 'status_text'."
+
+
+def from_database(sqlstate: str, message: str, detail: str | None, hint: str | None, *, anonymous: bool) -> ApiError:
+    """Return the error for an error of PostgreSQL. anonymous: the effective role is the one without a token."""
+    if sqlstate == RAISED:
+        return _raised(message, detail)
+    status, reason = _status(sqlstate, message, anonymous)
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return ApiError(status, sqlstate, message, detail, hint, headers, reason)
+
+
+def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | None]:
+    """Return the status and the reason phrase, if it is not the standard one."""
+    if sqlstate.startswith("PT"):
+        digits = sqlstate[2:]
+        return (int(digits), message) if digits.isascii() and digits.isdigit() and int(digits) >= 100 else (500, None)
+    if sqlstate == PRIVILEGE:
+        return (401 if anonymous else 403), None
+    if sqlstate == "21000" and message.endswith("requires a WHERE clause"):
+        return 400, None
+    if sqlstate == "22023" and message.startswith("role ") and message.endswith(" does not exist"):
+        return 401, None
+    if sqlstate == "42883" and message.startswith("function xmlagg("):
+        return 406, None
+    return _BY_STATE.get(sqlstate) or _BY_CLASS.get(sqlstate[:2], 400), None
+
+
+def _raised(message: str, detail: str | None) -> ApiError:
+    """Return the error that SQL composes by `raise sqlstate 'PGRST'`."""
+    body = _object(message)
+    if body is None or not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
+        return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)
+    if detail is None:
+        return _unreadable("DETAIL is missing in the RAISE statement", _DETAIL_HINT)
+    transport = _object(detail)
+    headers = None if transport is None else transport.get("headers")
+    if (
+        transport is None
+        or not isinstance(transport.get("status"), int)
+        or not isinstance(headers, dict)
+        or not all(isinstance(value, str) for value in headers.values())
+    ):
+        return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)
+    reason = transport.get("status_text")
+    return ApiError(
+        transport["status"],
+        body["code"],
+        body["message"],
+        body.get("details"),
+        body.get("hint"),
+        headers,
+        reason if isinstance(reason, str) else None,
+    )
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _unreadable(details: str, hint: str) -> ApiError:
+    message = "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error"
+    return ApiError(500, "PGRST121", message, details, hint)

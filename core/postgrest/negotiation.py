@@ -1,0 +1,113 @@
+"""`Accept` and the media handlers of the schema → the media type of the response and its output (reference 09, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.media_types import (
+    ANY,
+    ARRAY,
+    CSV,
+    GEO_JSON,
+    JSON,
+    OBJECT,
+    PLAN,
+    MediaType,
+)
+from rowcall.core.postgrest.schema import Schema
+from rowcall.core.postgrest.sql.output import Output
+
+OCTET_STREAM = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the rows of a result are. scalar: values of one column without a name. single: at most one row, by its
+    declaration. identifier: qualified name of the relation, or of a function whose rows are no relation. media_type: of
+    a function that returns a domain that is named after one; binary: the domain is over bytea."""
+
+    identifier: tuple[str, str]
+    scalar: bool = False
+    single: bool = False
+    media_type: str | None = None
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """A media type that can be produced. singular: exactly one row is required. plan: the response is the execution
+    plan of the statement."""
+
+    output: Output
+    content_type: str
+    singular: bool = False
+    plan: MediaType | None = None
+
+
+def negotiate(
+    accepted: Sequence[MediaType], schema: Schema, shape: Shape, *, plans: bool, plain_select: bool
+) -> Negotiated:
+    """Return the first accepted media type that can be produced.
+
+    plans: execution plans are allowed. plain_select: all columns are selected and nothing is embedded, which handlers
+    of a relation require. Raises `ApiError` (`PGRST107`).
+    """
+    for media in accepted:
+        negotiated = _produced(media, schema, shape, plans, plain_select)
+        if negotiated is not None:
+            return negotiated
+    raise errors.no_media_type(media.shown for media in accepted)
+
+
+def _produced(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain: bool) -> Negotiated | None:
+    if media.name == PLAN:
+        return _plan(media, schema, shape, plain) if plans else None
+    if media.name == OBJECT:
+        return Negotiated(Output("object", shape.scalar, media.stripped), media.content_type, singular=True)
+    if media.name == ARRAY:
+        return Negotiated(_json(shape, media.stripped), media.content_type)
+    return _handler(media.name, schema, shape, plain) or _built_in(media.name, shape)
+
+
+def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
+    wrapped_name, _, parameters = media.plan_for.partition(";")
+    base = wrapped_name.partition("+")[0] if wrapped_name.startswith("application/vnd.pgrst.") else wrapped_name
+    stripped = "nulls=stripped" in parameters.replace(" ", "")
+    inner = _produced(MediaType(base.strip(), media.plan_for, stripped), schema, shape, False, plain)
+    return None if inner is None else replace(inner, content_type=media.content_type, singular=False, plan=media)
+
+
+def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
+    """Return the handler of the database for a media type: of the relation for any type, of the relation for this one,
+    or of every relation for this one."""
+    if shape.media_type is not None and shape.media_type in (name, ANY) and shape.scalar:
+        return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
+    handlers = schema.handlers
+    own = [item for item in handlers if item.relation == shape.identifier] if plain else []
+    found = next((item for item in own if item.media_type == ANY), None)
+    found = found or next((item for item in own if item.media_type == name), None)
+    found = found or next((item for item in handlers if item.relation is None and item.media_type == name), None)
+    if found is None:
+        return None
+    output = Output("handler", shape.scalar, handler=found, binary=found.binary)
+    return Negotiated(output, _content_type(found.media_type))
+
+
+def _content_type(name: str) -> str:
+    return OCTET_STREAM if name == ANY else MediaType(name, name).content_type
+
+
+def _built_in(name: str, shape: Shape) -> Negotiated | None:
+    if name in (JSON, ANY):
+        return Negotiated(_json(shape), MediaType(JSON, JSON).content_type)
+    if name == CSV:
+        return Negotiated(Output("csv", shape.scalar), MediaType(CSV, CSV).content_type)
+    if name == GEO_JSON:
+        return Negotiated(Output("geojson", shape.scalar), MediaType(GEO_JSON, GEO_JSON).content_type)
+    return None
+
+
+def _json(shape: Shape, stripped: bool = False) -> Output:
+    return Output("object" if shape.single else "json", shape.scalar, stripped)

@@ -1,0 +1,60 @@
+"""Header fields of successful responses (reference 09, 10.2 and 14; reference 11, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from rowcall.core.postgrest import errors
+
+Headers = list[tuple[str, str]]
+VARY = ("Vary", "Accept, Prefer, Range")
+RENAMED_WARNING = (
+    "Embedded resource was referenced by relation name even though it has an alias. "
+    "Use the alias in filters, orders and limits instead."
+)
+
+
+def set_by_sql(headers: Headers, text: str | None) -> Headers:
+    """Return the headers with those of the setting `response.headers`: a name replaces the same name of the service.
+
+    text: a JSON array of objects with one member each. Raises `ApiError` (`PGRST111`).
+    """
+    if text is None:
+        return headers
+    own = _pairs(text)
+    names = {name.lower() for name, _ in own}
+    return [item for item in headers if item[0].lower() not in names] + own
+
+
+def _pairs(text: str) -> Headers:
+    try:
+        values = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise errors.invalid_response_headers() from None
+    if not isinstance(values, list):
+        raise errors.invalid_response_headers()
+    result: Headers = []
+    for value in values:
+        if not isinstance(value, dict) or len(value) != 1:
+            raise errors.invalid_response_headers()
+        ((name, content),) = value.items()
+        if not isinstance(content, str):
+            raise errors.invalid_response_headers()
+        result.append((name, content))
+    return result
+
+
+def status_by_sql(status: int, text: str | None) -> int:
+    """Return the setting `response.status`, or `status` without it. Raises `ApiError` (`PGRST112`)."""
+    if text is None:
+        return status
+    if not text.isascii() or not text.isdigit() or not 100 <= int(text) <= 999:
+        raise errors.invalid_response_status()
+    return int(text)
+
+
+def renamed_warning(targets: Iterable[str]) -> Headers:
+    """Return the header that warns of embeds addressed by their name although they have an alias."""
+    return [("Warning", f'299 PostgREST "{RENAMED_WARNING}"')] if any(targets) else []

@@ -1,0 +1,70 @@
+"""Columns of views that are plain columns of another relation, read from the stored query (`pg_rewrite.ev_action`).
+
+PostgreSQL records the origin of each output column of a query in its target list, through sub-selects and CTEs. The
+text is a tree of nodes in braces; only the target list of the outermost query counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+_TOKEN = re.compile(r"\\.|([{}])|:(targetList|override|resno|resorigtbl|resorigcol)\b ?(\d*)", re.DOTALL)
+Origin = tuple[int, int]
+"""Oid of a relation, and number of its column."""
+
+
+def column_origins(action: str) -> Iterator[tuple[int, Origin]]:
+    """Yield numbers of output columns with their origins."""
+    depth = 0
+    inside = False
+    number = table = 0
+    for match in _TOKEN.finditer(action):
+        brace, name, digits = match.groups()
+        if brace == "{":
+            depth += 1
+        elif brace == "}":
+            depth -= 1
+        elif depth == 1 and name == "targetList":
+            inside = True
+        elif depth == 1 and name is not None:
+            inside = False
+        elif inside and depth == 2 and digits:
+            if name == "resno":
+                number = int(digits)
+            elif name == "resorigtbl":
+                table = int(digits)
+            elif name == "resorigcol" and table:
+                yield number, (table, int(digits))
+
+
+def base_columns(views: Mapping[int, str]) -> Iterator[tuple[int, int, Origin]]:
+    """Yield view, number of its column, and its origin in a relation that is none of these views.
+
+    views: stored queries by oid of the view.
+    """
+    origins = {view: dict(column_origins(action)) for view, action in views.items()}
+    for view, columns in origins.items():
+        for number, origin in columns.items():
+            resolved = _resolved(origin, origins)
+            if resolved is not None:
+                yield view, number, resolved
+
+
+def _resolved(origin: Origin, origins: Mapping[int, Mapping[int, Origin]]) -> Origin | None:
+    """Follow an origin through views. None: it is an expression of one of them."""
+    for _ in range(100):  # views cannot refer to themselves; a limit all the same
+        columns = origins.get(origin[0])
+        if columns is None:
+            return origin
+        following = columns.get(origin[1])
+        if following is None:
+            return None
+        origin = following
+    return None
+
+
+def names_of(columns: Iterable[int], names: Mapping[int, str]) -> tuple[str, ...] | None:
+    """Return the names of columns by number; None if one is not known."""
+    result = tuple(names.get(column, "") for column in columns)
+    return None if "" in result else result

@@ -1,0 +1,43 @@
+"""Options of PostgREST's interface from the section `PostgRest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rowcall.core.config import Settings
+from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
+from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions, options_of
+from rowcall.service.startup_error import StartupError
+
+
+def postgrest_options(settings: Settings) -> PostgRestOptions | None:
+    """Return the options; None if the interface is not served. Raises `StartupError`."""
+    if not settings.flag("PostgRest:Enabled"):
+        return None
+    try:
+        return options_of(interface_texts(settings))
+    except InvalidOptionError as error:
+        raise StartupError(f"PostgRest: {error}") from None
+
+
+def interface_texts(settings: Settings) -> dict[str, str]:
+    """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read."""
+    texts = {"path": settings.text_or_none("PostgRest:Path") or "/"}
+    for key in INTERFACE_KEYS:
+        text = settings.text_or_none(f"PostgRest:{key.name}")
+        # An empty text means none, which counts for the search path.
+        texts[key.postgrest] = text or ""
+    texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")
+    for name, text in settings.text_map("PostgRest:AppSettings").items():
+        texts[APP_SETTINGS + name] = text or ""
+    return texts
+
+
+def _content_of(text: str, key: str) -> str:
+    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
+    except OSError as error:
+        raise StartupError(f"PostgRest: {key}: the file {text[1:]} can't be read: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Reading of what PostgREST's interface needs from the system catalogues."""

@@ -1,0 +1,172 @@
+"""Functions of the catalogue: callable ones, computed relationships and media handlers."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from rowcall.core.postgrest.schema import (
+    Argument,
+    Cardinality,
+    Function,
+    MediaHandler,
+    Relation,
+    Relationship,
+)
+from rowcall.service.postgrest.catalogue import queries
+
+Name = tuple[str, str]
+MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+|\*/\*")
+RAW_TYPES = ("bytea", "json", "jsonb", "text", "xml")
+"""Types of a single parameter without a name that takes the whole body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: relations whose row type they are."""
+
+    domains: Mapping[int, tuple[Any, ...]]
+    enums: Mapping[int, Sequence[str]]
+    rows: Mapping[int, Name]
+
+    def base_of(self, oid: int, name: str) -> tuple[int, str]:
+        """Return oid and name of the type below all domains. name: of the type itself."""
+        while (domain := self.domains.get(oid)) is not None:
+            oid, name = domain[3], domain[4]
+        return oid, name
+
+    def is_required(self, oid: int) -> bool:
+        """Whether a domain, or one below it, refuses NULL."""
+        while (domain := self.domains.get(oid)) is not None:
+            if domain[6]:
+                return True
+            oid = domain[3]
+        return False
+
+    def media_type(self, oid: int) -> str | None:
+        """Return the name of a domain that is a media type."""
+        domain = self.domains.get(oid)
+        return domain[2] if domain is not None and MEDIA_TYPE.fullmatch(domain[2]) else None
+
+
+Read = tuple[dict[Name, tuple[Function, ...]], list[Relationship], tuple[MediaHandler, ...]]
+
+
+async def read_functions(
+    connection: psycopg.AsyncConnection[Any],
+    values: Mapping[str, Any],
+    types: Types,
+    relations: Mapping[Name, Relation],
+    exposed: Sequence[str],
+) -> Read:
+    """Return callable functions by name, computed relationships and media handlers."""
+    functions: dict[Name, list[Function]] = defaultdict(list)
+    computed: list[Relationship] = []
+    handlers: list[MediaHandler] = []
+    cursor = await connection.execute(queries.FUNCTIONS, values)
+    for row in await cursor.fetchall():
+        if row[1] not in exposed:
+            continue
+        if row[3] == "a":
+            handlers += _handlers(row, types)
+            continue
+        relationship = _computed(row, types)
+        if relationship is not None:
+            computed.append(relationship)
+        function = _function(row, types, relations)
+        if function is not None:
+            functions[function.schema, function.name].append(function)
+    return {name: tuple(items) for name, items in functions.items()}, computed, tuple(handlers)
+
+
+def _function(row: tuple[Any, ...], types: Types, relations: Mapping[Name, Relation]) -> Function | None:
+    """Return a function; None: its parameters cannot be passed by name nor as a whole body."""
+    (_, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
+    oid, kind, _, result_name, settings, comment, base_kind, _ = row[14:]
+    modes = modes or ["i"] * count
+    names = list(names or [])
+    names += [""] * (len(modes) - len(names))
+    arguments = _arguments(names, modes, type_names or [], count, defaults, variadic)
+    if any(not item.name for item in arguments) and not _takes_body(arguments):
+        return None
+    outputs = tuple(item for item, mode in zip(names, modes, strict=True) if mode in "obt")
+    relation = _relation_of(oid, types)
+    media_type = types.media_type(oid)
+    return Function(
+        schema,
+        name,
+        arguments,
+        volatility,
+        is_set,
+        bool(outputs) or kind == "c" or result_name == "record" or (kind == "d" and base_kind == "c"),
+        result_name == "void",
+        result_name,
+        relation,
+        outputs or _columns_of(relation, relations),
+        tuple((item.partition("=")[0], item.partition("=")[2]) for item in settings or ()),
+        media_type,
+        comment,
+        media_type is not None and types.base_of(oid, "")[1] == "bytea",
+    )
+
+
+def _columns_of(relation: Name | None, relations: Mapping[Name, Relation]) -> tuple[str, ...]:
+    known = None if relation is None else relations.get(relation)
+    return () if known is None else tuple(column.name for column in known.columns)
+
+
+def _arguments(
+    names: Sequence[str], modes: Sequence[str], types: Sequence[str], count: int, defaults: int, variadic: bool
+) -> tuple[Argument, ...]:
+    """Return the input parameters. Those at the end have defaults; a variadic one is the last."""
+    inputs = [(name, type_name) for name, mode, type_name in zip(names, modes, types, strict=True) if mode in "ibv"]
+    return tuple(
+        Argument(name, type_name, place < count - defaults, variadic and place == count - 1)
+        for place, (name, type_name) in enumerate(inputs)
+    )
+
+
+def _takes_body(arguments: Sequence[Argument]) -> bool:
+    unnamed = [item for item in arguments if not item.name]
+    return len(unnamed) == 1 and arguments[0].type in RAW_TYPES
+
+
+def _relation_of(oid: int, types: Types) -> Name | None:
+    """Return the relation whose row type a type is, or a domain over it."""
+    return types.rows.get(types.base_of(oid, "")[0])
+
+
+def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
+    """Return the relationship of a function from one row type to another."""
+    arguments: Sequence[int] = row[13]
+    origin = types.rows.get(arguments[0]) if len(arguments) == 1 else None
+    target = types.rows.get(row[14])
+    if origin is None or target is None:
+        return None
+    single = not row[5] or row[6] == 1
+    return Relationship(
+        origin,
+        target,
+        Cardinality.MANY_TO_ONE if single else Cardinality.ONE_TO_MANY,
+        row[2],
+        function=(row[1], row[2]),
+        self_reference=origin == target,
+    )
+
+
+def _handlers(row: tuple[Any, ...], types: Types) -> list[MediaHandler]:
+    """Return the media handler that an aggregate is, if it is one."""
+    media_type = types.media_type(row[14])
+    arguments: Sequence[int] = row[13]
+    if media_type is None or len(arguments) != 1:
+        return []
+    binary = types.base_of(row[14], "")[1] == "bytea"
+    relation = types.rows.get(arguments[0])
+    if relation is None and arguments[0] != 2283:  # anyelement
+        return []
+    return [MediaHandler(media_type, (row[1], row[2]), relation, binary)]

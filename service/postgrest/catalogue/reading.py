@@ -1,0 +1,210 @@
+"""Reads the catalogue of PostgREST's interface over a plain connection, with one query for each kind of object."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.relationships import relationships
+from rowcall.core.postgrest.schema import Column, ForeignKey, Relation, Representation, Schema, ViewColumn
+from rowcall.core.postgrest.view_columns import base_columns
+from rowcall.service.postgrest.catalogue import queries
+from rowcall.service.postgrest.catalogue.functions import Types, read_functions
+
+Connection = psycopg.AsyncConnection[Any]
+Name = tuple[str, str]
+Numbers = Mapping[int, Mapping[int, str]]
+"""Names of columns by oid of the relation and number."""
+
+
+async def read_catalogue(connection: Connection, options: PostgRestOptions) -> PostgRestCatalogue:
+    """Read everything in one snapshot. Raises `psycopg.Error`."""
+    await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+    async with connection.transaction():
+        schema = await read_schema(connection, options.schemas, options.extra_search_path)
+        roles = await read_role_settings(connection)
+    return PostgRestCatalogue(options, schema, roles)
+
+
+async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:
+    """Read the schema. schemas: exposed ones. extra_search_path: others whose views and functions count."""
+    exposed = list(schemas)
+    values = {"exposed": exposed, "searched": list(dict.fromkeys((*schemas, *extra_search_path)))}
+    types = Types(
+        {row[0]: row for row in await _rows(connection, queries.DOMAINS, values)},
+        dict(await _rows(connection, queries.ENUMS, values)),
+        {row[0]: (row[2], row[3]) for row in await _rows(connection, queries.ROW_TYPES, values)},
+    )
+    found = await _rows(connection, queries.RELATIONS, values)
+    names: dict[int, Name] = {row[0]: (row[1], row[2]) for row in found}
+    constraints = [row for row in await _rows(connection, queries.CONSTRAINTS, values) if row[3] in names]
+    columns, numbers = await _columns(connection, values, types)
+    constrained = {row[3] for row in constraints} | {row[5] for row in constraints if row[5]}
+    views = dict(await _rows(connection, queries.VIEWS, values))
+    shown = [*base_columns(views)]
+    hidden = (constrained | {origin for _, _, (origin, _) in shown}) - numbers.keys()
+    for relation, number, name in await _rows(connection, queries.COLUMN_NAMES, {"relations": list(hidden)}):
+        numbers[relation][number] = name
+    keys, uniques = _keys(constraints, numbers)
+    view_columns = _view_columns(shown, names, numbers)
+    relations = _relations(found, columns, keys, view_columns, names)
+    functions, computed, handlers = await read_functions(connection, values, types, relations, exposed)
+    return Schema(
+        relations,
+        relationships(relations, _foreign_keys(constraints, names, numbers, uniques), view_columns, computed, exposed),
+        functions,
+        await _representations(connection, values),
+        handlers,
+    )
+
+
+async def read_role_settings(connection: Connection) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the settings of the roles that the login role may assume, without those that it may not set."""
+    granted = queries.GRANTED if connection.info.server_version >= 150_000 else ""
+    result: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for role, setting in await _rows(connection, queries.ROLES.format(granted=granted), {}):
+        name, _, value = setting.partition("=")
+        result[role].append((name, value))
+    return {role: tuple(settings) for role, settings in result.items()}
+
+
+async def _rows(connection: Connection, query: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    cursor = await connection.execute(query, values)
+    return await cursor.fetchall()
+
+
+async def _columns(
+    connection: Connection, values: Mapping[str, Any], types: Types
+) -> tuple[dict[int, list[Column]], dict[int, dict[int, str]]]:
+    """Return the columns by relation, and their names by number."""
+    columns: dict[int, list[Column]] = defaultdict(list)
+    numbers: dict[int, dict[int, str]] = defaultdict(dict)
+    for row in await _rows(connection, queries.COLUMNS, values):
+        relation, number, name, type_name, plain, oid, required, default, generated, length, comment = row
+        domain = types.domains.get(oid)
+        base, base_name = types.base_of(oid, plain)
+        columns[relation].append(
+            Column(
+                name,
+                type_name,
+                base_name,
+                not (required or types.is_required(oid)),
+                default if default is not None or domain is None or generated else domain[7],
+                generated,
+                length,
+                tuple(types.enums.get(base, ())),
+                comment,
+                None if domain is None else domain[5],
+            )
+        )
+        numbers[relation][number] = name
+    return columns, numbers
+
+
+def _keys(
+    constraints: Sequence[tuple[Any, ...]], numbers: Numbers
+) -> tuple[dict[int, tuple[str, ...]], dict[int, set[frozenset[int]]]]:
+    """Return primary keys in the order of columns, and the column sets of all unique constraints, by relation."""
+    keys: dict[int, tuple[str, ...]] = {}
+    uniques: dict[int, set[frozenset[int]]] = defaultdict(set)
+    for _, _, kind, relation, columns, _, _ in constraints:
+        if kind in "pu":
+            uniques[relation].add(frozenset(columns))
+        if kind == "p":
+            keys[relation] = tuple(numbers[relation][column] for column in sorted(columns))
+    return keys, uniques
+
+
+def _foreign_keys(
+    constraints: Sequence[tuple[Any, ...]],
+    names: Mapping[int, Name],
+    numbers: Numbers,
+    uniques: Mapping[int, set[frozenset[int]]],
+) -> list[ForeignKey]:
+    result: list[ForeignKey] = []
+    for _, name, kind, relation, columns, target, target_columns in constraints:
+        if kind != "f" or target not in names:
+            continue
+        result.append(
+            ForeignKey(
+                name,
+                names[relation],
+                tuple(numbers[relation][column] for column in columns),
+                names[target],
+                tuple(numbers[target][column] for column in target_columns),
+                frozenset(columns) in uniques.get(relation, ()),
+            )
+        )
+    return result
+
+
+def _view_columns(
+    shown: Sequence[tuple[int, int, tuple[int, int]]], names: Mapping[int, Name], numbers: Numbers
+) -> list[ViewColumn]:
+    result: list[ViewColumn] = []
+    for view, number, (base, base_number) in shown:
+        column = numbers.get(view, {}).get(number)
+        base_column = numbers.get(base, {}).get(base_number)
+        if column is not None and base_column is not None and base in names:
+            result.append(ViewColumn(names[view], column, names[base], base_column))
+    return result
+
+
+def _relations(
+    found: Sequence[tuple[Any, ...]],
+    columns: Mapping[int, list[Column]],
+    keys: Mapping[int, tuple[str, ...]],
+    view_columns: Sequence[ViewColumn],
+    names: Mapping[int, Name],
+) -> dict[Name, Relation]:
+    by_name = {names[relation]: key for relation, key in keys.items()}
+    inherited = _inherited_keys(view_columns, by_name)
+    result: dict[Name, Relation] = {}
+    for oid, schema, name, kind, comment, writes in found:
+        if oid not in columns and oid not in keys:
+            continue
+        whole = kind in "rp"
+        bits = 0 if writes is None else writes
+        result[schema, name] = Relation(
+            schema,
+            name,
+            tuple(columns.get(oid, ())),
+            keys.get(oid) or inherited.get((schema, name), ()),
+            kind in "vm",
+            whole or bool(bits & 8),
+            whole or bool(bits & 4),
+            whole or bool(bits & 16),
+            comment,
+        )
+    return result
+
+
+def _inherited_keys(
+    view_columns: Sequence[ViewColumn], keys: Mapping[Name, tuple[str, ...]]
+) -> dict[Name, tuple[str, ...]]:
+    """Return the keys that views show completely: of each key column the first view column."""
+    shown: dict[Name, dict[Name, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for item in view_columns:
+        shown[item.view][item.relation].setdefault(item.base_column, item.column)
+    result: dict[Name, tuple[str, ...]] = {}
+    for view, bases in shown.items():
+        columns: list[str] = []
+        for base, names in bases.items():
+            key = keys.get(base, ())
+            if key and all(column in names for column in key):
+                columns += (names[column] for column in key)
+        if columns:
+            result[view] = tuple(dict.fromkeys(columns))
+    return result
+
+
+async def _representations(connection: Connection, values: Mapping[str, Any]) -> dict[tuple[str, str], Representation]:
+    return {
+        (source, target): Representation(source, target, (schema, name))
+        for _, _, source, target, schema, name in await _rows(connection, queries.CASTS, values)
+    }

@@ -1,0 +1,169 @@
+"""PostgREST's interface of one worker: requests below its mount → steps → responses.
+
+The steps of a request are: `prepare` (authentication, path, body), `plan` (work, started in the driver) and `respond`.
+They run without a task unless the work needs an explicit transaction or the body is large.
+"""
+
+from __future__ import annotations
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.database.execution.plain_runs import PlainRuns
+from rowcall.service.postgrest.authentication import Authentication, TokenError
+from rowcall.service.postgrest.planning import Planner
+from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
+from rowcall.service.postgrest.responding import Responder
+from rowcall.service.postgrest.result import Result
+from rowcall.service.postgrest.settings import RequestSettings
+from rowcall.service.postgrest.statement_cache import StatementCache
+from rowcall.service.postgrest.transactions import Transactions
+from rowcall.service.postgrest.work import Response, Work
+from rowcall.service.request.body import BODIES, read_body
+from rowcall.service.request_context.request_context import (
+    ClientDisconnectedError,
+    RequestContext,
+    Step,
+    Waiting,
+)
+
+MOST_ATTEMPTS = 3
+"""Runs of work whose connection was lost before it took effect."""
+
+
+class PostgRestInterface:
+    """Serves requests with one schema snapshot. Raises `InvalidOptionError` for a key that cannot be used."""
+
+    def __init__(self, catalogue: PostgRestCatalogue, runs: PlainRuns, body_limit: int) -> None:
+        self._options = options = catalogue.options
+        self._authentication = Authentication(options)
+        self._body_limit = body_limit
+        self._responder = Responder(options)
+        settings = RequestSettings(options, catalogue.roles)
+        # New statements for each snapshot: PostgreSQL infers the types of parameters when it prepares them.
+        self._transactions = Transactions(runs, StatementCache(), settings, options, self._responder.database_error)
+        self._planner = Planner(catalogue.schema, options, self._responder)
+
+    def steps(self, path: str) -> tuple[Step, ...] | None:
+        """Return the steps of one request; None if its raw path is not below the mount."""
+        segments = segments_of(path, self._options.path)
+        return None if segments is None else _Steps(self, segments).steps
+
+    def prepare(self, context: RequestContext, segments: list[str]) -> ApiRequest | None:
+        """Return the request; None: it has been answered. Raises `ApiError`."""
+        scope = context.scope
+        response = self._responder.preflight(scope)
+        if response is not None:
+            self._responder.send(context, response)
+            return None
+        try:
+            user = self._authentication.authenticate(scope.headers.get("authorization"))
+        except TokenError as error:
+            raise self._responder.token_error(error) from None
+        return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)
+
+    def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
+        """Return the work of a request, or its response. Raises `ApiError`."""
+        return self._planner.plan(request, body)
+
+
+class _Steps:
+    """The state of one request between its steps."""
+
+    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_work", "steps")
+
+    def __init__(self, interface: PostgRestInterface, segments: list[str]) -> None:
+        self._interface = interface
+        self._segments = segments
+        self._request: ApiRequest | None = None
+        self._work: Work | None = None
+        self._attempts = 0
+        self.steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
+
+    def _fail(self, context: RequestContext, error: Exception) -> None:
+        """Answer an error of the interface; raise any other error."""
+        if isinstance(error, ClientDisconnectedError):
+            raise error
+        context.answered = True
+        interface = self._interface
+        interface._responder.send(context, interface._responder.error(error, context.scope, self._request))
+
+    def _prepare(self, context: RequestContext) -> Waiting:
+        try:
+            request = self._request = self._interface.prepare(context, self._segments)
+            if request is None:
+                context.answered = True
+                return None
+            if request.method not in WRITE_METHODS or request.method == "DELETE":
+                context.body = b""
+                return None
+            limit = self._interface._body_limit
+            arriving = BODIES.arrive(context, limit)
+            if arriving is not None or context.body is not None:
+                return arriving
+            return self._read(context, limit)
+        except (ApiError, Problem) as error:
+            self._fail(context, error)
+            return None
+
+    async def _read(self, context: RequestContext, limit: int) -> None:
+        try:
+            context.body = await read_body(context.scope, context.protocol, limit)
+        except Problem as error:
+            self._fail(context, error)
+
+    def _plan(self, context: RequestContext) -> Waiting:
+        request = self._request
+        if context.answered or request is None:
+            return None
+        try:
+            work = self._interface.plan(request, context.body or b"")
+            if isinstance(work, Response):
+                context.answered = True
+                self._interface._responder.send(context, work)
+                return None
+            self._work = work
+            return self._run(context, request, work)
+        except (ApiError, Problem) as error:
+            self._fail(context, error)
+            return None
+
+    def _run(self, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
+        execution = self._interface._transactions.begin(request, work)
+        if execution is None:
+            return self._run_transaction(context, request, work)
+        context.execution = execution
+        return execution
+
+    async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
+        try:
+            result = await self._interface._transactions.run(request, work)
+            self._send(context, work, result)
+        except (ApiError, Problem) as error:
+            self._fail(context, error)
+        context.answered = True
+
+    def _respond(self, context: RequestContext) -> Waiting:
+        request, work, execution = self._request, self._work, context.execution
+        if context.answered or request is None or work is None or execution is None:
+            return None
+        try:
+            if _may_repeat(execution, work) and self._attempts < MOST_ATTEMPTS:
+                self._attempts += 1
+                context.follow((self._respond,))
+                return self._run(context, request, work)
+            result = self._interface._transactions.finish(request, work, execution)
+            self._send(context, work, result)
+        except (ApiError, Problem) as error:
+            self._fail(context, error)
+        return None
+
+    def _send(self, context: RequestContext, work: Work, result: Result) -> None:
+        self._interface._responder.send(context, work.respond(result))
+
+
+def _may_repeat(execution: Execution, work: Work) -> bool:
+    """Whether the connection was lost before the work took effect."""
+    loss = execution.loss
+    return loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK) or (loss == Loss.IN_DOUBT and work.read_only)

@@ -1,0 +1,39 @@
+"""A request → work: the statement and how its result becomes the response."""
+
+from __future__ import annotations
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.schema import Schema
+from rowcall.service.postgrest.calling import plan_call
+from rowcall.service.postgrest.describing import options_response, plan_root
+from rowcall.service.postgrest.reading import plan_read
+from rowcall.service.postgrest.request import ApiRequest, Resource
+from rowcall.service.postgrest.responding import Responder
+from rowcall.service.postgrest.work import Response, Work
+from rowcall.service.postgrest.writing import plan_write
+
+
+class Planner:
+    """Plans requests with one schema snapshot."""
+
+    def __init__(self, schema: Schema, options: PostgRestOptions, responder: Responder) -> None:
+        self._schema = schema
+        self._options = options
+        self._responder = responder
+
+    def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
+        """Return the work of a request, or its response if it needs no database. Raises `ApiError`."""
+        if request.method == "OPTIONS":
+            return options_response(self._schema, request)
+        match request.resource:
+            case Resource.ROOT:
+                return plan_root(self._schema, self._options, request, self._responder)
+            case Resource.FUNCTION:
+                return plan_call(self._schema, self._options, request, body, self._responder)
+        if request.reads:
+            return plan_read(self._schema, self._options, request, self._responder)
+        return plan_write(self._schema, self._options, request, body, self._responder)
+
+
+__all__ = ["Planner", "errors"]

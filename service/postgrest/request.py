@@ -1,0 +1,109 @@
+"""What a request of PostgREST's interface addresses, and its headers (reference 09, 1 and 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from urllib.parse import unquote
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.request.media_types import MediaType, parse_accept
+from rowcall.core.postgrest.request.preferences import Preferences, parse_preferences
+from rowcall.service.database.watchdog import Disconnected
+from rowcall.service.postgrest.authentication import Authenticated
+
+READ_METHODS = ("GET", "HEAD")
+WRITE_METHODS = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class Resource(Enum):
+    ROOT = "root"
+    RELATION = "relation"
+    FUNCTION = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request up to its query string.
+
+    disconnected: returns when the client has disconnected. profile: it names its schema, or several are exposed.
+    """
+
+    scope: Any
+    disconnected: Disconnected
+    method: str
+    resource: Resource
+    name: str
+    schema: str
+    profile: bool
+    user: Authenticated
+    preferences: Preferences
+    accept: tuple[MediaType, ...]
+
+    @property
+    def reads(self) -> bool:
+        return self.method in READ_METHODS
+
+    @property
+    def query(self) -> bytes:
+        """Return the raw query string."""
+        text: str = self.scope.query_string
+        return text.encode("latin-1", "replace")
+
+
+def segments_of(path: str, mount: str) -> list[str] | None:
+    """Return the decoded segments of a raw path below a mount; None if it is not below. The mount itself has none."""
+    base = mount.rstrip("/")
+    if not path.startswith(base + "/"):
+        return [] if path == base else None
+    rest = path[len(base) + 1 :]
+    return [unquote(segment) for segment in rest.split("/")] if rest else []
+
+
+def resource_of(segments: list[str]) -> tuple[Resource, str]:
+    """Return what a path addresses. Raises `ApiError` (`PGRST125`)."""
+    match segments:
+        case []:
+            return Resource.ROOT, ""
+        case [name] if name:
+            return Resource.RELATION, name
+        case ["rpc", name] if name:
+            return Resource.FUNCTION, name
+    raise errors.invalid_path()
+
+
+def read_request(
+    scope: Any, disconnected: Disconnected, segments: list[str], user: Authenticated, options: PostgRestOptions
+) -> ApiRequest:
+    """Read path, schema and method. Raises `ApiError` (`PGRST101`, `106`, `117`, `125`)."""
+    resource, name = resource_of(segments)
+    method: str = scope.method
+    header = "content-profile" if method in WRITE_METHODS else "accept-profile"
+    profile = scope.headers.get(header)
+    if profile is not None and profile not in options.schemas:
+        raise errors.invalid_schema(profile, options.schemas)
+    _check_method(resource, method)
+    return ApiRequest(
+        scope,
+        disconnected,
+        method,
+        resource,
+        name,
+        profile or options.schemas[0],
+        profile is not None or len(options.schemas) > 1,
+        user,
+        parse_preferences(scope.headers.get_all("prefer")),
+        parse_accept(scope.headers.get_all("accept")),
+    )
+
+
+def _check_method(resource: Resource, method: str) -> None:
+    if method in READ_METHODS or method == "OPTIONS":
+        return
+    if resource is Resource.FUNCTION:
+        if method != "POST":
+            raise errors.rpc_method(method)
+    elif resource is Resource.ROOT or method not in WRITE_METHODS:
+        raise errors.unsupported_method(method)

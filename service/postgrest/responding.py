@@ -1,0 +1,168 @@
+"""Responses of PostgREST's interface: errors of every kind, CORS, and the headers that all of them share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.database_errors import from_database
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.negotiation import Negotiated
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.request.preferences import applied
+from rowcall.core.postgrest.request.tree import Query
+from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
+from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.postgrest.authentication import TokenError
+from rowcall.service.postgrest.request import ApiRequest, Resource
+from rowcall.service.postgrest.result import Result
+from rowcall.service.postgrest.work import Headers, Response
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+
+log = logging.getLogger("rowcall")
+
+JSON_TYPE = "application/json; charset=utf-8"
+
+
+class Responder:
+    """Makes and sends responses with the options of one schema snapshot."""
+
+    def __init__(self, options: PostgRestOptions) -> None:
+        self._options = options
+        self._trace = options.trace_header
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def send(self, context: RequestContext, response: Response) -> None:
+        """Send a response; without its body for HEAD."""
+        scope, protocol = context.scope, context.protocol
+        headers = [(name.lower(), value) for name, value in response.headers]
+        headers += self._shared_headers(scope)
+        body = response.body
+        if body is None or response.status in (204, 304) or scope.method == "HEAD":
+            protocol.response_empty(response.status, headers)
+        else:
+            protocol.response_bytes(response.status, headers, body)
+
+    def _shared_headers(self, scope: Any) -> Headers:
+        headers: Headers = []
+        if self._trace is not None:
+            headers.append((self._trace.lower(), scope.headers.get(self._trace.lower()) or ""))
+        return headers
+
+    def preflight(self, scope: Any) -> Response | None:
+        """Return the response to a CORS preflight; None if the request is none."""
+        return None
+
+    # --- success ----------------------------------------------------------------------------------------------------
+
+    def success(
+        self,
+        request: ApiRequest,
+        status: int,
+        headers: Headers,
+        result: Result,
+        *,
+        negotiated: Negotiated | None = None,
+        renamed: Iterable[str] = (),
+        resolution: bool = False,
+    ) -> Response:
+        """Return the response to a request that succeeded.
+
+        headers: those of this kind of request. negotiated: None if there is no body. renamed: embeds that were
+        addressed by their name. resolution: an upsert has a conflict target. Raises `ApiError` (`PGRST111`, `112`).
+        """
+        headers = [*headers, *renamed_warning(renamed)]
+        if negotiated is not None:
+            headers.append(("Content-Type", negotiated.content_type))
+            if request.profile:
+                headers.append(("Content-Profile", request.schema))
+        preferred = applied(
+            request.preferences,
+            method=request.method,
+            transaction=self._options.end_may_be_overridden,
+            resolution=resolution,
+            function=request.resource is Resource.FUNCTION,
+        )
+        if preferred is not None:
+            headers.append(("Preference-Applied", preferred))
+        headers.append(VARY)
+        headers = set_by_sql(headers, result.headers)
+        body = None if negotiated is None else body_of(result, negotiated)
+        return Response(status_by_sql(status, result.status), headers, body)
+
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
+        """Return the response to an error."""
+        if isinstance(error, Problem):
+            error = problem_error(error)
+        if not isinstance(error, ApiError):
+            raise error
+        if error.status >= 500:
+            log.error("%s %s: %s: %s", scope.method, scope.path, error.code, error.message)
+        headers: Headers = [("Proxy-Status", f"PostgREST; error={error.code}"), *error.headers.items()]
+        return self.error_with_headers(error, headers)
+
+    def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
+        """Return the body of an error with these headers and its type."""
+        body = error.body(minimal=self._options.minimal_errors)
+        return Response(error.status, [("Content-Type", JSON_TYPE), *headers], body)
+
+    @staticmethod
+    def token_error(error: TokenError) -> ApiError:
+        """Return the error of a request that cannot be authenticated."""
+        if error.code == "PGRST300":
+            return errors.no_jwt_secret()
+        if error.code == "PGRST302":
+            return errors.anonymous_disabled()
+        if error.code == "PGRST303":
+            return errors.invalid_claims(error.message)
+        return errors.undecodable_token(error.message, error.details)
+
+    def database_error(self, execution: Execution, request: ApiRequest) -> Exception:
+        """Return the error of a failed execution."""
+        error = execution.error
+        if error is None or execution.failure is not None or execution.loss != Loss.NOT_LOST:
+            return connection_error(execution)
+        return from_database(
+            error.sqlstate,
+            error.message,
+            error.detail,
+            error.hint,
+            anonymous=request.user.role == self._options.anonymous_role,
+        )
+
+
+def content_location(path: str, query: Query) -> str:
+    """Return the path with the parameters sorted by name."""
+    return f"{path}?{query.canonical}" if query.canonical else path
+
+
+def body_of(result: Result, negotiated: Negotiated) -> bytes:
+    """Return the body; bytes of a bytea, which PostgreSQL prints as hexadecimal digits."""
+    body = result.body
+    return bytes.fromhex(body[2:].decode()) if negotiated.output.binary and body.startswith(b"\\x") else body
+
+
+def problem_error(problem: Problem) -> ApiError:
+    """Return the error for a problem of the service itself, such as an exhausted pool."""
+    headers = {name: value for name, value in problem.headers if name.lower() != "connection"}
+    if problem.status == 503:
+        return ApiError(503, "PGRST003", problem.detail or problem.title, headers=headers)
+    return ApiError(problem.status, "PGRST102", problem.detail or problem.title, headers=headers)
+
+
+def connection_error(execution: Execution) -> Exception:
+    """Return the error of an execution whose connection was lost or that was given up."""
+    failure = execution.failure
+    if isinstance(failure, Problem | ClientDisconnectedError):
+        return failure
+    if failure is not None:
+        return ApiError(500, "57014", "canceling statement due to statement timeout")
+    unsure = "it is not known whether the request took effect" if execution.loss == Loss.IN_DOUBT else None
+    message = "Database client error. Retrying the connection."
+    return ApiError(503, "PGRST001", message, unsure, headers={"Retry-After": "1"})

@@ -1,0 +1,101 @@
+"""Transaction-local settings of a request: search path, role, claims and request (reference 11, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.text.naming import quote_identifier
+from rowcall.service.database.preamble import Values
+from rowcall.service.postgrest.authentication import Authenticated
+
+RoleSettings = Mapping[str, Sequence[tuple[str, str]]]
+"""Settings of `ALTER ROLE … SET` by role."""
+ISOLATION = "default_transaction_isolation"
+
+
+class RequestSettings:
+    """Makes the settings of requests for one schema snapshot: names and values in turn."""
+
+    def __init__(self, options: PostgRestOptions, roles: RoleSettings) -> None:
+        self._roles = {
+            role: [part.encode() for name, value in settings if name != ISOLATION for part in (name, value)]
+            for role, settings in roles.items()
+        }
+        self._isolation = {
+            role: value for role, settings in roles.items() for name, value in settings if name == ISOLATION
+        }
+        self._paths = {
+            schema: ", ".join(map(quote_identifier, dict.fromkeys((schema, *options.extra_search_path)))).encode()
+            for schema in options.schemas
+        }
+        self._application = [part.encode() for name, value in options.app_settings for part in (name, value)]
+        self._anonymous = orjson.dumps({"role": options.anonymous_role})
+        self._anonymous_role = options.anonymous_role
+
+    def isolation(self, role: str, function: Iterable[tuple[str, str]] = ()) -> str | None:
+        """Return the isolation level that a function's settings or the role's settings choose, or None."""
+        chosen = next((value for name, value in function if name == ISOLATION), None)
+        return chosen or self._isolation.get(role)
+
+    def values(
+        self,
+        scope: Any,
+        schema: str,
+        user: Authenticated,
+        *,
+        read_only: bool,
+        timezone: str | None = None,
+        hoisted: Iterable[tuple[str, str]] = (),
+    ) -> Values:
+        """Return the settings of a request. hoisted: settings of the called function."""
+        result: Values = [b"search_path", self._paths[schema]]
+        if read_only:
+            result += (b"transaction_read_only", b"on")
+        result += self._roles.get(user.role, ())
+        for name, value in hoisted:
+            if name != ISOLATION:
+                result += (name.encode(), value.encode())
+        headers, cookies = headers_and_cookies(scope)
+        result += (
+            b"role",
+            user.role.encode(),
+            b"request.jwt.claims",
+            self._claims(user),
+            b"request.method",
+            scope.method.encode(),
+            b"request.path",
+            scope.path.encode(),
+            b"request.headers",
+            headers,
+            b"request.cookies",
+            cookies,
+        )
+        if timezone is not None:
+            result += (b"timezone", timezone.encode())
+        return result + self._application
+
+    def _claims(self, user: Authenticated) -> bytes:
+        if not user.claims and user.role == self._anonymous_role:
+            return self._anonymous
+        return orjson.dumps({**user.claims, "role": user.role})
+
+
+def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
+    """Return the headers without Cookie, and the cookies, as JSON objects. Of repeated headers the last one counts."""
+    headers = {name.lower(): value for name, value in scope.headers.items()}
+    cookie = headers.pop("cookie", None)
+    return orjson.dumps(headers), b"{}" if cookie is None else orjson.dumps(_cookies(scope.headers.get_all("cookie")))
+
+
+def _cookies(headers: Iterable[str]) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for header in headers:
+        for pair in header.split(";"):
+            name, equals, value = pair.strip().partition("=")
+            if equals:
+                result[name] = value
+    return result

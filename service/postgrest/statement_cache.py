@@ -1,0 +1,45 @@
+"""Driver statements by SQL text, bounded: each shape of a query is prepared once on each connection."""
+
+from __future__ import annotations
+
+from rowcall.core.postgrest.sql.output import Statement as Sql
+from rowcall.ext.driver.execution import Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.preamble import Values
+from rowcall.service.database.statements import numbers
+
+MOST_STATEMENTS = 2000
+"""Texts that a worker keeps. The oldest one is dropped beyond."""
+SEPARATOR = b"\0"
+"""Between columns of the result row. A text of PostgreSQL cannot contain it."""
+
+
+class StatementCache:
+    """Statements whose result is rows of texts, separated by `SEPARATOR`, with a line feed between rows."""
+
+    def __init__(self, size: int = MOST_STATEMENTS) -> None:
+        self._size = size
+        self._renderer = RawRenderer(Codecs(), True, separator=SEPARATOR, new_line=b"\n", quotes=False)
+        self._statements: dict[str, Statement] = {}
+        self.misses = 0
+        """How often a text was new."""
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+    def find(self, sql: Sql) -> Statement:
+        """Return the statement for a text."""
+        statement = self._statements.get(sql.sql)
+        if statement is None:
+            self.misses += 1
+            while len(self._statements) >= self._size:
+                del self._statements[next(iter(self._statements))]
+            statement = Statement(next(numbers), sql.sql.encode(), len(sql.parameters), self._renderer)
+            self._statements[sql.sql] = statement
+        return statement
+
+
+def values_of(sql: Sql) -> Values:
+    """Return the parameters as the driver takes them. Texts of PostgreSQL cannot contain a NUL."""
+    return [None if value is None else value.encode() for value in sql.parameters]

@@ -1,0 +1,158 @@
+"""Runs the work of requests: settings, pre-request function and main statement, in one transaction.
+
+Where nothing depends on the result, all of it is one segment, which is one implicit transaction and one round trip. An
+explicit transaction with a second round trip is needed if the result decides between COMMIT and ROLLBACK, if the
+transaction ends with ROLLBACK, or if its isolation level is not the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.sql.output import Statement as Sql
+from rowcall.core.text.naming import quote_identifier
+from rowcall.ext.driver.execution import Execution
+from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns
+from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.statements import statement_for
+from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.result import Result, read_result
+from rowcall.service.postgrest.settings import RequestSettings
+from rowcall.service.postgrest.statement_cache import StatementCache, values_of
+from rowcall.service.postgrest.work import Work
+
+CHECK_CONSTRAINTS = statement_for("set constraints all immediate", 0)
+LEVELS = ("read uncommitted", "read committed", "repeatable read", "serializable")
+DEFAULT_LEVEL = "read committed"
+
+ErrorOf = Callable[[Execution, ApiRequest], Exception]
+
+
+class Transactions:
+    """Runs work for one schema snapshot. error_of: the error for a failed execution."""
+
+    def __init__(
+        self,
+        runs: PlainRuns,
+        statements: StatementCache,
+        settings: RequestSettings,
+        options: PostgRestOptions,
+        error_of: ErrorOf,
+    ) -> None:
+        self._runs = runs
+        self._statements = statements
+        self._settings = settings
+        self._options = options
+        self._error_of = error_of
+        self._before: Ahead = ()
+        if options.pre_request is not None:
+            name = ".".join(map(quote_identifier, options.pre_request.split(".", 1)))
+            self._before = ((statement_for(f"select {name}()", 0), []),)
+
+    def begin(self, request: ApiRequest, work: Work) -> Execution | None:
+        """Start work that is one segment; `finish` follows. None: `run` has to run it."""
+        if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
+            return None
+        if work.check is not None and not work.read_only:
+            return None
+        statement, values = self._prepared(work.statement)
+        ahead = (*ahead_of(self._values(request, work)), *self._before)
+        execution = Execution(statement, values, ahead)
+        execution.label = request.scope.path
+        try:
+            return self._runs.begin(execution, request.disconnected)
+        except ValueError:
+            raise _unsendable() from None
+
+    def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
+        """Return the result of an execution that `begin` has started. Raises `ApiError` and `Problem`."""
+        self._runs.settle(execution)
+        result = self._result(request, work, execution)
+        if work.check is not None:
+            work.check(result)
+        return result
+
+    async def run(self, request: ApiRequest, work: Work) -> Result:
+        """Run work in an explicit transaction. Raises `ApiError` and `Problem`."""
+        level = self._level(request, work) or DEFAULT_LEVEL
+        mode = "read only" if work.read_only else "read write"
+        start = (
+            (statement_for(f"begin isolation level {level} {mode}", 0), []),
+            *ahead_of(self._values(request, work)),
+            *self._before,
+        )
+        async with self._runs.transaction(request.disconnected) as transaction:
+            estimate = None
+            try:
+                if work.estimate is not None:
+                    statement, values = self._prepared(work.estimate)
+                    execution = await transaction.run(statement, values, start)
+                    estimate = self._result_of_plan(request, execution)
+                    start = ()
+                statement, values = self._prepared(work.statement)
+                execution = await transaction.run(statement, values, start)
+            except ValueError:
+                raise _unsendable() from None
+            result = replace(self._result(request, work, execution), estimate=estimate)
+            if work.check is not None:
+                work.check(result)
+            if self._rolls_back(request):
+                checked = await transaction.run(CHECK_CONSTRAINTS, [], ())
+                self._raise_if_failed(request, checked)
+                await transaction.end(ROLLBACK)
+            else:
+                self._raise_if_failed(request, await transaction.end(COMMIT))
+        return result
+
+    def _prepared(self, sql: Sql) -> tuple[Any, Values]:
+        return self._statements.find(sql), values_of(sql)
+
+    def _values(self, request: ApiRequest, work: Work) -> Values:
+        return self._settings.values(
+            request.scope,
+            request.schema,
+            request.user,
+            read_only=work.read_only,
+            timezone=request.preferences.timezone,
+            hoisted=work.hoisted,
+        )
+
+    def _level(self, request: ApiRequest, work: Work) -> str | None:
+        """Return the isolation level as SQL, if it is not the default."""
+        level = (work.isolation or self._settings.isolation(request.user.role) or DEFAULT_LEVEL).lower()
+        return level if level in LEVELS and level != DEFAULT_LEVEL else None
+
+    def _rolls_back(self, request: ApiRequest) -> bool:
+        options, requested = self._options, request.preferences.transaction
+        if options.end_may_be_overridden and requested is not None:
+            return requested == "rollback"
+        return options.rolls_back
+
+    def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
+        self._raise_if_failed(request, execution)
+        if not work.raw:
+            return read_result(execution.body)
+        return Result(None, execution.rows, execution.body or b"", None, None, None, None)
+
+    def _result_of_plan(self, request: ApiRequest, execution: Execution) -> int:
+        self._raise_if_failed(request, execution)
+        return estimated_rows(execution.body or b"")
+
+    def _raise_if_failed(self, request: ApiRequest, execution: Execution) -> None:
+        if not execution.succeeded:
+            raise self._error_of(execution, request)
+
+
+def estimated_rows(plan: bytes) -> int:
+    """Return the row estimate of a plan that `EXPLAIN (FORMAT JSON)` printed."""
+    return int(orjson.loads(plan)[0]["Plan"]["Plan Rows"])
+
+
+def _unsendable() -> ApiError:
+    return ApiError(400, "22021", 'invalid byte sequence for encoding "UTF8": 0x00')

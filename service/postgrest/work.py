@@ -1,0 +1,44 @@
+"""What a planned request asks of the database, and how its result becomes the response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowcall.core.postgrest.sql.output import Statement
+from rowcall.service.postgrest.result import Result
+
+Headers = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response. body None: it has no body and no Content-Length. reason: reason phrase other than the standard one.
+
+    Header names are in the case that PostgREST sends.
+    """
+
+    status: int
+    headers: Headers
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One transaction and its response.
+
+    statement: the main statement. respond: result → response; raises `ApiError`. check: result → None; if it raises
+    `ApiError`, the transaction is rolled back. read_only: access mode. hoisted: settings of a function. isolation: of
+    the transaction, None for the default. estimate: a statement whose first column is an execution plan as JSON, run
+    before the main statement.
+    """
+
+    statement: Statement
+    respond: Callable[[Result], Response]
+    read_only: bool
+    check: Callable[[Result], None] | None = None
+    hoisted: tuple[tuple[str, str], ...] = ()
+    isolation: str | None = None
+    estimate: Statement | None = None
+    raw: bool = False
+    """The result is rows of one text, such as an execution plan; they are the body of `Result`."""
