@@ -19,7 +19,7 @@ from rowcall.core.postgrest.sql.reads import read_statement
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder, content_location
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Response, Work
+from rowcall.service.postgrest.work import Response, Work, explained
 
 
 def plan_read(schema: Schema, options: PostgRestOptions, request: ApiRequest, responder: Responder) -> Work:
@@ -51,7 +51,7 @@ def plan_read(schema: Schema, options: PostgRestOptions, request: ApiRequest, re
         count_limit=counting.limit,
     )
     respond = partial(_respond, request, query, plan, negotiated, responder)
-    return Work(statement, respond, read_only=True)
+    return explained(Work(statement, respond, read_only=True), negotiated)
 
 
 class Counting:

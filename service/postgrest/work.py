@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rowcall.core.postgrest.negotiation import Negotiated
+from rowcall.core.postgrest.response_headers import VARY
 from rowcall.core.postgrest.sql.output import Statement
 from rowcall.service.postgrest.result import Result
 
@@ -42,3 +44,17 @@ class Work:
     estimate: Statement | None = None
     raw: bool = False
     """The result is rows of one text, such as an execution plan; they are the body of `Result`."""
+
+
+def explained(work: Work, negotiated: Negotiated) -> Work:
+    """Return the work that explains the statement instead, if the client asked for its execution plan."""
+    media = negotiated.plan
+    if media is None:
+        return work
+    settings = [f"FORMAT {media.plan_format.upper()}", *(f"{option.upper()} true" for option in media.plan_options)]
+    statement = Statement(f"EXPLAIN ({', '.join(settings)}) {work.statement.sql}", work.statement.parameters)
+
+    def respond(result: Result) -> Response:
+        return Response(200, [("Content-Type", negotiated.content_type), VARY], result.body)
+
+    return replace(work, statement=statement, respond=respond, check=None, raw=True)

@@ -1,16 +1,177 @@
-"""Writes."""
+"""Writes of relations: POST, PATCH, PUT and DELETE (reference 10)."""
 
 from __future__ import annotations
 
+from functools import partial
+from urllib.parse import quote
+
+import orjson
+
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.negotiation import Negotiated, Shape, negotiate
 from rowcall.core.postgrest.options import PostgRestOptions
-from rowcall.core.postgrest.schema import Schema
+from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
+from rowcall.core.postgrest.request.payload import Payload, parse_payload
+from rowcall.core.postgrest.request.query_string import parse_query
+from rowcall.core.postgrest.request.tree import LogicNode, Query
+from rowcall.core.postgrest.schema import Relation, Schema
+from rowcall.core.postgrest.sql.output import NO_BODY, Statement
+from rowcall.core.postgrest.sql.writes import (
+    Conflict,
+    Returning,
+    delete_statement,
+    insert_statement,
+    update_statement,
+)
+from rowcall.service.postgrest.calling import check_rows
+from rowcall.service.postgrest.reading import is_plain
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
-from rowcall.service.postgrest.work import Work
+from rowcall.service.postgrest.result import Result
+from rowcall.service.postgrest.work import Headers, Response, Work, explained
 
 
 def plan_write(
     schema: Schema, options: PostgRestOptions, request: ApiRequest, body: bytes, responder: Responder
 ) -> Work:
-    raise errors.root_disabled()
+    """Return the work of a write. Raises `ApiError`."""
+    method, preferences = request.method, request.preferences
+    query = parse_query(request.query)
+    if method == "PUT" and query.has_ranges:
+        raise errors.put_range()
+    payload = None if method == "DELETE" else _payload(request, query, body)
+    relation = find_relation(schema, (request.schema, request.name))
+    key = _key(relation, query) if method == "PUT" else ()
+    plan = read_plan(
+        schema,
+        (relation.schema, relation.name),
+        query,
+        aggregates=options.aggregates,
+        legacy_names=options.legacy_target_names,
+    )
+    preferences.check()
+    shape = Shape((relation.schema, relation.name))
+    negotiated = negotiate(request.accept, schema, shape, plans=options.plans, plain_select=is_plain(query))
+    represented = preferences.returning == "representation"
+    returning = Returning(
+        plan,
+        negotiated.output if represented else NO_BODY,
+        represented,
+        method == "POST" and preferences.returning == "headers-only" and bool(relation.key),
+    )
+    conflict = _conflict(request, relation, query)
+    statement = _statement(schema, request, relation, query, payload, returning, conflict, key)
+    respond = partial(_respond, request, relation, negotiated if represented else None, conflict, responder, plan)
+    check = partial(_check_put) if method == "PUT" else _check(request, negotiated)
+    work = Work(statement, respond, read_only=False, check=check)
+    return explained(work, negotiated)
+
+
+def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
+    columns = None if request.method == "PUT" else query.columns
+    return parse_payload(body, request.scope.headers.get("content-type"), columns)
+
+
+def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:
+    """Return names and values of the key in the filters of a PUT. Raises `ApiError` (`PGRST105`)."""
+    values: dict[str, str] = {}
+    for path, condition in query.filters:
+        operation = condition.operation
+        plain = operation.operator == "eq" and not operation.negated and operation.quantifier is None
+        if path or condition.field.path or not plain or not isinstance(operation.value, str):
+            raise errors.put_filters()
+        values[condition.field.name] = operation.value
+    if not relation.key or query.logic or set(query.filter_keys) != set(relation.key):
+        raise errors.put_filters()
+    return tuple(values.items())
+
+
+def _conflict(request: ApiRequest, relation: Relation, query: Query) -> Conflict | None:
+    if request.method == "PUT":
+        return Conflict(relation.key, merge=True)
+    resolution = request.preferences.resolution
+    target = query.on_conflict or relation.key
+    if request.method != "POST" or resolution is None or not target:
+        return None
+    return Conflict(target, merge=resolution == "merge-duplicates")
+
+
+def _statement(
+    schema: Schema,
+    request: ApiRequest,
+    relation: Relation,
+    query: Query,
+    payload: Payload | None,
+    returning: Returning,
+    conflict: Conflict | None,
+    key: tuple[tuple[str, str], ...],
+) -> Statement:
+    filters: list[LogicNode] = [condition for path, condition in query.filters if not path]
+    filters += [group for path, group in query.logic if not path]
+    defaults = request.preferences.missing == "default" and request.method != "PUT"
+    if payload is None:
+        return delete_statement(schema, relation, filters, returning)
+    if request.method == "PATCH":
+        return update_statement(schema, relation, payload, filters, returning, defaults=defaults)
+    return insert_statement(schema, relation, payload, returning, conflict=conflict, defaults=defaults, key=key)
+
+
+def _check(request: ApiRequest, negotiated: Negotiated) -> partial[None] | None:
+    """Return the check that decides whether the transaction commits."""
+    preferences = request.preferences
+    limited = preferences.strict and request.method in ("PATCH", "DELETE")
+    most = preferences.max_affected if limited else None
+    return partial(check_rows, negotiated.singular, most) if negotiated.singular or most is not None else None
+
+
+def _check_put(result: Result) -> None:
+    if result.rows != 1:
+        raise errors.put_mismatch()
+
+
+def _respond(
+    request: ApiRequest,
+    relation: Relation,
+    negotiated: Negotiated | None,
+    conflict: Conflict | None,
+    responder: Responder,
+    plan: Plan,
+    result: Result,
+) -> Response:
+    headers: Headers = []
+    if result.keys is not None:
+        headers.append(("Location", location(relation.name, result.keys)))
+    if request.method != "PUT":
+        headers.append(("Content-Range", _content_range(request, result)))
+    return responder.success(
+        request,
+        _status(request.method, negotiated is not None, conflict, result),
+        headers,
+        result,
+        negotiated=negotiated,
+        renamed=plan.renamed,
+        resolution=conflict is not None,
+    )
+
+
+def _status(method: str, represented: bool, conflict: Conflict | None, result: Result) -> int:
+    inserts = method == "POST" or (method == "PUT" and represented)
+    if inserts:
+        return 200 if conflict is not None and conflict.merge and not result.inserted else 201
+    return 200 if represented else 204
+
+
+def _content_range(request: ApiRequest, result: Result) -> str:
+    counted = request.preferences.count in ("exact", "estimated")
+    total = str(result.rows) if counted else "*"
+    rows = f"0-{result.rows - 1}" if request.method == "PATCH" and result.rows else "*"
+    return f"{rows}/{total}"
+
+
+def location(name: str, keys: str) -> str:
+    """Return the path of a row. keys: JSON array of pairs of names and texts."""
+    parts = (
+        f"{quote(column, '')}={'is.null' if value is None else 'eq.' + quote(value, '')}"
+        for column, value in orjson.loads(keys)
+    )
+    return f"/{quote(name, '')}?{'&'.join(parts)}"

@@ -336,7 +336,7 @@ def read_statement(
     source = renderer.level(plan.root)
     counted, total = "", "NULL"
     if count:
-        counted = f", pgrst_count AS ({_count(renderer, plan.root, count_limit)})"
+        counted = f", pgrst_count AS ({count_query(renderer, plan.root, count_limit)})"
         total = "SELECT count(*) FROM pgrst_count"
     sql = (
         f"WITH {SOURCE} AS ({source}){counted} SELECT {result_columns(output, total=total)} "
@@ -345,7 +345,7 @@ def read_statement(
     return Statement(sql, tuple(parameters.values))
 
 
-def _count(renderer: Renderer, root: Node, limit: int | None) -> str:
+def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:
     """Return the query whose rows are counted: filters and joins that drop rows, without range and order."""
     bare = Node(
         root.relation,
@@ -357,5 +357,5 @@ def _count(renderer: Renderer, root: Node, limit: int | None) -> str:
         filters=root.filters,
     )
     bare.columns = []
-    text = renderer.level(bare)
+    text = renderer.level(bare, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"

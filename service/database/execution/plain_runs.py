@@ -113,7 +113,20 @@ class PlainTransaction:
         if connection is None:
             return
         if self._open:
-            _roll_back(connection)
+            self._roll_back(connection)
+        else:
+            self._pool.let_go(connection, resets=[])
+
+    def _roll_back(self, connection: Connection) -> None:
+        """Send ROLLBACK without waiting; the connection returns to the pool behind it."""
+        execution = Execution(ROLLBACK, [])
+        execution.timeout = RESET_SECONDS
+        execution.on_done = lambda _execution: self._let_go(connection)
+        if not connection.submit(execution) and connection.state != ConnectionState.CLOSED:
+            connection.close("a transaction was given up in the middle of a command")
+
+    def _let_go(self, connection: Connection) -> None:
+        connection.owned = False
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
@@ -156,16 +169,3 @@ class PlainTransaction:
         if connection is None or not connection.submit(execution):
             execution.give_back()
         await waiter
-
-
-def _roll_back(connection: Connection) -> None:
-    """Send ROLLBACK without waiting: nothing that follows on this connection runs before it."""
-    execution = Execution(ROLLBACK, [])
-    execution.timeout = RESET_SECONDS
-    execution.on_done = lambda _execution: _no_longer_owned(connection)
-    if not connection.submit(execution) and connection.state != ConnectionState.CLOSED:
-        connection.close("a transaction was given up in the middle of a command")
-
-
-def _no_longer_owned(connection: Connection) -> None:
-    connection.owned = False

@@ -103,7 +103,7 @@ def _function(row: tuple[Any, ...], types: Types, relations: Mapping[Name, Relat
         arguments,
         volatility,
         is_set,
-        bool(outputs) or kind == "c" or result_name == "record" or (kind == "d" and base_kind == "c"),
+        bool(outputs) or kind == "c" or (kind == "d" and base_kind == "c"),
         result_name == "void",
         result_name,
         relation,

@@ -26,6 +26,8 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
     """Read everything in one snapshot. Raises `psycopg.Error`."""
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
+        # So that names of types and sequences are printed with their schemas.
+        await connection.execute("set local search_path to ''")
         schema = await read_schema(connection, options.schemas, options.extra_search_path)
         roles = await read_role_settings(connection)
     return PostgRestCatalogue(options, schema, roles)

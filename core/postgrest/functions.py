@@ -1,0 +1,107 @@
+"""The choice among functions of one name by the names of arguments (reference 11, 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.plan import similar
+from rowcall.core.postgrest.request.payload import Payload, PayloadKind
+from rowcall.core.postgrest.schema import Function, Schema
+
+_JSON_TYPES = ("json", "jsonb")
+
+
+def choose_function(
+    schema: Schema, name: tuple[str, str], arguments: Collection[str], payload: Payload | None
+) -> Function:
+    """Return the one function that the arguments fit. payload: of a POST, else None.
+
+    Raises `ApiError` (`PGRST202`, `PGRST203`).
+    """
+    overloads = schema.functions.get(name, ())
+    keys = frozenset(arguments)
+    raw = payload is not None and payload.kind is PayloadKind.RAW
+    by_name = [] if raw else [item for item in overloads if _fits(item, keys)]
+    if len(by_name) > 1:
+        raise errors.ambiguous_function(map(_signature, by_name))
+    if by_name:
+        return by_name[0]
+    by_body = [] if payload is None else [item for item in overloads if takes_body(item, payload)]
+    if len(by_body) > 1:
+        raise errors.ambiguous_function(map(_signature, by_body))
+    if by_body:
+        return by_body[0]
+    raise _no_function(schema, name, overloads, sorted(keys), payload)
+
+
+def _fits(function: Function, keys: frozenset[str]) -> bool:
+    if any(not item.name for item in function.arguments):
+        return False
+    names = {item.name for item in function.arguments}
+    required = {item.name for item in function.arguments if item.required}
+    return required <= keys <= names
+
+
+def takes_body(function: Function, payload: Payload) -> bool:
+    """Whether a function has one parameter, without a name, of a type that takes the whole body."""
+    if len(function.arguments) != 1 or function.arguments[0].name:
+        return False
+    type_name = function.arguments[0].type
+    if payload.kind is PayloadKind.RAW:
+        return type_name == payload.raw_type
+    return payload.kind is PayloadKind.JSON and type_name in _JSON_TYPES
+
+
+def _signature(function: Function) -> str:
+    arguments = ", ".join(f"{item.name} => {item.type}" if item.name else f"{item.type}" for item in function.arguments)
+    return f"{function.schema}.{function.name}({arguments})"
+
+
+def _no_function(
+    schema: Schema,
+    name: tuple[str, str],
+    overloads: Sequence[Function],
+    arguments: Sequence[str],
+    payload: Payload | None,
+) -> ApiError:
+    full = ".".join(name)
+    listed = ", ".join(arguments)
+    if payload is not None and payload.kind is PayloadKind.RAW:
+        return _error(
+            f"Could not find the function {full} in the schema cache",
+            f"Searched for the function {full} with a single unnamed {payload.raw_type} parameter, "
+            "but no matches were found in the schema cache.",
+            None,
+        )
+    called = f"{full}({listed})" if arguments else f"{full} without parameters"
+    word = "parameter" if len(arguments) == 1 else "parameters"
+    searched = f"with {word} {listed}" if arguments else "without parameters"
+    is_json = payload is not None and payload.kind is PayloadKind.JSON
+    alternative = " or with a single unnamed json/jsonb parameter" if is_json else ""
+    return _error(
+        f"Could not find the function {called} in the schema cache",
+        f"Searched for the function {full} {searched}{alternative}, but no matches were found in the schema cache.",
+        _hint(schema, name, overloads, arguments),
+    )
+
+
+def _error(message: str, details: str, hint: str | None) -> ApiError:
+    return ApiError(404, "PGRST202", message, details, hint)
+
+
+def _hint(schema: Schema, name: tuple[str, str], overloads: Sequence[Function], arguments: Sequence[str]) -> str | None:
+    if not overloads:
+        other = similar(name[1], _names(schema, name[0]))
+        return None if other is None else f"Perhaps you meant to call the function {name[0]}.{other}"
+    closest = similar(_list(arguments), (_list(item.name for item in function.arguments) for function in overloads))
+    return None if closest is None else f"Perhaps you meant to call the function {'.'.join(name)}{closest}"
+
+
+def _list(names: Iterable[str]) -> str:
+    return f"({', '.join(sorted(names))})"
+
+
+def _names(schema: Schema, namespace: str) -> Iterable[str]:
+    return (function for other, function in schema.functions if other == namespace)

@@ -1,0 +1,125 @@
+"""Bodies of writes and calls → JSON that PostgreSQL reads, and its keys (reference 10, 2; reference 11, 4)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import parse_qsl
+
+import orjson
+
+from rowcall.core.postgrest import errors
+
+JSON = "application/json"
+CSV = "text/csv"
+FORM = "application/x-www-form-urlencoded"
+_RAW = {"text/plain": "text", "text/xml": "xml", "application/octet-stream": "bytea"}
+
+
+class PayloadKind(Enum):
+    JSON = "json"
+    FORM = "form"
+    RAW = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A body.
+
+    text: the JSON as it arrived or as made of CSV; of a raw body its text, or `\\x…` for bytes. keys: in the order of
+    their first appearance. is_array: the JSON is an array. count: of its elements. fields: names and values of a form.
+    raw_type: PostgreSQL's type of a raw body. unchecked: `columns` gives the keys, and the JSON was not read.
+    """
+
+    kind: PayloadKind
+    text: str
+    keys: tuple[str, ...] = ()
+    is_array: bool = False
+    count: int = 1
+    fields: tuple[tuple[str, str], ...] = ()
+    raw_type: str = ""
+    unchecked: bool = False
+
+
+def media_type_of(content_type: str | None) -> str:
+    """Return the media type without parameters, in lower case; JSON without the header."""
+    return (content_type or JSON).partition(";")[0].strip().lower()
+
+
+def parse_payload(
+    body: bytes, content_type: str | None, columns: Sequence[str] | None, *, function: bool = False
+) -> Payload:
+    """Parse a body. columns: of the parameter `columns`. function: for a call. Raises `ApiError` (`PGRST102`)."""
+    media_type = media_type_of(content_type)
+    if media_type == JSON:
+        return _json(body, columns, function)
+    if media_type == CSV:
+        return _csv(_text(body))
+    if media_type == FORM:
+        return _form(_text(body))
+    if function and media_type in _RAW:
+        raw_type = _RAW[media_type]
+        text = "\\x" + body.hex() if raw_type == "bytea" else body.decode("utf-8", "replace")
+        return Payload(PayloadKind.RAW, text, raw_type=raw_type)
+    raise errors.invalid_body(f"Content-Type not acceptable: {media_type}")
+
+
+def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload:
+    if function and not body.strip():
+        body = b"{}"
+    if columns is not None:
+        text = _text(body)
+        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[", unchecked=True)
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise errors.invalid_body("Empty or invalid json") from None
+    text = body.decode()
+    if isinstance(value, dict):
+        return Payload(PayloadKind.JSON, text, tuple(value))
+    if not isinstance(value, list):
+        return Payload(PayloadKind.JSON, "[]", is_array=True, count=0)
+    return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, count=len(value))
+
+
+def _common_keys(elements: list[object]) -> tuple[str, ...]:
+    if not elements:
+        return ()
+    first = elements[0]
+    if not isinstance(first, dict):
+        raise errors.invalid_body("All object keys must match")
+    keys = first.keys()
+    for element in elements:
+        if not isinstance(element, dict) or element.keys() != keys:
+            raise errors.invalid_body("All object keys must match")
+    return tuple(first)
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise errors.invalid_body("Empty or invalid json") from None
+
+
+def _csv(text: str) -> Payload:
+    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    if not rows:
+        return Payload(PayloadKind.JSON, "[]", is_array=True, count=0)
+    names = rows[0]
+    objects: list[dict[str, str | None]] = []
+    for row in rows[1:]:
+        if len(row) < len(names):
+            raise errors.invalid_body("All lines must have same number of fields")
+        objects.append({name: None if value == "NULL" else value for name, value in zip(names, row, strict=False)})
+    document = orjson.dumps(objects).decode()
+    return Payload(PayloadKind.JSON, document, tuple(dict.fromkeys(names)), is_array=True, count=len(objects))
+
+
+def _form(text: str) -> Payload:
+    fields = tuple(parse_qsl(text, keep_blank_values=True))
+    values = dict(fields)
+    return Payload(PayloadKind.FORM, orjson.dumps(values).decode(), tuple(values), fields=fields)

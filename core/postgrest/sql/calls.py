@@ -1,0 +1,112 @@
+"""Calls of functions as SQL: each function runs exactly once (reference 11, 4 to 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rowcall.core.postgrest.plan import Plan
+from rowcall.core.postgrest.request.payload import Payload, PayloadKind
+from rowcall.core.postgrest.schema import Argument, Function, Schema
+from rowcall.core.postgrest.sql.output import ROW, SCALAR, SOURCE, Output, Parameters, Statement, result_columns
+from rowcall.core.postgrest.sql.reads import Renderer, count_query
+from rowcall.core.text.naming import quote_identifier, quote_qualified
+
+CALL = "pgrst_call"
+PAYLOAD = "pgrst_payload"
+_WITHOUT_LENGTH = {
+    "bit": "bit varying",
+    "bit[]": "bit varying[]",
+    "character": "character varying",
+    "character[]": "character varying[]",
+}
+"""Types whose default length is 1, and the ones that take any length."""
+
+
+def argument_type(argument: Argument) -> str:
+    """Return the type that a text is cast to."""
+    return _WITHOUT_LENGTH.get(argument.type, argument.type)
+
+
+def call_statement(
+    schema: Schema,
+    function: Function,
+    plan: Plan,
+    arguments: Sequence[tuple[str, str]],
+    payload: Payload | None,
+    *,
+    output: Output,
+    count: bool = False,
+) -> Statement:
+    """Return the statement of a call.
+
+    plan: of the result; its top level has the name of the function. arguments: texts of a GET, in their order. payload:
+    of a POST, else None. count: also count all rows without range.
+    """
+    parameters = Parameters()
+    called = _call(function, arguments, payload, parameters)
+    renderer = Renderer(schema, parameters)
+    level = renderer.level(plan.root, source=CALL)
+    total, counted = "NULL", ""
+    if count and not function.returns_set:
+        total = "1"
+    elif count:
+        counted = f", pgrst_count AS ({count_query(renderer, plan.root, None, CALL)})"
+        total = "SELECT count(*) FROM pgrst_count"
+    sql = (
+        f"WITH {CALL} AS ({called}), {SOURCE} AS ({level}){counted} SELECT {result_columns(output, total=total)} "
+        f"FROM (SELECT * FROM {SOURCE}) {ROW}"
+    )
+    return Statement(sql, tuple(parameters.values))
+
+
+def is_scalar(function: Function) -> bool:
+    """Whether a result is a value without a column name. A record without columns is one too: its names are only known
+    when it runs."""
+    return not function.returns_composite
+
+
+def _call(
+    function: Function, arguments: Sequence[tuple[str, str]], payload: Payload | None, parameters: Parameters
+) -> str:
+    if payload is None:
+        return _selected(function, _from_texts(function, arguments, parameters))
+    if len(function.arguments) == 1 and not function.arguments[0].name:
+        return _selected(function, f"{parameters.add(payload.text)}::{function.arguments[0].type}")
+    if payload.kind is PayloadKind.FORM:
+        return _selected(function, _from_texts(function, payload.fields, parameters))
+    used = [item for item in function.arguments if item.name in payload.keys]
+    if not used:
+        return _selected(function, "")
+    columns = ", ".join(f"{quote_identifier(item.name)} {argument_type(item)}" for item in used)
+    reader = "json_to_recordset" if payload.is_array else "json_to_record"
+    body = f"SELECT * FROM {reader}({parameters.add(payload.text)}::json) AS _({columns}) LIMIT 1"
+    names = (_named(item, f"{PAYLOAD}.{quote_identifier(item.name)}") for item in used)
+    return f"SELECT {CALL}.* FROM ({body}) {PAYLOAD}, LATERAL ({_selected(function, ', '.join(names))}) {CALL}"
+
+
+def _selected(function: Function, arguments: str) -> str:
+    """Return the SELECT of a call."""
+    call = f"{quote_qualified(function.schema, function.name)}({arguments})"
+    return f"SELECT {call} AS {SCALAR}" if is_scalar(function) else f"SELECT * FROM {call}"
+
+
+def _from_texts(function: Function, fields: Sequence[tuple[str, str]], parameters: Parameters) -> str:
+    """Return arguments from texts: of a repeated name the last one, or all of them for a variadic parameter."""
+    parts: list[str] = []
+    for argument in function.arguments:
+        values = [value for name, value in fields if name == argument.name]
+        if not values:
+            continue
+        text = _array(values) if argument.variadic else values[-1]
+        parts.append(_named(argument, f"{parameters.add(text)}::{argument_type(argument)}"))
+    return ", ".join(parts)
+
+
+def _named(argument: Argument, value: str) -> str:
+    word = "VARIADIC " if argument.variadic else ""
+    return f"{word}{quote_identifier(argument.name)} := {value}"
+
+
+def _array(elements: Iterable[str]) -> str:
+    """Return an array literal of texts."""
+    return "{" + ",".join('"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in elements) + "}"

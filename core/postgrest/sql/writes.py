@@ -1,0 +1,240 @@
+"""Writes as SQL: a data-modifying CTE, and a read of the rows that it returns (reference 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.plan import Node, Plan
+from rowcall.core.postgrest.request.payload import Payload
+from rowcall.core.postgrest.request.tree import LogicNode
+from rowcall.core.postgrest.schema import Column, Relation, Schema
+from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
+from rowcall.core.postgrest.sql.reads import Renderer
+from rowcall.core.text.naming import quote_identifier, quote_qualified
+
+WRITTEN = "pgrst_written"
+BODY = "pgrst_body"
+_COUNTER = "coalesce(nullif(current_setting('pgrst.inserted', true), '')::int, 0)"
+"""Rows that the statement has inserted so far. A setting counts them, as views have no xmax."""
+_ONE_MORE = f"set_config('pgrst.inserted', ({_COUNTER} + 1)::text, true) <> '0'"
+_ONE_LESS = f"set_config('pgrst.inserted', ({_COUNTER} - 1)::text, true) <> '-1'"
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """What a write returns. representation: rows, rendered by the plan. keys: the key of a single row."""
+
+    plan: Plan
+    output: Output = NO_BODY
+    representation: bool = False
+    keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What an insert does with rows that exist already. columns: of the unique constraint. merge: update them."""
+
+    columns: tuple[str, ...]
+    merge: bool
+
+
+def insert_statement(
+    schema: Schema,
+    relation: Relation,
+    payload: Payload,
+    returning: Returning,
+    *,
+    conflict: Conflict | None = None,
+    defaults: bool = False,
+    key: Sequence[tuple[str, str]] = (),
+) -> Statement:
+    """Return the statement of POST and PUT.
+
+    defaults: absent keys get the defaults of their columns. key: names and values that rows must have to be written
+    (PUT). Raises `ApiError` (`PGRST204`).
+    """
+    parameters = Parameters()
+    columns = _columns(relation, payload)
+    merges = conflict is not None and conflict.merge and bool(columns)
+    conditions = [f"{BODY}.{quote_identifier(name)} = {parameters.add(value)}" for name, value in key]
+    if merges:
+        conditions.append(_ONE_MORE)
+    names = ", ".join(quote_identifier(column.name) for column in columns)
+    listed = f"({names})" if columns else ""
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    written = (
+        f"INSERT INTO {quote_qualified(relation.schema, relation.name)}{listed} "
+        f"{_rows(schema, columns, payload, parameters, defaults)}{where}{_on_conflict(conflict, columns)}"
+    )
+    inserted = "nullif(current_setting('pgrst.inserted', true), '')" if merges else "NULL"
+    return _statement(schema, relation, written, returning, parameters, inserted)
+
+
+def update_statement(
+    schema: Schema,
+    relation: Relation,
+    payload: Payload,
+    filters: Sequence[LogicNode],
+    returning: Returning,
+    *,
+    defaults: bool = False,
+) -> Statement:
+    """Return the statement of PATCH. Raises `ApiError` (`PGRST204`)."""
+    parameters = Parameters()
+    columns = _columns(relation, payload)
+    table = quote_qualified(relation.schema, relation.name)
+    if not columns or (payload.is_array and not payload.count):
+        return _statement(schema, relation, None, returning, parameters)
+    assigned = ", ".join(
+        f"{quote_identifier(column.name)} = {BODY}.{quote_identifier(column.name)}" for column in columns
+    )
+    body = _rows(schema, columns, payload, parameters, defaults)
+    written = f"UPDATE {table} SET {assigned} FROM ({body}) {BODY}{_where(schema, relation, filters, parameters)}"
+    return _statement(schema, relation, written, returning, parameters)
+
+
+def delete_statement(
+    schema: Schema, relation: Relation, filters: Sequence[LogicNode], returning: Returning
+) -> Statement:
+    """Return the statement of DELETE."""
+    parameters = Parameters()
+    table = quote_qualified(relation.schema, relation.name)
+    written = f"DELETE FROM {table}{_where(schema, relation, filters, parameters)}"
+    return _statement(schema, relation, written, returning, parameters)
+
+
+def _columns(relation: Relation, payload: Payload) -> list[Column]:
+    """Return the columns that the keys of a payload name."""
+    result: list[Column] = []
+    for key in payload.keys:
+        column = relation.column(key)
+        if column is None:
+            raise errors.no_column(key, relation.name)
+        result.append(column)
+    return result
+
+
+def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameters: Parameters, defaults: bool) -> str:
+    """Return the SELECT of the rows of a payload. Its source is named `BODY`."""
+    document = f"{parameters.add(payload.text)}::json"
+    if not columns:
+        count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
+        return f"SELECT FROM generate_series(1, {count}) {BODY}"
+    is_array = payload.is_array
+    if defaults and (expressions := [column for column in columns if column.default is not None]):
+        document, is_array = _with_defaults(document, expressions, parameters, is_array), True
+    kind = "jsonb" if document.startswith("(") else "json"
+    reader = f"{kind}_to_recordset" if is_array else f"{kind}_to_record"
+    represented = {column.name: schema.representations.get(("json", column.domain or "")) for column in columns}
+    types = ", ".join(
+        f"{quote_identifier(column.name)} {'json' if represented[column.name] else column.type}" for column in columns
+    )
+    values: list[str] = []
+    for column in columns:
+        value = f"{BODY}.{quote_identifier(column.name)}"
+        representation = represented[column.name]
+        if representation is not None:
+            value = f"{quote_qualified(*representation.function)}({value}) AS {quote_identifier(column.name)}"
+        values.append(value)
+    return f"SELECT {', '.join(values)} FROM {reader}({document}) AS {BODY}({types})"
+
+
+def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
+    """Return the document as an array whose objects have the default of each column that they lack."""
+    pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
+    plain = document.removesuffix("::json")
+    elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"
+    whole = f"jsonb_agg(jsonb_build_object({pairs}) || element)"
+    return f"(SELECT {whole} FROM jsonb_array_elements({elements}) AS _(element))"
+
+
+def _on_conflict(conflict: Conflict | None, columns: Sequence[Column]) -> str:
+    if conflict is None:
+        return ""
+    target = ", ".join(map(quote_identifier, conflict.columns))
+    if not conflict.merge or not columns:
+        return f" ON CONFLICT({target}) DO NOTHING"
+    assigned = ", ".join(
+        f"{quote_identifier(column.name)} = EXCLUDED.{quote_identifier(column.name)}" for column in columns
+    )
+    return f" ON CONFLICT({target}) DO UPDATE SET {assigned} WHERE {_ONE_LESS}"
+
+
+def _where(schema: Schema, relation: Relation, filters: Sequence[LogicNode], parameters: Parameters) -> str:
+    renderer = Renderer(schema, parameters)
+    table = quote_qualified(relation.schema, relation.name)
+    conditions = [renderer.condition(table, relation, item, None) for item in filters]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _statement(
+    schema: Schema,
+    relation: Relation,
+    written: str | None,
+    returning: Returning,
+    parameters: Parameters,
+    inserted: str = "NULL",
+) -> Statement:
+    """Return the statement around a write. written None: nothing is written and no row returned."""
+    returned = _returned(relation, returning)
+    table = quote_qualified(relation.schema, relation.name)
+    source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
+    ctes = f"{WRITTEN} AS ({source})"
+    if returning.representation:
+        root = replace(returning.plan.root)
+        root.filters, root.range = [], type(root.range)()
+        ctes += f", {SOURCE} AS ({Renderer(schema, parameters).level(root, source=WRITTEN)})"
+    else:
+        ctes += f", {SOURCE} AS (SELECT * FROM {WRITTEN})"
+    keys = _keys(relation, parameters) if returning.keys else "NULL"
+    columns = result_columns(returning.output, inserted=inserted, keys=keys)
+    return Statement(f"WITH {ctes} SELECT {columns} FROM (SELECT * FROM {SOURCE}) {ROW}", tuple(parameters.values))
+
+
+def _returned(relation: Relation, returning: Returning) -> str:
+    """Return the output list of RETURNING: what the representation needs, so that the role needs no other privilege."""
+    if not returning.representation and not returning.keys:
+        return "1"
+    root = returning.plan.root
+    table = quote_qualified(relation.schema, relation.name)
+    names = [*_needed(root)]
+    if returning.keys:
+        names += relation.key
+    known = {column.name for column in relation.columns}
+    listed = [name for name in dict.fromkeys(names) if name != "*"]
+    if "*" in names:
+        return ", ".join((f"{table}.*", *(f"{table}.{quote_identifier(name)}" for name in listed if name not in known)))
+    return ", ".join(f"{table}.{quote_identifier(name)}" for name in listed) or "1"
+
+
+def _needed(root: Node) -> Iterable[str]:
+    """Yield the columns that a level reads of its relation; `*` for all."""
+    for column in root.columns:
+        if column.field.name:
+            yield column.field.name
+    for term in root.order:
+        if term.relation is None:
+            yield term.field.name
+    for child in root.children:
+        relationship = child.relationship
+        if relationship is None:
+            continue
+        if relationship.function is not None:
+            yield "*"
+        pairs = relationship.columns if relationship.junction is None else relationship.junction.columns
+        for outer, _ in pairs:
+            yield outer
+
+
+def _keys(relation: Relation, parameters: Parameters) -> str:
+    """Return the expression of names and values of the key of the only row, in the order of the row."""
+    names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
+    return (
+        f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "
+        f"FROM (SELECT row FROM {WRITTEN} row LIMIT 1) first, json_each_text(row_to_json(first.row)) member "
+        f"WHERE member.key IN ({names})) END"
+        if names
+        else "NULL"
+    )
