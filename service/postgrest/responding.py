@@ -8,6 +8,7 @@ from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.cors import exposing_headers, preflight_headers
 from rowcall.core.postgrest.database_errors import from_database
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated
@@ -49,13 +50,24 @@ class Responder:
 
     def _shared_headers(self, scope: Any) -> Headers:
         headers: Headers = []
+        origin = scope.headers.get("origin")
+        if origin is not None and scope.method != "OPTIONS":
+            exposing = exposing_headers(origin, self._options.cors_allowed_origins)
+            headers += [(name.lower(), value) for name, value in exposing]
         if self._trace is not None:
             headers.append((self._trace.lower(), scope.headers.get(self._trace.lower()) or ""))
         return headers
 
     def preflight(self, scope: Any) -> Response | None:
         """Return the response to a CORS preflight; None if the request is none."""
-        return None
+        headers = preflight_headers(
+            scope.method,
+            scope.headers.get("origin"),
+            scope.headers.get("access-control-request-method"),
+            scope.headers.get("access-control-request-headers"),
+            self._options.cors_allowed_origins,
+        )
+        return None if headers is None else Response(200, headers, b"")
 
     # --- success ----------------------------------------------------------------------------------------------------
 

@@ -121,7 +121,7 @@ class PlainTransaction:
         """Send ROLLBACK without waiting; the connection returns to the pool behind it."""
         execution = Execution(ROLLBACK, [])
         execution.timeout = RESET_SECONDS
-        execution.on_done = lambda _execution: self._let_go(connection)
+        execution.on_free = lambda _execution: self._let_go(connection)
         if not connection.submit(execution) and connection.state != ConnectionState.CLOSED:
             connection.close("a transaction was given up in the middle of a command")
 

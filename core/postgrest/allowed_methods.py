@@ -1,0 +1,31 @@
+"""Methods that a resource allows: the header `Allow` of OPTIONS (reference 09, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rowcall.core.postgrest.schema import Function, Relation
+
+ROOT_METHODS = "OPTIONS,GET,HEAD"
+
+
+def relation_methods(relation: Relation) -> str:
+    """Return the methods of a relation. Privileges play no role."""
+    return ",".join(_of_relation(relation))
+
+
+def _of_relation(relation: Relation) -> Iterator[str]:
+    yield ROOT_METHODS
+    if relation.insertable:
+        yield "POST"
+    if relation.insertable and relation.updatable and relation.key:
+        yield "PUT"
+    if relation.updatable:
+        yield "PATCH"
+    if relation.deletable:
+        yield "DELETE"
+
+
+def function_methods(function: Function) -> str:
+    """Return the methods of a function: GET only if it does not write."""
+    return "OPTIONS,POST" if function.volatility == "v" else "OPTIONS,GET,HEAD,POST"

@@ -1,0 +1,54 @@
+"""Cross-origin requests (reference 11, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Headers = list[tuple[str, str]]
+ANY_ORIGIN = ("Access-Control-Allow-Origin", "*")
+_METHODS = "GET, POST, PATCH, PUT, DELETE, OPTIONS, HEAD"
+_ALWAYS_ALLOWED = ("Accept", "Accept-Language", "Content-Language")
+_EXPOSED = (
+    "Content-Encoding, Content-Location, Content-Range, Content-Type, Date, Location, Server, Transfer-Encoding, "
+    "Range-Unit"
+)
+
+
+def origin_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers | None:
+    """Return the headers that let a page of an origin read the response; None if it may not, or without an origin.
+
+    allowed: origins of the configuration; None: all.
+    """
+    if origin is None:
+        return None
+    if allowed is None:
+        return [ANY_ORIGIN]
+    if origin not in allowed:
+        return None
+    return [("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")]
+
+
+def preflight_headers(
+    method: str,
+    origin: str | None,
+    requested_method: str | None,
+    requested_headers: str | None,
+    allowed: Sequence[str] | None,
+) -> Headers | None:
+    """Return the headers of the response to a preflight; None if a request is none, or of an origin that may not."""
+    shared = origin_headers(origin, allowed)
+    if method != "OPTIONS" or requested_method is None or shared is None:
+        return None
+    requested = [name.strip() for name in (requested_headers or "").split(",") if name.strip()]
+    return [
+        *shared,
+        ("Access-Control-Allow-Methods", _METHODS),
+        ("Access-Control-Allow-Headers", ", ".join(("Authorization", *requested, *_ALWAYS_ALLOWED))),
+        ("Access-Control-Max-Age", "86400"),
+    ]
+
+
+def exposing_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers:
+    """Return the headers of any other response to a page."""
+    shared = origin_headers(origin, allowed)
+    return [] if shared is None else [*shared, ("Access-Control-Expose-Headers", _EXPOSED)]

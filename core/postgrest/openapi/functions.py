@@ -1,0 +1,51 @@
+"""Paths of functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.core.postgrest.openapi.types import swagger_type, typed
+from rowcall.core.postgrest.schema import Argument, Function
+
+
+def function_path(function: Function, summary: str | None, description: str | None) -> dict[str, Any]:
+    """Return the path item of a function."""
+    shared: dict[str, Any] = {"tags": [f"(rpc) {function.name}"]}
+    if summary is not None:
+        shared["summary"] = summary
+    if description is not None:
+        shared["description"] = description
+    shared["produces"] = ["application/json", "application/vnd.pgrst.object+json"]
+    shared["responses"] = {"200": {"description": "OK"}}
+    result: dict[str, Any] = {
+        "post": {**shared, "parameters": [_body(function), {"$ref": "#/parameters/preferParams"}]}
+    }
+    if function.volatility != "v":
+        result["get"] = {**shared, "parameters": [_query(item) for item in function.arguments if item.name]}
+    return result
+
+
+def _body(function: Function) -> dict[str, Any]:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {item.name: typed(item.type) for item in function.arguments if item.name},
+    }
+    required = [item.name for item in function.arguments if item.required and item.name]
+    if required:
+        schema["required"] = required
+    if function.comment is not None:
+        schema["description"] = function.comment
+    return {"name": "args", "required": True, "in": "body", "schema": schema}
+
+
+def _query(argument: Argument) -> dict[str, Any]:
+    result: dict[str, Any] = {"name": argument.name, "required": argument.required, "in": "query"}
+    if argument.variadic:
+        inner = swagger_type(argument.type.removesuffix("[]")) or "string"
+        result |= {"type": "array", "items": {"type": inner}, "collectionFormat": "multi"}
+        return result
+    kind = typed(argument.type)
+    kind.setdefault("type", "string")
+    if kind["type"] == "array":
+        kind = {"type": "string", "format": argument.type}
+    return result | kind

@@ -1,0 +1,54 @@
+"""What a role may access, for the description of a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from rowcall.core.postgrest.sql.output import Statement
+
+_TABLES = (
+    "SELECT json_agg(c.relname) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid "
+    "AND c.relkind IN ('v', 'r', 'm', 'f', 'p') AND ({visible})"
+)
+_VISIBLE_TABLE = (
+    "pg_catalog.pg_has_role(c.relowner, 'USAGE') OR pg_catalog.has_table_privilege(c.oid, "
+    "'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') "
+    "OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')"
+)
+_FUNCTIONS = (
+    "SELECT json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND ({visible})"
+)
+_VISIBLE_FUNCTION = "pg_catalog.has_function_privilege(p.oid, 'EXECUTE')"
+
+
+@dataclass(frozen=True, slots=True)
+class Accessible:
+    """Names of relations and functions, and the comment of the schema."""
+
+    relations: frozenset[str]
+    functions: frozenset[str]
+    comment: str | None
+
+
+def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
+    """Return the statement whose only value `read_privileges` reads. all_visible: privileges play no role."""
+    tables = _TABLES.format(visible="true" if all_visible else _VISIBLE_TABLE)
+    functions = _FUNCTIONS.format(visible="true" if all_visible else _VISIBLE_FUNCTION)
+    return Statement(
+        f"SELECT json_build_array(({tables}), ({functions}), "
+        "pg_catalog.obj_description(n.oid, 'pg_namespace'))::text "
+        "FROM pg_catalog.pg_namespace n WHERE n.nspname = $1::text",
+        (schema,),
+    )
+
+
+def read_privileges(value: bytes) -> Accessible:
+    """Read the value of `privileges_statement`."""
+    relations: list[str] | None
+    functions: list[str] | None
+    content: Any = orjson.loads(value) if value else [None, None, None]
+    relations, functions, comment = content
+    return Accessible(frozenset(relations or ()), frozenset(functions or ()), comment)

@@ -1,0 +1,115 @@
+"""Definitions, parameters and paths of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rowcall.core.postgrest.openapi.types import default_of, typed
+from rowcall.core.postgrest.schema import Cardinality, Column, Relation, Schema
+
+
+def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
+    """Return the schema of a row."""
+    targets = _targets(schema, relation)
+    result: dict[str, Any] = {
+        "type": "object",
+        "properties": {column.name: _property(relation, column, targets) for column in relation.columns},
+    }
+    required = [column.name for column in relation.columns if not column.nullable]
+    if required:
+        result["required"] = required
+    if relation.comment is not None:
+        result["description"] = relation.comment
+    return result
+
+
+def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
+    """Return the columns that are foreign keys alone, with target and column there."""
+    result: dict[str, tuple[str, str]] = {}
+    for item in schema.relationships.get((relation.schema, relation.name), ()):
+        to_one = item.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE)
+        if to_one and len(item.columns) == 1 and not item.target_is_view and item.function is None:
+            outer, inner = item.columns[0]
+            result.setdefault(outer, (item.target[1], inner))
+    return result
+
+
+def _property(relation: Relation, column: Column, targets: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    name = column.type.partition("(")[0] if column.max_length is not None else column.type
+    result = typed(name)
+    default = default_of(name, column.default)
+    if default is not None:
+        result["default"] = default
+    if column.max_length is not None:
+        result["maxLength"] = column.max_length
+    if column.enum:
+        result["enum"] = list(column.enum)
+    description = _description(relation, column, targets)
+    if description is not None:
+        result["description"] = description
+    return result
+
+
+def _description(relation: Relation, column: Column, targets: dict[str, tuple[str, str]]) -> str | None:
+    notes: list[str] = []
+    if column.name in relation.key:
+        notes.append("This is a Primary Key.<pk/>")
+    target = targets.get(column.name)
+    if target is not None:
+        table, inner = target
+        notes.append(f"This is a Foreign Key to `{table}.{inner}`.<fk table='{table}' column='{inner}'/>")
+    if not notes:
+        return column.comment
+    before = "" if column.comment is None else f"{column.comment}\n\n"
+    return before + "\n".join(("Note:", *notes))
+
+
+def parameters_of(relation: Relation) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the parameters of a relation by name."""
+    yield (
+        f"body.{relation.name}",
+        {
+            "name": relation.name,
+            "description": relation.name,
+            "required": False,
+            "in": "body",
+            "schema": {"$ref": f"#/definitions/{relation.name}"},
+        },
+    )
+    for column in relation.columns:
+        value: dict[str, Any] = {"name": column.name, "required": False, "in": "query", "type": "string"}
+        if column.comment is not None:
+            value["description"] = column.comment
+        yield f"rowFilter.{relation.name}.{column.name}", value
+
+
+def relation_path(relation: Relation, summary: str | None, description: str | None) -> dict[str, Any]:
+    """Return the path item of a relation."""
+    name = relation.name
+    filters = [f"rowFilter.{name}.{column.name}" for column in relation.columns]
+
+    def operation(parameters: list[str], responses: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {"tags": [name]}
+        if summary is not None:
+            result["summary"] = summary
+        if description is not None:
+            result["description"] = description
+        result["parameters"] = [{"$ref": f"#/parameters/{item}"} for item in parameters]
+        result["responses"] = responses
+        return result
+
+    rows = {"type": "array", "items": {"$ref": f"#/definitions/{name}"}}
+    no_content = {"204": {"description": "No Content"}}
+    result = {
+        "get": operation(
+            [*filters, "select", "order", "range", "rangeUnit", "offset", "limit", "preferCount"],
+            {"200": {"description": "OK", "schema": rows}, "206": {"description": "Partial Content"}},
+        )
+    }
+    if relation.insertable or relation.updatable or relation.deletable:
+        created = {"201": {"description": "Created"}}
+        result["post"] = operation([f"body.{name}", "select", "preferPost"], created)
+        result["delete"] = operation([*filters, "preferReturn"], no_content)
+        result["patch"] = operation([*filters, f"body.{name}", "preferReturn"], no_content)
+    return result

@@ -1,0 +1,57 @@
+"""Types of PostgreSQL in Swagger 2.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+_TYPES = {
+    "character varying": "string",
+    "character": "string",
+    "text": "string",
+    "boolean": "boolean",
+    "smallint": "integer",
+    "integer": "integer",
+    "bigint": "integer",
+    "numeric": "number",
+    "real": "number",
+    "double precision": "number",
+    "json": None,
+    "jsonb": None,
+}
+_FORMATS = {"integer": "int32", "bigint": "int64"}
+
+
+def swagger_type(name: str) -> str | None:
+    """Return the type; None for JSON, which has any."""
+    return "array" if name.endswith("[]") else _TYPES.get(name, "string")
+
+
+def format_of(name: str) -> str:
+    return _FORMATS.get(name, name)
+
+
+def typed(name: str) -> dict[str, Any]:
+    """Return `format`, `type` and `items` of a type."""
+    result: dict[str, Any] = {"format": format_of(name)}
+    kind = swagger_type(name)
+    if kind is not None:
+        result["type"] = kind
+    if kind == "array":
+        inner = swagger_type(name.removesuffix("[]"))
+        result["items"] = {} if inner is None else {"type": inner}
+    return result
+
+
+def default_of(name: str, expression: str | None) -> Any:
+    """Return the default of a column, if it is a constant that JSON can express."""
+    if expression is None:
+        return None
+    if swagger_type(name) == "string":
+        text = expression.removesuffix(f"::{name}")
+        return text.strip("'") if text != expression else expression
+    try:
+        return orjson.loads(expression)
+    except orjson.JSONDecodeError:
+        return None
