@@ -58,6 +58,8 @@ class PostgRestOptions:
     server_timing: bool = False
     trace_header: str | None = None
     app_settings: tuple[tuple[str, str], ...] = ()
+    texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The texts by key that these options were made of."""
 
     @property
     def rolls_back(self) -> bool:
@@ -114,7 +116,13 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         app_settings=tuple(
             (name, text) for name, text in sorted(texts.items()) if name.lower().startswith(APP_SETTINGS)
         ),
+        texts=tuple(texts.items()),
     )
+
+
+def changed_options(options: PostgRestOptions, texts: Mapping[str, str]) -> PostgRestOptions:
+    """Return the options with other texts for some keys. Raises `InvalidOptionError`."""
+    return options_of({**dict(options.texts), **texts}) if texts else options
 
 
 class _Reader:

@@ -12,14 +12,14 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.authentication import Authentication, TokenError
-from rowcall.service.postgrest.planning import Planner
+from rowcall.service.postgrest.planning.planner import Planner
+from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
 from rowcall.service.postgrest.transactions import Transactions
-from rowcall.service.postgrest.work import Response, Work
 from rowcall.service.request.body import BODIES, read_body
 from rowcall.service.request_context.request_context import (
     ClientDisconnectedError,

@@ -18,9 +18,9 @@ from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.postgrest.authentication import TokenError
+from rowcall.service.postgrest.planning.work import Headers, Response
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Headers, Response
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall")

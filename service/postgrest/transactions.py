@@ -21,11 +21,11 @@ from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns
 from rowcall.service.database.preamble import Ahead, Values, ahead_of
 from rowcall.service.database.statements import statement_for
+from rowcall.service.postgrest.planning.work import Work
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache, values_of
-from rowcall.service.postgrest.work import Work
 
 CHECK_CONSTRAINTS = statement_for("set constraints all immediate", 0)
 LEVELS = ("read uncommitted", "read committed", "repeatable read", "serializable")

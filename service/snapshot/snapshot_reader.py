@@ -267,10 +267,14 @@ class SnapshotReader:
         options = self._options.postgrest
         if options is None:
             return None
+        from rowcall.core.postgrest.options import InvalidOptionError
         from rowcall.service.postgrest.catalogue.reading import read_catalogue
 
         async with await self._connector(MAIN).open_plain() as connection:
-            return await read_catalogue(connection, options)
+            try:
+                return await read_catalogue(connection, options)
+            except InvalidOptionError as error:
+                raise StartupError(f"PostgRest: {error}") from None
 
     async def _exactly(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import psycopg
+from psycopg import sql
 
 from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
@@ -39,15 +40,34 @@ async def listen(sources: Iterable[Connector], heard: Notified, background: Back
     """Start to listen on each database. A change between the first reading and the first LISTEN would not be noticed,
     so this returns when LISTEN has been tried on all.
     """
-    every = []
-    for connector in sources:
-        tried = asyncio.Event()
-        background.keep("listening for NOTIFY", partial(_listen, connector, heard, tried))
-        every.append(tried.wait())
-    await asyncio.gather(*every)
+
+    def handle(payload: str) -> None:
+        if payload.startswith(_FORGET):
+            heard.forgotten(payload.removeprefix(_FORGET))
+        elif payload in ("", "reload"):
+            heard.may_have_changed()
+
+    channel = Channel(NOTIFY_CHANNEL, handle, heard.found_again)
+    await asyncio.gather(*(listen_on(connector, channel, background) for connector in sources))
 
 
-async def _listen(connector: Connector, handlers: Notified, tried: asyncio.Event) -> None:
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of a database. notified: called with each payload. found_again: called after a loss of the database."""
+
+    name: str
+    notified: Callable[[str], None]
+    found_again: Callable[[], None]
+
+
+async def listen_on(connector: Connector, channel: Channel, background: Background) -> None:
+    """Start to listen on a channel, and return when LISTEN has been tried."""
+    tried = asyncio.Event()
+    background.keep(f"listening for NOTIFY {channel.name}", partial(_listen, connector, channel, tried))
+    await tried.wait()
+
+
+async def _listen(connector: Connector, channel: Channel, tried: asyncio.Event) -> None:
     attempt = 0
     listened = False
     """Before the first LISTEN, the code that reads the database logs that it cannot be reached."""
@@ -55,18 +75,14 @@ async def _listen(connector: Connector, handlers: Notified, tried: asyncio.Event
     while True:
         try:
             async with await connector.open_plain() as connection:
-                await connection.execute(f"listen {NOTIFY_CHANNEL}")
+                await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel.name)))
                 tried.set()
                 listened = True
                 attempt = 0
                 if was_lost:
-                    handlers.found_again()
+                    channel.found_again()
                 async for notification in connection.notifies():
-                    payload = notification.payload
-                    if payload.startswith(_FORGET):
-                        handlers.forgotten(payload.removeprefix(_FORGET))
-                    elif payload in ("", "reload"):
-                        handlers.may_have_changed()
+                    channel.notified(notification.payload)
         except (psycopg.Error, OSError) as error:
             tried.set()
             was_lost = True

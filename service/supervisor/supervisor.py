@@ -68,7 +68,7 @@ from rowcall.service.supervisor.channel import (
     WorkerEvent,
 )
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
-from rowcall.service.supervisor.notifications import Notified, listen
+from rowcall.service.supervisor.notifications import Channel, Notified, listen, listen_on
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
@@ -243,6 +243,7 @@ class Supervisor:
             if not self._options.target.pooler:
                 heard = Notified(self._looks.request_check, self._host.announce_invalidation, self._read_whole)
                 await listen(self._reader.sources(), heard, self._background)
+                await self._listen_for_postgrest()
             await self._watch_changes()
             with Progress(watched=is_watched()) as progress:
                 progress.show("reading the catalogue of the database")
@@ -261,6 +262,14 @@ class Supervisor:
         self._announce()
         self._background.keep("the reloading", self._reload_on_request)
         self._background.keep("looking at the catalogue", self._looks.run)
+
+    async def _listen_for_postgrest(self) -> None:
+        """Listen for `NOTIFY pgrst`, which reads the schema and the configuration of the database again."""
+        options = self._options.postgrest
+        if options is None or not options.channel_enabled:
+            return
+        channel = Channel(options.channel, lambda _payload: self._read_everything(), self._read_everything)
+        await listen_on(self._connector, channel, self._background)
 
     def _open_admin(self) -> None:
         """Open the admin listener before the database is connected, so that operators see a service that
@@ -474,7 +483,8 @@ class Supervisor:
             return
         before = self._workers.snapshot
         difference = Difference.between(before, snapshot)
-        if only_files and not difference and snapshot.left_out == before.left_out:
+        same_interface = snapshot.postgrest == before.postgrest
+        if only_files and not difference and snapshot.left_out == before.left_out and same_interface:
             return  # saved without a change, or still invalid
         reason = await self._publish(await self._with_requests(snapshot))
         if reason is not None:

@@ -18,7 +18,7 @@ from rowcall.core.postgrest.request.tree import (
     OrderTerm,
     SelectColumn,
 )
-from rowcall.core.postgrest.schema import Relation, Relationship, Schema
+from rowcall.core.postgrest.schema import Column, Relation, Relationship, Schema
 from rowcall.core.postgrest.sql.output import JSON_ROWS, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
@@ -106,6 +106,10 @@ class Renderer:
         operator = operation.operator
         if operator == "in":
             elements = operation.value if isinstance(operation.value, tuple) else (operation.value,)
+            column = relation.column(field.name) if relation is not None and not field.path else None
+            if column is not None and ("text", column.domain or "") in self._schema.representations:
+                operands = ", ".join(self._operand(item, field, relation) for item in elements)
+                return f"{left} = ANY (ARRAY[{operands}])" if operands else "false"
             return f"{left} = ANY ({self._parameters.add(_array(elements))})"
         value = operation.value if isinstance(operation.value, str) else ""
         if operator == "is":
@@ -116,7 +120,9 @@ class Renderer:
             return self._full_text(left, operation, value, field, relation)
         if operator in ("like", "ilike"):
             value = value.replace("*", "%")
-        placeholder = self._parameters.add(value)
+            placeholder = self._parameters.add(value)
+        else:
+            placeholder = self._operand(value, field, relation)
         if operation.quantifier is not None:
             return f"{left} {_OPERATORS[operator]} {operation.quantifier.upper()} ({placeholder})"
         return f"{left} {_OPERATORS[operator]} {placeholder}"
@@ -239,7 +245,7 @@ class Renderer:
         items: list[str] = []
         hoisted = node.spread
         aggregated = any(column.aggregate is not None for column in node.columns) and not hoisted
-        for column in node.columns:
+        for column in self._expanded(node.columns, relation):
             text, name = self._column(column, table, relation, raw=hoisted)
             if column.aggregate is None or hoisted:
                 plain.append(text)
@@ -251,6 +257,34 @@ class Renderer:
                     plain.append(text)
                 items.append(f"{text} AS {quote_identifier(name)}")
         return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
+
+    def _expanded(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
+        """Yield the columns; all names instead of `*` if one of them has a representation."""
+        for column in columns:
+            every = column.field.name == "*" and not column.field.path and relation is not None
+            if every and relation is not None and any(self._output_function(item) for item in relation.columns):
+                yield from (SelectColumn(Field(item.name)) for item in relation.columns)
+            else:
+                yield column
+
+    def _output_function(self, column: Column) -> tuple[str, str] | None:
+        """Return the function that renders a column of a domain as JSON."""
+        representation = self._schema.representations.get((column.domain or "", "json"))
+        return None if representation is None else representation.function
+
+    def _represented(self, text: str, field: Field, relation: Relation | None) -> str:
+        column = relation.column(field.name) if relation is not None and not field.path else None
+        function = None if column is None else self._output_function(column)
+        return text if function is None else f"{quote_qualified(*function)}({text})"
+
+    def _operand(self, value: str, field: Field, relation: Relation | None) -> str:
+        """Return the placeholder of an operand, converted by the function that reads texts as the column's domain."""
+        column = relation.column(field.name) if relation is not None and not field.path else None
+        representation = None if column is None else self._schema.representations.get(("text", column.domain or ""))
+        placeholder = self._parameters.add(value)
+        if representation is None:
+            return placeholder
+        return f"{quote_qualified(*representation.function)}({placeholder}::text)"
 
     def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
         if text != f"{table}.*" or relation is None:
@@ -272,11 +306,14 @@ class Renderer:
                 if raw
                 else (self._cast("count(*)", column.aggregate_cast), column.output_name)
             )
-        text = self._cast(self.field(table, column.field, relation), column.cast)
+        field = self._represented(self.field(table, column.field, relation), column.field, relation)
+        text = self._cast(field, column.cast)
         if column.aggregate is not None and not raw:
             text = self._cast(f"{_AGGREGATES[column.aggregate]}({text})", column.aggregate_cast)
         plain = column.alias is None and column.aggregate is None and column.cast is None and not column.field.path
-        return text, None if plain else column.output_name
+        if plain and text == f"{table}.{quote_identifier(column.field.name)}":
+            return text, None
+        return text, column.output_name
 
     def _embedded(self, child: Node) -> Iterator[tuple[str, str, bool]]:
         """Yield SQL, name, and whether it is an aggregate, of what an embed adds to the level above."""
@@ -343,6 +380,13 @@ def read_statement(
         f"FROM (SELECT * FROM {SOURCE}) {ROW}"
     )
     return Statement(sql, tuple(parameters.values))
+
+
+def estimate_statement(schema: Schema, plan: Plan) -> Statement:
+    """Return the statement whose plan has the number of rows that the planner expects without range."""
+    parameters = Parameters()
+    counted = count_query(Renderer(schema, parameters), plan.root, None)
+    return Statement(f"EXPLAIN (FORMAT JSON) {counted}", tuple(parameters.values))
 
 
 def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 import psycopg
 
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
-from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.options import PostgRestOptions, changed_options
 from rowcall.core.postgrest.relationships import relationships
 from rowcall.core.postgrest.schema import Column, ForeignKey, Relation, Representation, Schema, ViewColumn
 from rowcall.core.postgrest.view_columns import base_columns
+from rowcall.service.postgrest.authentication import Authentication
 from rowcall.service.postgrest.catalogue import queries
 from rowcall.service.postgrest.catalogue.functions import Types, read_functions
+from rowcall.service.postgrest.configuration import read_database_configuration
 
 Connection = psycopg.AsyncConnection[Any]
 Name = tuple[str, str]
@@ -23,7 +25,12 @@ Numbers = Mapping[int, Mapping[int, str]]
 
 
 async def read_catalogue(connection: Connection, options: PostgRestOptions) -> PostgRestCatalogue:
-    """Read everything in one snapshot. Raises `psycopg.Error`."""
+    """Read everything in one snapshot. options: with those of the database, they say what is read.
+
+    Raises `psycopg.Error`, and `InvalidOptionError` for a setting of the database that cannot be used.
+    """
+    options = changed_options(options, await read_database_configuration(connection, options))
+    Authentication(options)  # An unusable key is reported here, and not by each worker.
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
         # So that names of types and sequences are printed with their schemas.

@@ -23,12 +23,12 @@ from rowcall.core.postgrest.sql.writes import (
     insert_statement,
     update_statement,
 )
-from rowcall.service.postgrest.calling import check_rows
-from rowcall.service.postgrest.reading import is_plain
+from rowcall.service.postgrest.planning.calling import check_rows
+from rowcall.service.postgrest.planning.reading import is_plain
+from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Headers, Response, Work, explained
 
 
 def plan_write(

@@ -15,11 +15,11 @@ from rowcall.core.postgrest.request.query_string import parse_query
 from rowcall.core.postgrest.request.tree import Field, Query, SelectColumn
 from rowcall.core.postgrest.schema import Schema
 from rowcall.core.postgrest.sql.output import NO_BODY
-from rowcall.core.postgrest.sql.reads import read_statement
+from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
+from rowcall.service.postgrest.planning.work import Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder, content_location
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Response, Work, explained
 
 
 def plan_read(schema: Schema, options: PostgRestOptions, request: ApiRequest, responder: Responder) -> Work:
@@ -50,8 +50,9 @@ def plan_read(schema: Schema, options: PostgRestOptions, request: ApiRequest, re
         count=counting.exact,
         count_limit=counting.limit,
     )
-    respond = partial(_respond, request, query, plan, negotiated, responder)
-    return explained(Work(statement, respond, read_only=True), negotiated)
+    respond = partial(_respond, request, query, plan, negotiated, responder, counting)
+    estimate = estimate_statement(schema, plan) if counting.estimated and negotiated.plan is None else None
+    return explained(Work(statement, respond, read_only=True, estimate=estimate), negotiated)
 
 
 class Counting:
@@ -64,6 +65,19 @@ class Counting:
         self.exact = preference in ("exact", "estimated")
         self.estimated = preference in ("planned", "estimated")
         self.limit = max_rows if preference == "estimated" else None
+
+    def total(self, result: Result) -> int | None:
+        """Return the total of a result; None if it is not counted."""
+        if result.estimate is None:
+            return result.total
+        if result.total is None:
+            return result.estimate
+        # A count below its limit is exact.
+        return (
+            result.total
+            if self.limit is not None and result.total <= self.limit
+            else max(result.total, result.estimate)
+        )
 
 
 def with_top_range(query: Query, request: ApiRequest) -> Query:
@@ -82,17 +96,23 @@ def is_plain(query: Query) -> bool:
 
 
 def _respond(
-    request: ApiRequest, query: Query, plan: Plan, negotiated: Negotiated, responder: Responder, result: Result
+    request: ApiRequest,
+    query: Query,
+    plan: Plan,
+    negotiated: Negotiated,
+    responder: Responder,
+    counting: Counting,
+    result: Result,
 ) -> Response:
-    offset = plan.root.range.offset
-    status = ranges.status(offset, result.rows, result.total)
+    offset, total = plan.root.range.offset, counting.total(result)
+    status = ranges.status(offset, result.rows, total)
     if negotiated.singular and result.rows != 1:
         raise errors.not_singular(result.rows)
     headers = [
-        ("Content-Range", ranges.content_range(offset, result.rows, result.total)),
+        ("Content-Range", ranges.content_range(offset, result.rows, total)),
         ("Content-Location", content_location(f"/{request.name}", query)),
     ]
     if status == 416:
-        error: ApiError = errors.offset_beyond(offset, result.total or 0)
+        error: ApiError = errors.offset_beyond(offset, total or 0)
         return responder.error_with_headers(error, headers)
     return responder.success(request, status, headers, result, negotiated=negotiated, renamed=plan.renamed)

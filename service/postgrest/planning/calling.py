@@ -16,11 +16,11 @@ from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
 from rowcall.core.postgrest.sql.output import NO_BODY
-from rowcall.service.postgrest.reading import is_plain, with_top_range
+from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
+from rowcall.service.postgrest.planning.work import Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Response, Work, explained
 
 ISOLATION = "default_transaction_isolation"
 

@@ -14,10 +14,10 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import find_relation
 from rowcall.core.postgrest.request.media_types import ANY, JSON, OPENAPI
 from rowcall.core.postgrest.schema import Schema
+from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
-from rowcall.service.postgrest.work import Response, Work
 
 _TYPE = f"{OPENAPI}; charset=utf-8"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
-from rowcall.service.postgrest.calling import plan_call
-from rowcall.service.postgrest.describing import options_response, plan_root
-from rowcall.service.postgrest.reading import plan_read
+from rowcall.service.postgrest.planning.calling import plan_call
+from rowcall.service.postgrest.planning.describing import options_response, plan_root
+from rowcall.service.postgrest.planning.reading import plan_read
+from rowcall.service.postgrest.planning.work import Response, Work
+from rowcall.service.postgrest.planning.writing import plan_write
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
-from rowcall.service.postgrest.work import Response, Work
-from rowcall.service.postgrest.writing import plan_write
 
 
 class Planner:

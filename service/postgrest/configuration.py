@@ -1,0 +1,63 @@
+"""Configuration in the database: settings `pgrst.…` of the login role, and what the function `db-pre-config` sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
+from rowcall.core.postgrest.options import PostgRestOptions
+
+_PREFIX = "pgrst."
+_ROLE_SETTINGS = """
+select setting from (
+  select unnest(setconfig) as setting, setdatabase from pg_catalog.pg_db_role_setting
+  where setrole = (select oid from pg_catalog.pg_roles where rolname = current_user)
+    and setdatabase in (0, (select oid from pg_catalog.pg_database where datname = current_database()))
+) settings where setting like 'pgrst.%' order by setdatabase
+"""
+
+
+async def read_database_configuration(
+    connection: psycopg.AsyncConnection[Any], options: PostgRestOptions
+) -> dict[str, str]:
+    """Return the texts by key of PostgREST that the database sets, of keys that can change while the service runs.
+
+    The settings of the role for this database win over those for all, and those of the function win over both.
+    Raises `psycopg.Error`.
+    """
+    if not options.database_configuration:
+        return {}
+    cursor = await connection.execute(_ROLE_SETTINGS)
+    texts = dict(setting.removeprefix(_PREFIX).partition("=")[::2] for (setting,) in await cursor.fetchall())
+    if options.pre_config is not None:
+        texts |= await _set_by_function(connection, options.pre_config)
+    return by_key(texts)
+
+
+async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) -> dict[str, str]:
+    """Run the function and return the settings that are present then."""
+    names = [key.postgrest.replace("-", "_") for key in INTERFACE_KEYS]
+    async with connection.transaction():
+        await connection.execute(sql.SQL("select {}()").format(sql.Identifier(*name.split(".", 1))))
+        cursor = await connection.execute(
+            "select name, current_setting('pgrst.' || name, true) from unnest(%s::text[]) name", (names,)
+        )
+        rows = await cursor.fetchall()
+    return {setting: value for setting, value in rows if value is not None and value != ""}
+
+
+def by_key(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts of settings by key: `db_schemas` is `db-schemas`. Keys that need a restart are left out."""
+    reloadable = {key.postgrest for key in INTERFACE_KEYS if key.reloadable}
+    result: dict[str, str] = {}
+    for name, text in texts.items():
+        key = name.replace("_", "-")
+        if key in reloadable:
+            result[key] = text
+        elif name.startswith("app.settings.") or name.startswith("app_settings_"):
+            result[APP_SETTINGS + name[len("app.settings.") :]] = text
+    return result

@@ -1,0 +1,1 @@
+"""Plans of requests: what each kind asks of the database, and how its result becomes the response."""
