@@ -40,7 +40,6 @@ from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
-from rowcall.service.options.capabilities.postgrest import postgrest_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
@@ -50,6 +49,7 @@ from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
+from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
