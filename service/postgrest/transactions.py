@@ -65,14 +65,14 @@ class Transactions:
         ahead = (*ahead_of(self._values(request, work)), *self._before)
         execution = Execution(statement, values, ahead)
         execution.label = request.scope.path
-        try:
-            return self._runs.begin(execution, request.disconnected)
-        except ValueError:
-            raise _unsendable() from None
+        return self._runs.begin(execution, request.disconnected)
 
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
         """Return the result of an execution that `begin` has started. Raises `ApiError` and `Problem`."""
-        self._runs.settle(execution)
+        try:
+            self._runs.settle(execution)
+        except ValueError:
+            raise _unsendable() from None
         result = self._result(request, work, execution)
         if work.check is not None:
             work.check(result)

@@ -149,7 +149,7 @@ class Renderer:
             origin = f"{quote_identifier(source)} AS {table}"
         elif node.relationship is not None and node.relationship.function is not None:
             function = quote_qualified(*node.relationship.function)
-            origin = f"{function}({parent}::{quote_qualified(*node.relationship.origin)}) AS {table}"
+            origin = f"{function}(({parent}.*)::{quote_qualified(*node.relationship.origin)}) AS {table}"
         elif node.depth == 0:
             origin = quote_qualified(*node.relation)
             table = origin

@@ -1,0 +1,266 @@
+"""Tokens, roles, settings, schemas, origins and reloads of PostgREST's interface (reference 11, 7 to 12)."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import jwt
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.postgrest import PLAIN, SECRET, Case, create_roles, error, token
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create schema api; create schema second; create schema internal;
+create table api.note (id int primary key, tenant text);
+create table second.other (id int); create table api.shown (id int); comment on schema api is E'My API\\n\\nIts text';
+insert into api.note values (1, 'a'), (2, 'b');
+alter table api.note enable row level security;
+create policy own on api.note using (tenant = current_setting('request.jwt.claims', true)::json ->> 'tenant');
+create function api.whoami() returns json stable language sql as
+  $$ select json_build_object('role', current_user, 'claims', current_setting('request.jwt.claims', true)::json,
+       'timeout', current_setting('statement_timeout'), 'agent', current_setting('request.headers', true)::json ->> 'x-agent') $$;
+create function internal.before() returns void language plpgsql as $$ begin
+  if current_setting('request.headers', true)::json ->> 'x-blocked' is not null then
+    raise sqlstate 'PT403' using message = 'blocked'; end if;
+  if current_setting('request.headers', true)::json ->> 'x-cache' is not null then
+    perform set_config('response.headers', '[{"Cache-Control":"no-store"}]', true); end if; end $$;
+"""  # noqa: E501 (each line is one object)
+
+
+@pytest.fixture(scope="module")
+def roles(database: Database) -> tuple[str, ...]:
+    database.execute(SQL)
+    roles = create_roles(database, "anon", "member", "stranger")
+    anonymous, member, _ = roles
+    database.execute(
+        f"grant usage on schema api, second, internal to {anonymous}, {member};"
+        f"grant select on all tables in schema api, second to {anonymous}, {member};"
+        f"alter role {member} set statement_timeout = '7s'; grant {anonymous}, {member} to current_user"
+    )
+    return roles
+
+
+@pytest.fixture(scope="module")
+def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service:
+    settings = {
+        **PLAIN,
+        "PostgRest:Schemas": "api, second",
+        "PostgRest:AnonymousRole": roles[0],
+        "PostgRest:PreRequest": "internal.before",
+        "PostgRest:JwtAudience": "us",
+        "PostgRest:ServerTraceHeader": "X-Request-Id",
+    }
+    return serve(database, settings=settings, workers=2)
+
+
+def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...]) -> None:
+    anonymous, member, _ = roles
+    assert service.get("/rpc/whoami").json() == {
+        "role": anonymous,
+        "claims": {"role": anonymous},
+        "timeout": "30s",
+        "agent": None,
+    }
+    body = service.get("/rpc/whoami", headers={**token(role=member, tenant="a"), "x-agent": "t"}).json()
+    assert body == {"role": member, "claims": {"role": member, "tenant": "a"}, "timeout": "7s", "agent": "t"}
+
+
+def test_policies_see_claims_and_nothing_leaks(service: Service, roles: tuple[str, ...]) -> None:
+    for tenant, number in (("a", 1), ("b", 2), ("c", None)) * 5:
+        rows = service.get("/note?select=id", headers=token(role=roles[1], tenant=tenant)).json()
+        assert rows == ([] if number is None else [{"id": number}])
+        assert service.get("/note").json() == []
+
+
+def refused(header: str) -> dict[str, str]:
+    return {"authorization": header}
+
+
+def signed(secret: str = SECRET, algorithm: str | None = "HS256", **claims: object) -> dict[str, str]:
+    return refused(f"Bearer {jwt.encode(claims, secret, algorithm)}")
+
+
+NOW = int(time.time())
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "message"),
+    [
+        (refused("Bearer"), "PGRST301", "Empty JWT is sent in Authorization header"),
+        (refused("Bearer a.b"), "PGRST301", "Expected 3 parts in JWT; got 2"),
+        (refused("Bearer a.b.c.d.e"), "PGRST301", "Expected 3 parts in JWT; got 5"),
+        (signed("another secret that has more than 32 bytes"), "PGRST301", "No suitable key or wrong key type"),
+        (signed("", None), "PGRST301", "Wrong or unsupported encoding algorithm"),
+        (signed(exp=NOW - 60), "PGRST303", "JWT expired"),
+        (signed(nbf=NOW + 600), "PGRST303", "JWT not yet valid"),
+        (signed(iat=NOW + 600), "PGRST303", "JWT issued at future"),
+        (signed(aud="them"), "PGRST303", "JWT not in audience"),
+        (signed(exp="soon"), "PGRST303", "The JWT 'exp' claim must be a number"),
+        (signed(aud=5), "PGRST303", "The JWT 'aud' claim must be a string or an array of strings"),
+    ],
+)
+def test_refused_tokens(service: Service, header: dict[str, str], code: str, message: str) -> None:
+    expected = f'Bearer error="invalid_token", error_description="{message}"'
+    Case("GET /shown", 401, error(code, message), headers=header, has={"www-authenticate": expected}).check(
+        service.client
+    )
+
+
+def test_accepted_tokens(service: Service, roles: tuple[str, ...]) -> None:
+    for claims in (
+        {"exp": NOW + 60},
+        {"exp": NOW - 10},
+        {"aud": "us"},
+        {"aud": ["x", "us"]},
+        {"aud": []},
+        {"role": None},
+    ):
+        Case("GET /shown", json=[], headers=token(**claims)).check(service.client)
+    basic = base64.b64encode(b"a:b").decode()
+    Case("GET /shown", json=[], headers=refused(f"Basic {basic}")).check(service.client)
+    Case(
+        "GET /shown",
+        json=[],
+        headers={"authorization": token(role=roles[1])["authorization"].replace("Bearer", "bearer")},
+    ).check(service.client)
+
+
+def test_roles_that_cannot_be_used(service: Service, roles: tuple[str, ...]) -> None:
+    Case(
+        "GET /shown",
+        401,
+        error("22023", 'role "nobody" does not exist'),
+        headers=token(role="nobody"),
+        has={"www-authenticate": "Bearer"},
+    ).check(service.client)
+    Case("GET /shown", 403, error("42501"), headers=token(role=roles[2])).check(service.client)
+
+
+def test_the_function_before_each_request(service: Service) -> None:
+    Case("GET /shown", 403, error("PT403", "blocked"), headers={"x-blocked": "1"}).check(service.client)
+    Case("GET /shown", json=[], headers={"x-cache": "1"}, has={"cache-control": "no-store"}).check(service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("GET /other", json=[], headers={"accept-profile": "second"}, has={"content-profile": "second"}),
+        Case("GET /shown", json=[], has={"content-profile": "api"}),
+        Case("GET /other", 404, error("PGRST205")),
+        Case(
+            "POST /other",
+            401,
+            error("42501"),
+            body="{}",
+            headers={"content-profile": "second", "accept-profile": "api"},
+        ),
+        Case(
+            "GET /shown",
+            406,
+            error("PGRST106", "Invalid schema: internal", hint="Only the following schemas are exposed: api, second"),
+            headers={"accept-profile": "internal"},
+        ),
+        Case(
+            "OPTIONS /other", headers={"accept-profile": "second"}, has={"allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"}
+        ),
+        Case("GET /shown", headers={"x-request-id": "7"}, has={"x-request-id": "7"}),
+        Case("GET /shown", has={"x-request-id": ""}),
+        Case(
+            "OPTIONS /anything",
+            headers={
+                "origin": "http://a",
+                "access-control-request-method": "POST",
+                "access-control-request-headers": "Foo,Bar",
+            },
+            text="",
+            has={
+                "access-control-allow-origin": "*",
+                "access-control-allow-methods": "GET, POST, PATCH, PUT, DELETE, OPTIONS, HEAD",
+                "access-control-allow-headers": "Authorization, Foo, Bar, Accept, Accept-Language, Content-Language",
+                "access-control-max-age": "86400",
+            },
+        ),
+        Case(
+            "GET /shown",
+            headers={"origin": "http://a"},
+            has={
+                "access-control-allow-origin": "*",
+                "access-control-expose-headers": "Content-Encoding, Content-Location, Content-Range, Content-Type, Date, "
+                "Location, Server, Transfer-Encoding, Range-Unit",
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_schemas_and_origins(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+def test_the_description_shows_what_the_role_may_access(
+    service: Service, roles: tuple[str, ...], database: Database
+) -> None:
+    document = service.get("/").json()
+    assert document["swagger"] == "2.0"
+    assert document["info"]["title"] == "My API"
+    assert document["info"]["description"] == "Its text"
+    assert {"/", "/note", "/shown", "/rpc/whoami"} <= document["paths"].keys()
+    definition = document["definitions"]["note"]
+    assert definition["required"] == ["id"]
+    assert definition["properties"]["id"] == {
+        "format": "int32",
+        "type": "integer",
+        "description": "Note:\nThis is a Primary Key.<pk/>",
+    }
+    database.execute("create table api.secret (id int)")
+    database.execute("notify pgrst, 'reload schema'")
+    wait_until(lambda: service.get("/secret").status_code == 401, "the new table")
+    assert "/secret" not in service.get("/").json()["paths"]
+
+
+def test_notify_reloads_schema_and_configuration_in_all_workers(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute("create schema api")
+    (anonymous, login) = create_roles(own_database, "anon", "login")
+    own_database.execute(
+        f"grant usage on schema api to {anonymous}; alter default privileges grant select on tables to {anonymous}"
+    )
+    service = serve_once(own_database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous}, workers=2)
+    Case("GET /late", 404, error("PGRST205")).check(service.client)
+    own_database.execute("create table api.late as select generate_series(1, 3) as id")
+    own_database.execute("notify pgrst, 'reload schema'")
+    wait_until(lambda: all(service.request_once("GET", "/late").status_code == 200 for _ in range(8)), "the new table")
+    own_database.execute(f"alter role current_user in database {own_database.name} set pgrst.db_max_rows = '2'")
+    own_database.execute("notify pgrst, 'reload config'")
+    wait_until(lambda: all(len(service.request_once("GET", "/late").json()) == 2 for _ in range(8)), "the new limit")
+
+
+def test_without_an_anonymous_role_a_token_is_needed(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute("create schema api; create table api.note (id int)")
+    (member,) = create_roles(own_database, "member")
+    own_database.execute(f"grant usage on schema api to {member}; grant select on api.note to {member}")
+    service = serve_once(
+        own_database,
+        settings={
+            **PLAIN,
+            "PostgRest:JwtRoleClaimKey": "$.app.roles[0]",
+            "PostgRest:ClientErrorVerbosity": "minimal",
+            "PostgRest:CorsAllowedOrigins": "http://good",
+        },
+    )
+    refused = service.get("/note")
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert refused.json() == {"code": "PGRST302", "message": "Anonymous access is disabled"}
+    headers = token(app={"roles": [member]})
+    good = service.get("/note", headers={**headers, "origin": "http://good"})
+    assert (
+        good.json(),
+        good.headers["access-control-allow-origin"],
+        good.headers["access-control-allow-credentials"],
+    ) == ([], "http://good", "true")
+    assert (
+        "access-control-allow-origin" not in service.get("/note", headers={**headers, "origin": "http://bad"}).headers
+    )

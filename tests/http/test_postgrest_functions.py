@@ -1,0 +1,311 @@
+"""Functions of PostgREST's interface: choice, arguments, results, media handlers, settings (reference 11, 1 to 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.postgrest import PLAIN, Case, create_roles, error
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create schema api; create schema other;
+create table api.harbour (id int primary key, title text);
+create table api.voyage (id int primary key, to_id int references api.harbour, fare numeric);
+insert into api.harbour values (1, 'Oslo'), (2, 'Riga');
+insert into api.voyage values (1, 1, 300), (2, 1, 500), (3, 2, 140);
+create function api.tide(at_harbour int, days int default 1) returns numeric language sql stable as 'select 1.42';
+create function api.arrivals(harbour int) returns setof api.voyage language sql stable as
+  'select * from api.voyage where to_id = $1 order by id';
+create function api.one_voyage(id int) returns api.voyage language sql stable as 'select * from api.voyage v where v.id = $1';
+create function api.join_names(sep text, variadic parts text[]) returns text language sql immutable as
+  'select array_to_string(parts, sep)';
+create function api.import(json) returns int language sql as 'select json_array_length($1)';
+create function api.size_text(text) returns int language sql as 'select length($1)';
+create function api.size_bytes(bytea) returns int language sql as 'select length($1)';
+create function api.echo_xml(xml) returns text language sql as 'select $1::text';
+create function api.sweep() returns void language sql as '';
+create function api.range_of(v int) returns int language sql immutable as 'select 1';
+create function api.range_of(v text) returns int language sql immutable as 'select 2';
+create function api.over() returns int language sql immutable as 'select 0';
+create function api.over(a int) returns int language sql immutable as 'select 1';
+create function api.over(a int, b int) returns int language sql immutable as 'select 2';
+create function api.numbers() returns setof int language sql immutable as 'select generate_series(1, 3)';
+create function api.nothing() returns setof int language sql immutable as 'select 1 where false';
+create function api.null_text() returns text language sql immutable as 'select null::text';
+create function api.text_of(a text) returns text language sql immutable as 'select a';
+create function api.json_of() returns json language sql immutable as $$ select '{"a": 1}'::json $$;
+create function api.array_of() returns int[] language sql immutable as 'select array[1,2]';
+create function api.range_text() returns int4range language sql immutable as 'select int4range(10, 20)';
+create function api.outs(out a int, out b text) language sql immutable as $$ select 1, 'x' $$;
+create function api.one_out(out a int) language sql immutable as 'select 1';
+create function api.table_of() returns table (x int) language sql immutable as 'select generate_series(1, 2)';
+create function api.record_of() returns record language sql immutable as $$ select 1 as a, 'x'::text as b $$;
+create function api.by_id(id int) returns setof api.voyage language sql stable as 'select * from api.voyage v where v.id < $1';
+create function api.many(ids int[]) returns int language sql immutable as 'select sum(i)::int from unnest(ids) i';
+create function api.typed(a json, b char(3), c date) returns text language sql immutable as
+  $$ select json_typeof(a) || b || c $$;
+create table api.counter (n int); insert into api.counter values (0);
+create function api.count_up() returns int language sql as 'update api.counter set n = n + 1 returning n';
+create function api.writes_stable() returns int stable language plpgsql as $$ begin
+  update api.counter set n = n + 1; return 1; end $$;
+create function api.status() returns text language plpgsql as $$ begin
+  perform set_config('response.status', '418', true);
+  perform set_config('response.headers', '[{"Set-Cookie":"a=1"},{"Set-Cookie":"b=2"},{"X-A":"b"}]', true);
+  return 'tea'; end $$;
+create function api.bad_headers() returns int language sql as $$ select set_config('response.headers', '{"a":"b"}', true); select 1 $$;
+create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;
+create function api.raise_pt() returns int language plpgsql as $$ begin
+  raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
+create function api.raise_pt_bad() returns int language plpgsql as $$ begin raise sqlstate 'PT40A'; end $$;
+create function api.raise_plain() returns int language plpgsql as $$ begin raise 'plain'; end $$;
+create function api.raise_pgrst(m text, d text default null) returns int language plpgsql as $$ begin
+  if d is null then raise sqlstate 'PGRST' using message = m; end if;
+  raise sqlstate 'PGRST' using message = m, detail = d; end $$;
+create function api.setting(name text) returns text language sql stable as 'select current_setting($1, true)';
+create function api.slow() returns int set statement_timeout = '50ms' language sql as 'select 1 from pg_sleep(5)';
+create function api.isolation() returns text set default_transaction_isolation = 'serializable' language sql as
+  $$ select current_setting('transaction_isolation') $$;
+create function api.pause() returns trigger language plpgsql as 'begin return new; end';
+create function api."page.html"() returns text language sql immutable as $$ select 'x'::text $$;
+create domain "text/html" as text;
+create domain api."application/x-bytes" as bytea;
+create domain "*/*" as bytea;
+create function api.page() returns "text/html" language sql immutable as $$ select '<p>x</p>'::"text/html" $$;
+create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;
+create function api.any_type() returns "*/*" language sql immutable as $$ select 'any'::bytea::"*/*" $$;
+create domain "text/tab-separated-values" as text;
+create function api.tsv_step(text, anyelement) returns text language sql immutable as $$ select coalesce($1, '') || $2::text || E'\\n' $$;
+create function api.tsv_end(text) returns "text/tab-separated-values" language sql immutable as $$ select $1::"text/tab-separated-values" $$;
+create aggregate api.tsv(anyelement) (sfunc = api.tsv_step, stype = text, finalfunc = api.tsv_end);
+create domain "application/x-harbours" as text;
+create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;
+create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
+create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
+create function other.hidden() returns int language sql as 'select 1';
+"""  # noqa: E501 (each line is one object)
+
+
+@pytest.fixture(scope="module")
+def service(serve: Serve, database: Database) -> Service:
+    database.execute(SQL)
+    (anonymous,) = create_roles(database, "anon")
+    database.execute(
+        f"grant usage on schema api to {anonymous}; grant all on all tables in schema api to {anonymous};"
+        f"grant execute on all functions in schema api to {anonymous}"
+    )
+    return serve(
+        database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous, "PostgRest:AppSettings:key": "value"}
+    )
+
+
+OBJECT = {"accept": "application/vnd.pgrst.object+json"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+TEXT = {"content-type": "text/plain"}
+CASES = [
+    Case(
+        "GET /rpc/tide?at_harbour=3",
+        text="1.42",
+        has={"content-range": "0-0/*", "content-location": None, "content-type": "application/json; charset=utf-8"},
+    ),
+    Case("POST /rpc/tide", text="1.42", body='{"at_harbour":3,"days":2}'),
+    Case(
+        "GET /rpc/arrivals?harbour=1&select=id,fare&order=fare.desc&limit=1",
+        text='[{"id":2,"fare":500}]',
+        has={"content-range": "0-0/*"},
+    ),
+    Case("GET /rpc/arrivals?harbour=1&fare=gt.400&select=id", json=[{"id": 2}]),
+    Case(
+        "GET /rpc/arrivals?harbour=1&select=id,harbour(title)&id=eq.1", json=[{"id": 1, "harbour": {"title": "Oslo"}}]
+    ),
+    Case("POST /rpc/arrivals?select=id&fare=lt.400", json=[{"id": 1}], body='{"harbour":1}'),
+    Case("GET /rpc/arrivals?harbour=1&limit=1", 206, headers={"prefer": "count=exact"}, has={"content-range": "0-0/2"}),
+    Case("GET /rpc/arrivals?harbour=1", headers={"range": "1-1"}, json=[{"id": 2, "to_id": 1, "fare": 500}]),
+    Case("GET /rpc/by_id?id=3&id=gt.1", json=[{"id": 2, "to_id": 1, "fare": 500}]),
+    Case("GET /rpc/one_voyage?id=1", json={"id": 1, "to_id": 1, "fare": 300}),
+    Case("GET /rpc/one_voyage?id=1&select=id", json={"id": 1}),
+    Case("GET /rpc/tide?at_harbour=1", headers={"prefer": "count=exact"}, has={"content-range": "0-0/1"}),
+    Case("GET /rpc/join_names?sep=-&parts=a&parts=b", json="a-b"),
+    Case("POST /rpc/join_names", json="a-b", body='{"sep":"-","parts":["a","b"]}'),
+    Case("POST /rpc/join_names", json="a-b", body="sep=-&parts=a&parts=b", headers=FORM),
+    Case("POST /rpc/import", text="2", body='[{"k":1},{"k":2}]'),
+    Case("POST /rpc/size_text", text="4", body="four", headers=TEXT),
+    Case("POST /rpc/size_bytes", text="4", body="four", headers={"content-type": "application/octet-stream"}),
+    Case("POST /rpc/echo_xml", json="<a/>", body="<a/>", headers={"content-type": "text/xml"}),
+    Case(
+        "POST /rpc/sweep",
+        204,
+        text="",
+        body="{}",
+        has={"content-range": "0-0/*", "content-type": None, "content-length": None},
+    ),
+    Case("POST /rpc/sweep", 204, text="", body=""),
+    Case(
+        "GET /rpc/range_of?v=3",
+        300,
+        error(
+            "PGRST203",
+            "Could not choose the best candidate function between: api.range_of(v => integer), api.range_of(v => text)",
+            hint="Try renaming the parameters or the function itself in the database so function overloading can be resolved",
+        ),
+    ),
+    Case("GET /rpc/over", text="0"),
+    Case("GET /rpc/over?a=1", text="1"),
+    Case("GET /rpc/over?b=1&a=2", text="2"),
+    Case(
+        "GET /rpc/over?c=1",
+        404,
+        error(
+            "PGRST202",
+            "Could not find the function api.over(c) in the schema cache",
+            details="Searched for the function api.over with parameter c, but no matches were found in the schema cache.",
+        ),
+    ),
+    Case(
+        "POST /rpc/tid",
+        404,
+        body="{}",
+        json=error(
+            "PGRST202",
+            "Could not find the function api.tid without parameters in the schema cache",
+            details="Searched for the function api.tid without parameters or with a single unnamed json/jsonb parameter, "
+            "but no matches were found in the schema cache.",
+            hint="Perhaps you meant to call the function api.tide",
+        ),
+    ),
+    Case(
+        "POST /rpc/tide",
+        404,
+        body="x",
+        headers=TEXT,
+        json=error(
+            "PGRST202",
+            "Could not find the function api.tide in the schema cache",
+            details="Searched for the function api.tide with a single unnamed text parameter, but no matches were found in the schema cache.",
+        ),
+    ),
+    Case("GET /rpc/tide?at_harbour=1&x=1", 404, error("PGRST202")),
+    Case("GET /rpc/hidden", 404, error("PGRST202")),
+    Case("GET /rpc/pause", 404, error("PGRST202")),
+    Case("GET /rpc/page.html", json="x"),
+    Case("GET /rpc/numbers", text="[1, 2, 3]"),
+    Case("GET /rpc/nothing", text="[]", has={"content-range": "*/*"}),
+    Case("GET /rpc/null_text", text="null"),
+    Case("GET /rpc/json_of", json={"a": 1}),
+    Case("GET /rpc/array_of", json=[1, 2]),
+    Case("GET /rpc/range_text", json="[10,20)"),
+    Case("GET /rpc/outs", json={"a": 1, "b": "x"}),
+    Case("GET /rpc/one_out", json={"a": 1}),
+    Case("GET /rpc/table_of", json=[{"x": 1}, {"x": 2}]),
+    Case("GET /rpc/record_of", json={"a": 1, "b": "x"}),
+    Case("GET /rpc/table_of", headers={"accept": "text/csv"}, text="x\n1\n2"),
+    Case("GET /rpc/many?ids={1,2}", text="3"),
+    Case("POST /rpc/many", text="3", body='{"ids":[1,2]}'),
+    Case("POST /rpc/text_of", json='{"x":1}', body='{"a":"{\\"x\\":1}"}'),
+    Case("POST /rpc/typed", json="stringabcd2020-01-01", body='{"a":"{}","b":"abcd","c":"2020-01-01"}'),
+    Case("POST /rpc/text_of", json="a", body='[{"a":"a"},{"a":"b"}]'),
+    Case("POST /rpc/over", text="0", body="[]"),
+    Case("POST /rpc/over?columns=a", text="1", body='{"a":1,"b":2}'),
+    Case("POST /rpc/text_of?x=5", 400, error("PGRST100"), body='{"a":"a"}'),
+    Case("GET /rpc/text_of?a=is.x", 400, error("PGRST100")),
+    Case("PUT /rpc/tide", 405, error("PGRST101", "Cannot use the PUT method on RPC"), body="{}"),
+    Case("POST /rpc/count_up", 200, body="{}"),
+    Case("GET /rpc/count_up", 405, error("25006")),
+    Case("POST /rpc/writes_stable", 400, error("0A000"), body="{}"),
+    Case("HEAD /rpc/tide?at_harbour=1", has={"content-range": "0-0/*"}),
+    Case("OPTIONS /rpc/sweep", has={"allow": "OPTIONS,POST"}),
+    Case("OPTIONS /rpc/numbers", has={"allow": "OPTIONS,GET,HEAD,POST"}),
+    Case("OPTIONS /rpc/tide", 404, error("PGRST202")),
+    Case("POST /rpc/status", 418, body="{}", json="tea", has={"x-a": "b", "set-cookie": "a=1, b=2"}),
+    Case("POST /rpc/bad_headers", 500, error("PGRST111"), body="{}"),
+    Case("POST /rpc/bad_status", 500, error("PGRST112"), body="{}"),
+    Case("POST /rpc/raise_pt", 429, error("PT429", "slow down", details="d", hint="h"), body="{}"),
+    Case("POST /rpc/raise_pt_bad", 500, error("PT40A"), body="{}"),
+    Case("POST /rpc/raise_plain", 400, error("P0001", "plain"), body="{}"),
+    Case(
+        "POST /rpc/raise_pgrst",
+        423,
+        body='{"m":"{\\"code\\":\\"T-9\\",\\"message\\":\\"low\\",\\"hint\\":\\"wait\\"}","d":"{\\"status\\":423,\\"headers\\":{\\"Retry-After\\":\\"900\\"}}"}',
+        json=error("T-9", "low", hint="wait", details=None),
+        has={"retry-after": "900", "proxy-status": "PostgREST; error=T-9"},
+    ),
+    Case(
+        "POST /rpc/raise_pgrst",
+        500,
+        error("PGRST121", details="Invalid JSON value for MESSAGE: 'x'"),
+        body='{"m":"x","d":"{}"}',
+    ),
+    Case(
+        "POST /rpc/raise_pgrst",
+        500,
+        error("PGRST121", details="DETAIL is missing in the RAISE statement"),
+        body='{"m":"{\\"code\\":\\"1\\",\\"message\\":\\"m\\"}"}',
+    ),
+    Case("GET /rpc/setting?name=request.method", json="GET"),
+    Case("GET /rpc/setting?name=request.path", json="/rpc/setting"),
+    Case("GET /rpc/setting?name=app.settings.key", json="value"),
+    Case("GET /rpc/setting?name=request.cookies", json='{"a":"b"}', headers={"cookie": "a=b"}),
+    Case("GET /rpc/setting?name=search_path", json='"api", "public"'),
+    Case("POST /rpc/slow", 500, error("57014"), body="{}"),
+    Case("POST /rpc/isolation", json="serializable", body="{}"),
+    Case("GET /rpc/page", headers={"accept": "text/html"}, text="<p>x</p>", has={"content-type": "text/html"}),
+    Case("GET /rpc/page", headers={"accept": "application/json"}, json="<p>x</p>"),
+    Case(
+        "GET /rpc/bytes",
+        headers={"accept": "application/x-bytes"},
+        has={"content-type": "application/x-bytes", "content-length": "2"},
+    ),
+    Case(
+        "GET /rpc/any_type",
+        headers={"accept": "image/png"},
+        text="any",
+        has={"content-type": "application/octet-stream"},
+    ),
+    Case("GET /rpc/text_of?a=x", 406, error("PGRST107"), headers={"accept": "text/plain"}),
+    Case("GET /harbour?order=id", headers={"accept": "text/tab-separated-values"}, text="(1,Oslo)\n(2,Riga)\n"),
+    Case(
+        "GET /harbour?order=id",
+        headers={"accept": "application/x-harbours"},
+        text="Oslo;Riga;",
+        has={"content-type": "application/x-harbours"},
+    ),
+    Case("GET /harbour?select=id", 406, error("PGRST107"), headers={"accept": "application/x-harbours"}),
+    Case("GET /voyage", 406, error("PGRST107"), headers={"accept": "application/x-harbours"}),
+    Case("GET /rpc/arrivals?harbour=1", 406, error("PGRST116"), headers=OBJECT),
+    Case("GET /rpc/arrivals?harbour=2&select=id", headers=OBJECT, json={"id": 3}),
+    Case(
+        "GET /rpc/tide?at_harbour=1",
+        headers=OBJECT,
+        text="1.42",
+        has={"content-type": "application/vnd.pgrst.object+json; charset=utf-8"},
+    ),
+    Case(
+        "POST /rpc/arrivals",
+        400,
+        error("PGRST124"),
+        body='{"harbour":1}',
+        headers={"prefer": "handling=strict, max-affected=1"},
+    ),
+    Case(
+        "POST /rpc/tide",
+        400,
+        error("PGRST128"),
+        body='{"at_harbour":1}',
+        headers={"prefer": "handling=strict, max-affected=1"},
+    ),
+    Case("GET /rpc/numbers?x=eq.1", 400, error("42703")),
+    Case("GET /rpc/text_of?a=%00", 400, error("22021")),
+    Case("GET /rpc/table_of?select=x,harbour(id)", 400, error("PGRST200")),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case} {case.body} {dict(case.headers)}")
+def test_calls(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+def test_a_function_runs_once(service: Service, database: Database) -> None:
+    before = database.value("select n from api.counter")
+    Case("POST /rpc/count_up", text=str(before + 1), body="{}", headers={"prefer": "count=exact"}).check(service.client)
+    assert database.value("select n from api.counter") == before + 1
