@@ -96,9 +96,9 @@ NOW = int(time.time())
         (refused("Bearer a.b.c.d.e"), "PGRST301", "Expected 3 parts in JWT; got 5"),
         (signed("another secret that has more than 32 bytes"), "PGRST301", "No suitable key or wrong key type"),
         (signed("", None), "PGRST301", "Wrong or unsupported encoding algorithm"),
-        (signed(exp=NOW - 60), "PGRST303", "JWT expired"),
-        (signed(nbf=NOW + 600), "PGRST303", "JWT not yet valid"),
-        (signed(iat=NOW + 600), "PGRST303", "JWT issued at future"),
+        (signed(exp=NOW - 600), "PGRST303", "JWT expired"),
+        (signed(nbf=NOW + 6000), "PGRST303", "JWT not yet valid"),
+        (signed(iat=NOW + 6000), "PGRST303", "JWT issued at future"),
         (signed(aud="them"), "PGRST303", "JWT not in audience"),
         (signed(exp="soon"), "PGRST303", "The JWT 'exp' claim must be a number"),
         (signed(aud=5), "PGRST303", "The JWT 'aud' claim must be a string or an array of strings"),
@@ -112,9 +112,10 @@ def test_refused_tokens(service: Service, header: dict[str, str], code: str, mes
 
 
 def test_accepted_tokens(service: Service, roles: tuple[str, ...]) -> None:
+    now = int(time.time())
     for claims in (
-        {"exp": NOW + 60},
-        {"exp": NOW - 10},
+        {"exp": now + 600},
+        {"exp": now - 5},
         {"aud": "us"},
         {"aud": ["x", "us"]},
         {"aud": []},
@@ -190,8 +191,9 @@ def test_the_function_before_each_request(service: Service) -> None:
             headers={"origin": "http://a"},
             has={
                 "access-control-allow-origin": "*",
-                "access-control-expose-headers": "Content-Encoding, Content-Location, Content-Range, Content-Type, Date, "
-                "Location, Server, Transfer-Encoding, Range-Unit",
+                "access-control-expose-headers": "Content-Encoding, Content-Location, Content-Range, Content-Type, "
+                ""
+                "Date, Location, Server, Transfer-Encoding, Range-Unit",
             },
         ),
     ],
@@ -224,7 +226,7 @@ def test_the_description_shows_what_the_role_may_access(
 
 def test_notify_reloads_schema_and_configuration_in_all_workers(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api")
-    (anonymous, login) = create_roles(own_database, "anon", "login")
+    (anonymous,) = create_roles(own_database, "anon")
     own_database.execute(
         f"grant usage on schema api to {anonymous}; alter default privileges grant select on tables to {anonymous}"
     )

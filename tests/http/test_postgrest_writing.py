@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.harness.database import Database
@@ -65,7 +63,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
 
 
 @pytest.fixture(autouse=True)
-def _fresh_rows(database: Database, service: Service) -> Iterator[None]:
+def _fresh_rows(database: Database, service: Service) -> None:
     database.execute(
         "truncate api.pier, api.berth, api.toll, api.logline, api.pair, api.uniq, api.typed, api.noisy, api.deferred,"
         ' api.paint, api."Ünï" restart identity;'
@@ -73,7 +71,6 @@ def _fresh_rows(database: Database, service: Service) -> Iterator[None]:
         "insert into api.berth values (1, 1, true), (1, 2, false); insert into api.toll values ('S', 1), ('M', 2);"
         "insert into api.uniq values (1, 'one', 'x'); insert into api.pair values (1, 1, 'x');"
     )
-    yield
 
 
 ROWS = {"prefer": "return=representation"}

@@ -9,7 +9,7 @@ from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KE
 _DEFAULT_PORT = "3000"
 _ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "[::]", "*6": "[::]"}  # noqa: S104 (PostgREST's)
 _POOL = "ConnectionSettings:Pool:"
-_LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
+_BOOLEANS = {"on": "true", "off": "false"}
 
 
 def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -45,8 +45,9 @@ def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key in INTERFACE_KEYS:
-        if key.postgrest in texts:
-            yield f"PostgRest:{key.name}", texts[key.postgrest]
+        text = texts.get(key.postgrest)
+        if text is not None:
+            yield f"PostgRest:{key.name}", _BOOLEANS.get(text.lower(), text) if key.is_flag else text
     for name, text in texts.items():
         if name.startswith(APP_SETTINGS):
             yield f"PostgRest:AppSettings:{name.removeprefix(APP_SETTINGS)}", text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rowcall.core.postgrest.options import OPENAPI_MODES, TRANSACTION_ENDS
+
 APP_SETTINGS = "app.settings."
 ENVIRONMENT_PREFIX = "PGRST_"
 
@@ -21,6 +23,27 @@ class ConfigurationKey:
     reloadable: bool = True
     secret: bool = False
     aliases: tuple[str, ...] = ()
+
+    @property
+    def is_flag(self) -> bool:
+        return self.default in ("true", "false")
+
+    @property
+    def is_number(self) -> bool:
+        return self.postgrest in _NUMBERS
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that the value is one of; empty: any text."""
+        return _CHOICES.get(self.postgrest, ())
+
+
+_NUMBERS = ("db-max-rows", "jwt-cache-max-entries", "admin-server-port")
+_CHOICES = {
+    "db-tx-end": TRANSACTION_ENDS,
+    "openapi-mode": OPENAPI_MODES,
+    "client-error-verbosity": ("verbose", "minimal"),
+}
 
 
 def _key(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rowcall.core.config import Settings
-from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
+from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS, ConfigurationKey
 from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions, options_of
 from rowcall.service.startup_error import StartupError
 
@@ -24,13 +24,24 @@ def interface_texts(settings: Settings) -> dict[str, str]:
     """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read."""
     texts = {"path": settings.text_or_none("PostgRest:Path") or "/"}
     for key in INTERFACE_KEYS:
-        text = settings.text_or_none(f"PostgRest:{key.name}")
-        # An empty text means none, which counts for the search path.
-        texts[key.postgrest] = text or ""
+        texts[key.postgrest] = _text(settings, key)
     texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")
     for name, text in settings.text_map("PostgRest:AppSettings").items():
         texts[APP_SETTINGS + name] = text or ""
     return texts
+
+
+def _text(settings: Settings, key: ConfigurationKey) -> str:
+    """Return the value of a key as PostgREST writes it. An empty text means none, which counts for the search path."""
+    path = f"PostgRest:{key.name}"
+    if key.is_flag:
+        return "true" if settings.flag(path) else "false"
+    if key.is_number:
+        number = settings.integer_or_none(path)
+        return "" if number is None else str(number)
+    if key.choices:
+        return settings.choice(path)
+    return settings.text_or_none(path) or ""
 
 
 def _content_of(text: str, key: str) -> str:
