@@ -16,3 +16,5 @@ class PostgRestCatalogue:
     options: PostgRestOptions
     schema: Schema
     roles: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    load_seconds: float = field(default=0.0, compare=False)
+    """Time of the reading, in seconds."""

@@ -58,6 +58,9 @@ class PostgRestOptions:
     server_timing: bool = False
     trace_header: str | None = None
     app_settings: tuple[tuple[str, str], ...] = ()
+    admin_host: str = "127.0.0.1"
+    admin_port: int | None = None
+    """None: there is no admin server."""
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The texts by key that these options were made of."""
 
@@ -116,6 +119,8 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         app_settings=tuple(
             (name, text) for name, text in sorted(texts.items()) if name.lower().startswith(APP_SETTINGS)
         ),
+        admin_host=read.text("admin-server-host") or "127.0.0.1",
+        admin_port=read.number("admin-server-port"),
         texts=tuple(texts.items()),
     )
 

@@ -6,6 +6,8 @@ They run without a task unless the work needs an explicit transaction or the bod
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.errors import ApiError
@@ -19,6 +21,7 @@ from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
+from rowcall.service.postgrest.timing import Timing
 from rowcall.service.postgrest.transactions import Transactions
 from rowcall.service.request.body import BODIES, read_body
 from rowcall.service.request_context.request_context import (
@@ -40,6 +43,8 @@ class PostgRestInterface:
         self._authentication = Authentication(options)
         self._body_limit = body_limit
         self._responder = Responder(options)
+        self.times = options.server_timing
+        """Whether responses say how long the parts of a request took."""
         settings = RequestSettings(options, catalogue.roles)
         # New statements for each snapshot: PostgreSQL infers the types of parameters when it prepares them.
         self._transactions = Transactions(runs, StatementCache(), settings, options, self._responder.database_error)
@@ -50,7 +55,7 @@ class PostgRestInterface:
         segments = segments_of(path, self._options.path)
         return None if segments is None else _Steps(self, segments).steps
 
-    def prepare(self, context: RequestContext, segments: list[str]) -> ApiRequest | None:
+    def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
         """Return the request; None: it has been answered. Raises `ApiError`."""
         scope = context.scope
         response = self._responder.preflight(scope)
@@ -61,6 +66,8 @@ class PostgRestInterface:
             user = self._authentication.authenticate(scope.headers.get("authorization"))
         except TokenError as error:
             raise self._responder.token_error(error) from None
+        if timing is not None:
+            timing.mark("jwt")
         return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
@@ -71,7 +78,7 @@ class PostgRestInterface:
 class _Steps:
     """The state of one request between its steps."""
 
-    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_work", "steps")
+    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_timing", "_work", "steps")
 
     def __init__(self, interface: PostgRestInterface, segments: list[str]) -> None:
         self._interface = interface
@@ -79,6 +86,7 @@ class _Steps:
         self._request: ApiRequest | None = None
         self._work: Work | None = None
         self._attempts = 0
+        self._timing = Timing() if interface.times else None
         self.steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
@@ -91,7 +99,7 @@ class _Steps:
 
     def _prepare(self, context: RequestContext) -> Waiting:
         try:
-            request = self._request = self._interface.prepare(context, self._segments)
+            request = self._request = self._interface.prepare(context, self._segments, self._timing)
             if request is None:
                 context.answered = True
                 return None
@@ -118,12 +126,16 @@ class _Steps:
         if context.answered or request is None:
             return None
         try:
+            if self._timing is not None:
+                self._timing.mark("parse")
             work = self._interface.plan(request, context.body or b"")
             if isinstance(work, Response):
                 context.answered = True
                 self._interface._responder.send(context, work)
                 return None
             self._work = work
+            if self._timing is not None:
+                self._timing.mark("plan")
             return self._run(context, request, work)
         except (ApiError, Problem) as error:
             self._fail(context, error)
@@ -160,7 +172,13 @@ class _Steps:
         return None
 
     def _send(self, context: RequestContext, work: Work, result: Result) -> None:
-        self._interface._responder.send(context, work.respond(result))
+        if self._timing is None:
+            self._interface._responder.send(context, work.respond(result))
+            return
+        self._timing.mark("transaction")
+        response = work.respond(result)
+        self._timing.mark("response")
+        self._interface._responder.send(context, replace(response, headers=[*response.headers, self._timing.header]))
 
 
 def _may_repeat(execution: Execution, work: Work) -> bool:

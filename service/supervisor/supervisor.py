@@ -80,6 +80,7 @@ from rowcall.service.supervisor.start_time import begin_start
 
 if TYPE_CHECKING:
     from rowcall.service.supervisor.admin import Admin
+    from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin
 
 log = logging.getLogger("rowcall")
 
@@ -118,6 +119,7 @@ class Supervisor:
         self._count = worker_count(settings)
         self._admin_options = admin_options(settings)
         self._admin: Admin | None = None
+        self._postgrest_admin: PostgRestAdmin | None = None
         self._questions = itertools.count()
         self._profiler = Profiler(profiling_options(settings), self._subjects)
         self._cores = [cores_of(settings, number) for number in range(self._count)]
@@ -237,6 +239,7 @@ class Supervisor:
     async def _start(self) -> None:
         if self._previous_process is None:
             self._open_admin()
+        self._open_postgrest_admin()
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())
         try:
@@ -288,6 +291,18 @@ class Supervisor:
             self._profiler,
         )
         log.info("the admin listener is at %s", self._admin.url)
+
+    def _open_postgrest_admin(self) -> None:
+        options = self._options.postgrest
+        if options is None or options.admin_port is None:
+            return
+        # Imported here: its server is only needed if it is configured.
+        from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin
+
+        self._postgrest_admin = PostgRestAdmin(
+            options, self._connector, lambda: self._workers.snapshot.postgrest, self._sample
+        )
+        log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
     async def _take_admin_over(self) -> None:
         """Open the admin listener after the previous process, which closes its own at the same moment."""
@@ -351,6 +366,8 @@ class Supervisor:
         self._workers.stop_restarting()
         if self._admin is not None:
             await asyncio.to_thread(self._admin.close)
+        if self._postgrest_admin is not None:
+            await asyncio.to_thread(self._postgrest_admin.close)
         if self._handover is not None:
             self._handover.close()
         self._listeners.close()
@@ -451,6 +468,8 @@ class Supervisor:
             self._listeners.begin()
 
         error = await self._workers.publish(snapshot, before_activation)
+        if error is None and self._postgrest_admin is not None:
+            self._postgrest_admin.loads += 1
         if error is None:
             await self._channels.watch(self._channels.wanted & channels)
         return error

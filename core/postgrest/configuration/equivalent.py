@@ -46,8 +46,11 @@ def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key in INTERFACE_KEYS:
         text = texts.get(key.postgrest)
-        if text is not None:
+        if text is not None and key.postgrest != "admin-server-host":
             yield f"PostgRest:{key.name}", _BOOLEANS.get(text.lower(), text) if key.is_flag else text
+    if texts.get("admin-server-port"):
+        host = texts.get("admin-server-host") or texts.get("server-host") or "!4"
+        yield "PostgRest:AdminServerHost", _ANY_HOST.get(host, host)
     for name, text in texts.items():
         if name.startswith(APP_SETTINGS):
             yield f"PostgRest:AppSettings:{name.removeprefix(APP_SETTINGS)}", text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,13 +32,14 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
     """
     options = changed_options(options, await read_database_configuration(connection, options))
     Authentication(options)  # An unusable key is reported here, and not by each worker.
+    began = time.monotonic()
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
         # So that names of types and sequences are printed with their schemas.
         await connection.execute("set local search_path to ''")
         schema = await read_schema(connection, options.schemas, options.extra_search_path)
         roles = await read_role_settings(connection)
-    return PostgRestCatalogue(options, schema, roles)
+    return PostgRestCatalogue(options, schema, roles, time.monotonic() - began)
 
 
 async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:

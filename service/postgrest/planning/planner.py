@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
@@ -27,6 +29,10 @@ class Planner:
         if request.method == "OPTIONS":
             return options_response(self._schema, request)
         match request.resource:
+            case Resource.ROOT if self._options.root_function is not None:
+                name = self._options.root_function.rpartition(".")[2]
+                called = replace(request, resource=Resource.FUNCTION, name=name)
+                return plan_call(self._schema, self._options, called, body, self._responder)
             case Resource.ROOT:
                 return plan_root(self._schema, self._options, request, self._responder)
             case Resource.FUNCTION:

@@ -1,0 +1,127 @@
+"""The admin server of PostgREST's interface: liveness, readiness, schema cache and metrics (reference 11, 10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+import orjson
+import psycopg
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.operations.exposition import PLAIN, Family, exposition
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.service.database.connector import Connector
+from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Page
+from rowcall.service.metrics.report import Gauge
+from rowcall.service.options.server.metrics import AdminOptions
+from rowcall.service.sockets.listeners import Address
+
+_SECONDS = 5.0
+"""Longest time of a check in seconds."""
+_EMPTY = AdminResponse("text/plain; charset=utf-8", b"")
+
+
+class PostgRestAdmin:
+    """Serves the pages from construction until `close`. Must be created in the running event loop.
+
+    catalogue: what workers serve; None before the first reading. sample: the gauges of each worker. Raises
+    `StartupError`.
+    """
+
+    def __init__(
+        self,
+        options: PostgRestOptions,
+        connector: Connector,
+        catalogue: Callable[[], PostgRestCatalogue | None],
+        sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
+    ) -> None:
+        self._connector = connector
+        self._catalogue = catalogue
+        self._sample = sample
+        self._loop = asyncio.get_running_loop()
+        pages: dict[str, Page] = {
+            "/live": lambda _request: _EMPTY,
+            "/ready": self._ready,
+            "/schema_cache": self._schema_cache,
+            "/metrics": self._metrics,
+        }
+        address = Address.parse(f"http://{options.admin_host}:{options.admin_port}", "PostgRest:AdminServerPort")
+        self._listener = AdminListener(
+            AdminOptions(address, None, None), {("GET", path): page for path, page in pages.items()}
+        )
+        self.url = self._listener.url
+        self.loads = 0
+        """How often the schema was read with success."""
+
+    def close(self) -> None:
+        """Close the listener. Must be called in a thread, as it waits for the listening one."""
+        self._listener.close()
+
+    def _ready(self, _request: AdminRequest) -> AdminResponse:
+        if self._catalogue() is None:
+            raise Problem(503, "the schema cache is not loaded yet")
+        if not self._wait(self._reaches_database()):
+            raise Problem(503, "the database cannot be reached")
+        return _EMPTY
+
+    def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS + 1)
+
+    async def _reaches_database(self) -> bool:
+        try:
+            async with asyncio.timeout(_SECONDS), await self._connector.open_plain() as connection:
+                await connection.execute("select 1")
+        except (psycopg.Error, OSError, TimeoutError):
+            return False
+        return True
+
+    def _schema_cache(self, _request: AdminRequest) -> AdminResponse:
+        catalogue = self._catalogue()
+        if catalogue is None:
+            raise Problem(503, "the schema cache is not loaded yet")
+        schema = catalogue.schema
+        content = {
+            "dbMediaHandlers": schema.handlers,
+            "dbRelationships": [*schema.relationships.items()],
+            "dbRepresentations": [*schema.representations.items()],
+            "dbRoutines": [*schema.functions.items()],
+            "dbTables": [*schema.relations.items()],
+        }
+        return AdminResponse("application/json; charset=utf-8", orjson.dumps(content))
+
+    def _metrics(self, _request: AdminRequest) -> AdminResponse:
+        samples = self._wait(_awaited(self._sample()))
+        catalogue = self._catalogue()
+        seconds = 0.0 if catalogue is None else catalogue.load_seconds
+        families = [
+            _single("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
+            Family(
+                "pgrst_schema_cache_loads",
+                "counter",
+                "Readings of the schema.",
+                [((("status", "SUCCESS"),), float(self.loads))],
+            ),
+            *(
+                _single(name, "gauge", text, _sum(samples, source))
+                for name, source, text in (
+                    ("pgrst_db_pool_max", "rowcall_database_connections", "Connections of the pools."),
+                    ("pgrst_db_pool_waiting", "rowcall_database_requests_waiting", "Requests without a connection."),
+                )
+            ),
+        ]
+        return AdminResponse(PLAIN, exposition(families, open_metrics=False))
+
+
+def _single(name: str, kind: str, text: str, value: float) -> Family:
+    return Family(name, kind, text, [((), value)])
+
+
+def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:
+    return sum(value for sample in samples if sample is not None for other, _, value in sample if other == name)
+
+
+async def _awaited(work: Awaitable[Any]) -> Any:
+    return await work

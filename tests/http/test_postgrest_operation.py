@@ -1,0 +1,123 @@
+"""PostgREST's own configuration file, its environment, the root function, timings and the admin server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.postgres import free_port
+from tests.harness.postgrest import create_roles
+from tests.harness.waiting import wait_until
+
+SQL = """
+create schema api;
+create table api.item (id int primary key, name text);
+insert into api.item values (1, 'a'), (2, 'b'), (3, 'c');
+create function api.root() returns json stable language sql as $$ select '{"hello": true}'::json $$;
+create function api.setting(name text) returns text stable language sql as 'select current_setting($1, true)';
+"""
+
+
+@pytest.fixture(scope="module")
+def anonymous(database: Database) -> str:
+    database.execute(SQL)
+    (role,) = create_roles(database, "anon")
+    database.execute(f"grant usage on schema api to {role}; grant select on api.item to {role}")
+    return role
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymous: str) -> Iterator[tuple[int, int]]:
+    """Serve a configuration file by the command alone; returns the ports of service and admin server."""
+    folder = tmp_path_factory.mktemp("postgrest")
+    port, admin = free_port(), free_port()
+    (folder / "secret").write_text("a secret from a file that has more than 32 bytes\n")
+    (folder / "api.conf").write_text(
+        f"""
+        # PostgREST's own format
+        db-uri = "{database.conninfo.replace('"', "")}"
+        db-schemas = "api"        # the only one
+        db-anon-role = "$(ANONYMOUS)"
+        db-root-spec = "root"
+        max-rows = 1
+        jwt-secret = "@{folder}/secret"
+        server-host = "127.0.0.1"
+        server-port = {port}
+        admin-server-port = {admin}
+        admin-server-host = "127.0.0.1"
+        server-timing-enabled = true
+        app.settings.color = "blue $$5"
+        """
+    )
+    environment = {**os.environ, "ANONYMOUS": anonymous, "PGRST_DB_MAX_ROWS": "2", "PGRST_APP_SETTINGS_SIZE": "7"}
+    command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: _answers(port), "the service", 90)
+        yield port, admin
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+def _answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/item").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_the_environment_wins_over_the_file(ports: tuple[int, int]) -> None:
+    service = f"http://127.0.0.1:{ports[0]}"
+    assert len(httpx.get(f"{service}/item").json()) == 2
+    assert httpx.get(f"{service}/rpc/setting?name=app.settings.color").json() == "blue $5"
+    assert httpx.get(f"{service}/rpc/setting?name=app.settings.size").json() == "7"
+
+
+def test_root_function_and_timings(ports: tuple[int, int]) -> None:
+    response = httpx.get(f"http://127.0.0.1:{ports[0]}/")
+    assert response.json() == {"hello": True}
+    parts = [part.partition(";")[0].strip() for part in response.headers["server-timing"].split(",")]
+    assert parts == ["jwt", "parse", "plan", "transaction", "response"]
+
+
+def test_admin_server(ports: tuple[int, int]) -> None:
+    admin = f"http://127.0.0.1:{ports[1]}"
+    assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
+    assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in httpx.get(f"{admin}/metrics").text
+    assert httpx.get(f"{admin}/schema_cache").json()["dbTables"][0][0] == ["api", "item"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("db-uri", "x.conf:1: expected = behind db-uri"),
+        ("\ndb-uri = ", 'x.conf:2: db-uri has no value; write db-uri = "" for an empty one'),
+        ("db-schemas = api", 'x.conf:1: the value of db-schemas needs quotes: db-schemas = "…"'),
+        ('db-schemas = "api', "x.conf:1: the value of db-schemas has no closing quote"),
+        ('db-anon-role = "$(NOT_SET_HERE)"', "x.conf:1: the environment variable NOT_SET_HERE is not set"),
+        ('db-schemas = "pg_catalog"', "PostgRest: db-schemas does not allow schema: 'pg_catalog'"),
+        ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
+        ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
+    ],
+)
+def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.conf").write_text(text)
+    result = rowcall(tmp_path, "--postgrest", "x.conf")
+    assert result.returncode == 1
+    assert message in result.stderr + result.stdout
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    result = rowcall(tmp_path, "--postgrest", "nope.conf")
+    assert (result.returncode, "nope.conf does not exist" in result.stderr) == (1, True)
