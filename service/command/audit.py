@@ -13,6 +13,7 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.config import Settings
 from rowcall.core.config.output.masking import names_a_secret
 from rowcall.core.config.output.secret_values import secret_values
+from rowcall.core.endpoint.access import Access
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -139,6 +140,10 @@ async def _accesses(
         store.remove()
     if options.static is not None:
         routes += static_accesses(options.static.closed, options.static.access)
+    if options.postgrest is not None:
+        # The database decides by role: a token names it, else it is the anonymous one.
+        access = Access(anonymous=options.postgrest.anonymous_role is not None, database_role=True)
+        routes.append(RouteAccess("*", f"{options.postgrest.path.rstrip('/')}/*", "PostgREST's interface", access))
     if admin is not None:
         url = admin.address.url(admin.address.port)
         routes += (RouteAccess(method, url + path, "admin listener", admin.access) for method, path in admin.pages)
