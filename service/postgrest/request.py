@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -94,9 +95,19 @@ def read_request(
         profile or options.schemas[0],
         profile is not None or len(options.schemas) > 1,
         user,
-        parse_preferences(scope.headers.get_all("prefer")),
-        parse_accept(scope.headers.get_all("accept")),
+        _preferences(tuple(scope.headers.get_all("prefer"))),
+        _accepted(tuple(scope.headers.get_all("accept"))),
     )
+
+
+@lru_cache(maxsize=512)
+def _preferences(headers: tuple[str, ...]) -> Preferences:
+    return parse_preferences(headers)
+
+
+@lru_cache(maxsize=512)
+def _accepted(headers: tuple[str, ...]) -> tuple[MediaType, ...]:
+    return parse_accept(headers)
 
 
 def _check_method(resource: Resource, method: str) -> None:

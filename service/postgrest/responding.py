@@ -14,7 +14,6 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.request.preferences import applied
-from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.postgrest.authentication import TokenError
@@ -147,11 +146,6 @@ class Responder:
             error.hint,
             anonymous=request.user.role == self._options.anonymous_role,
         )
-
-
-def content_location(path: str, query: Query) -> str:
-    """Return the path with the parameters sorted by name."""
-    return f"{path}?{query.canonical}" if query.canonical else path
 
 
 def body_of(result: Result, negotiated: Negotiated) -> bytes:

@@ -9,7 +9,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import plan_call
 from rowcall.service.postgrest.planning.describing import options_response, plan_root
-from rowcall.service.postgrest.planning.reading import plan_read
+from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.planning.writing import plan_write
 from rowcall.service.postgrest.request import ApiRequest, Resource
@@ -23,6 +23,7 @@ class Planner:
         self._schema = schema
         self._options = options
         self._responder = responder
+        self._reads = ReadPlanner(schema, options, responder)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
         """Return the work of a request, or its response if it needs no database. Raises `ApiError`."""
@@ -38,7 +39,7 @@ class Planner:
             case Resource.FUNCTION:
                 return plan_call(self._schema, self._options, request, body, self._responder)
         if request.reads:
-            return plan_read(self._schema, self._options, request, self._responder)
+            return self._reads.plan(request)
         return plan_write(self._schema, self._options, request, body, self._responder)
 
 

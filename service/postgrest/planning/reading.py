@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rowcall.core.postgrest import errors
@@ -12,47 +13,106 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.query_string import parse_query
+from rowcall.core.postgrest.request.shapes import filled, filled_text, shape_of, uses_each_mark
 from rowcall.core.postgrest.request.tree import Field, Query, SelectColumn
 from rowcall.core.postgrest.schema import Schema
-from rowcall.core.postgrest.sql.output import NO_BODY
+from rowcall.core.postgrest.sql.output import NO_BODY, Statement
 from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
 from rowcall.service.postgrest.planning.work import Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
-from rowcall.service.postgrest.responding import Responder, content_location
+from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
+MOST_SHAPES = 2000
+"""Shapes of queries that a worker keeps. The oldest one is dropped beyond."""
 
-def plan_read(schema: Schema, options: PostgRestOptions, request: ApiRequest, responder: Responder) -> Work:
-    """Return the work of a read. Raises `ApiError`."""
-    query = with_top_range(parse_query(request.query), request)
-    relation = find_relation(schema, (request.schema, request.name))
-    plan = read_plan(
-        schema,
-        (relation.schema, relation.name),
-        query,
-        aggregates=options.aggregates,
-        legacy_names=options.legacy_target_names,
-        max_rows=options.max_rows,
-    )
-    negotiated = negotiate(
-        request.accept,
-        schema,
-        Shape((relation.schema, relation.name)),
-        plans=options.plans,
-        plain_select=is_plain(query),
-    )
-    request.preferences.check()
-    counting = Counting(request.preferences.count, options.max_rows)
-    statement = read_statement(
-        schema,
-        plan,
-        output=NO_BODY if request.method == "HEAD" else negotiated.output,
-        count=counting.exact,
-        count_limit=counting.limit,
-    )
-    respond = partial(_respond, request, query, plan, negotiated, responder, counting)
-    estimate = estimate_statement(schema, plan) if counting.estimated and negotiated.plan is None else None
-    return explained(Work(statement, respond, read_only=True, estimate=estimate), negotiated)
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A planned read, without the values of its simple comparisons."""
+
+    query: Query
+    plan: Plan
+    negotiated: Negotiated
+    counting: Counting
+    statement: Statement
+    estimate: Statement | None
+
+
+class ReadPlanner:
+    """Plans reads of relations with one schema snapshot, each shape of a query once."""
+
+    def __init__(self, schema: Schema, options: PostgRestOptions, responder: Responder) -> None:
+        self._schema = schema
+        self._options = options
+        self._responder = responder
+        self._shapes: dict[tuple[object, ...], _Read] = {}
+
+    def plan(self, request: ApiRequest) -> Work:
+        """Return the work of a read. Raises `ApiError`."""
+        raw = request.query
+        shape = shape_of(raw)
+        read = None if shape is None else self._read_of_shape(request, shape[0], len(shape[1]))
+        if shape is None or read is None:
+            return self._work(request, self._planned(request, raw), ())
+        return self._work(request, read, shape[1])
+
+    def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
+        """Return the read of a shape; None if it has to be planned with its values, for example to report an error."""
+        header = request.scope.headers.get("range") if request.method == "GET" else None
+        key = (request.schema, request.name, request.method, request.accept, request.preferences, header, shape)
+        read = self._shapes.get(key)
+        if read is not None:
+            return read
+        try:
+            read = self._planned(request, shape)
+        except ApiError:
+            return None
+        if not uses_each_mark(read.statement, count):
+            return None
+        while len(self._shapes) >= MOST_SHAPES:
+            del self._shapes[next(iter(self._shapes))]
+        self._shapes[key] = read
+        return read
+
+    def _planned(self, request: ApiRequest, raw: bytes) -> _Read:
+        schema, options = self._schema, self._options
+        query = with_top_range(parse_query(raw), request)
+        relation = find_relation(schema, (request.schema, request.name))
+        plan = read_plan(
+            schema,
+            (relation.schema, relation.name),
+            query,
+            aggregates=options.aggregates,
+            legacy_names=options.legacy_target_names,
+            max_rows=options.max_rows,
+        )
+        shape = Shape((relation.schema, relation.name))
+        negotiated = negotiate(request.accept, schema, shape, plans=options.plans, plain_select=is_plain(query))
+        request.preferences.check()
+        counting = Counting(request.preferences.count, options.max_rows)
+        statement = read_statement(
+            schema,
+            plan,
+            output=NO_BODY if request.method == "HEAD" else negotiated.output,
+            count=counting.exact,
+            count_limit=counting.limit,
+        )
+        estimate = estimate_statement(schema, plan) if counting.estimated and negotiated.plan is None else None
+        return _Read(query, plan, negotiated, counting, statement, estimate)
+
+    def _work(self, request: ApiRequest, read: _Read, values: Sequence[str]) -> Work:
+        statement, estimate = read.statement, read.estimate
+        if values:
+            statement = filled(statement, values)
+            estimate = None if estimate is None else filled(estimate, values)
+        work = Work(
+            statement,
+            partial(_respond, request, read, values, self._responder),
+            read_only=True,
+            estimate=estimate,
+        )
+        return explained(work, read.negotiated)
 
 
 class Counting:
@@ -95,24 +155,16 @@ def is_plain(query: Query) -> bool:
     return query.select == (SelectColumn(Field("*")),)
 
 
-def _respond(
-    request: ApiRequest,
-    query: Query,
-    plan: Plan,
-    negotiated: Negotiated,
-    responder: Responder,
-    counting: Counting,
-    result: Result,
-) -> Response:
-    offset, total = plan.root.range.offset, counting.total(result)
+def _respond(request: ApiRequest, read: _Read, values: Sequence[str], responder: Responder, result: Result) -> Response:
+    offset, total = read.plan.root.range.offset, read.counting.total(result)
     status = ranges.status(offset, result.rows, total)
-    if negotiated.singular and result.rows != 1:
+    if read.negotiated.singular and result.rows != 1:
         raise errors.not_singular(result.rows)
+    canonical = filled_text(read.query.canonical, values)
     headers = [
         ("Content-Range", ranges.content_range(offset, result.rows, total)),
-        ("Content-Location", content_location(f"/{request.name}", query)),
+        ("Content-Location", f"/{request.name}?{canonical}" if canonical else f"/{request.name}"),
     ]
     if status == 416:
-        error: ApiError = errors.offset_beyond(offset, total or 0)
-        return responder.error_with_headers(error, headers)
-    return responder.success(request, status, headers, result, negotiated=negotiated, renamed=plan.renamed)
+        return responder.error_with_headers(errors.offset_beyond(offset, total or 0), headers)
+    return responder.success(request, status, headers, result, negotiated=read.negotiated, renamed=read.plan.renamed)

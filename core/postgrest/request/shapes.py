@@ -1,0 +1,57 @@
+"""Shapes of query strings: the same query with other values has the same shape, and is planned once.
+
+A shape is a query string in which the values of simple comparisons are replaced by marks. It is parsed and planned like
+any other query string; the marks arrive among the parameters of the statement, where the values of a request take their
+places. A mark contains a NUL, which no text of PostgreSQL contains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import quote, unquote_plus
+
+from rowcall.core.postgrest.sql.output import Statement
+
+_SIMPLE = re.compile(rb"((?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.)(.*)", re.DOTALL)
+_RESERVED = frozenset((b"select", b"columns", b"on_conflict", b"order", b"limit", b"offset", b"and", b"or"))
+_MARK = "\0{}\0"
+LONGEST = 2048
+"""Bytes of a query string beyond which no shape is made."""
+
+
+def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
+    """Return the shape of a query string and its values; None: it is planned as it is."""
+    if len(raw) > LONGEST or b";" in raw or b"%00" in raw:
+        return None
+    values: list[str] = []
+    parts = raw.split(b"&")
+    for place, part in enumerate(parts):
+        key, equals, text = part.partition(b"=")
+        match = _SIMPLE.fullmatch(text) if equals and key.rpartition(b".")[2] not in _RESERVED else None
+        if match is not None:
+            parts[place] = b"%s=%s%%00%d%%00" % (key, match[1], len(values))
+            values.append(unquote_plus(match[2].decode("latin-1"), errors="replace"))
+    return b"&".join(parts), values
+
+
+def filled(statement: Statement, values: Sequence[str]) -> Statement:
+    """Return the statement with values in the places of the marks."""
+    marks = {_MARK.format(place): value for place, value in enumerate(values)}
+    parameters = tuple(
+        parameter if parameter is None else marks.get(parameter, parameter) for parameter in statement.parameters
+    )
+    return Statement(statement.sql, parameters)
+
+
+def uses_each_mark(statement: Statement, count: int) -> bool:
+    """Whether each mark is a whole parameter, so that `filled` replaces all of them."""
+    present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
+    return present == {_MARK.format(place) for place in range(count)}
+
+
+def filled_text(canonical: str, values: Sequence[str]) -> str:
+    """Return the encoded parameters with values in the places of the marks."""
+    for place, value in enumerate(values):
+        canonical = canonical.replace(f"%00{place}%00", quote(value, "-_.~"), 1)
+    return canonical
