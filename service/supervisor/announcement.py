@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
 from rowcall.core.operations.audit import is_open, openness
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
@@ -24,7 +25,9 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     """
     log.info("%s, %s", _found(snapshot), _counted(workers, "worker"))
     report_left_out(snapshot)
-    if not snapshot.endpoints:
+    if snapshot.postgrest is not None:
+        log.info("PostgREST's interface: %s", _interface(snapshot.postgrest))
+    elif not snapshot.endpoints:
         log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(snapshot.looked_at), _BEGIN)
     _report_short_lived_keys(settings, snapshot)
     exposed = openness(snapshot.endpoints)
@@ -34,6 +37,15 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+def _interface(catalogue: PostgRestCatalogue) -> str:
+    """Return the numbers of relations and functions, and the exposed schemas."""
+    options, schema = catalogue.options, catalogue.schema
+    relations = sum(namespace in options.schemas for namespace, _ in schema.relations)
+    functions = sum(map(len, schema.functions.values()))
+    where = ", ".join(options.schemas)
+    return f"{_counted(relations, 'relation')} and {_counted(functions, 'function')} of {where} below {options.path}"
 
 
 _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:ApiKey:Enabled")

@@ -1,0 +1,56 @@
+"""Shapes of query strings give the same statements as the query strings themselves."""
+
+from __future__ import annotations
+
+from urllib.parse import quote_plus
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.postgrest.plan import read_plan
+from rowcall.core.postgrest.request.query_string import parse_query
+from rowcall.core.postgrest.request.shapes import filled, filled_text, shape_of, uses_each_mark
+from rowcall.core.postgrest.schema import Column, Relation, Schema
+from rowcall.core.postgrest.sql.output import Statement
+from rowcall.core.postgrest.sql.reads import read_statement
+
+RELATION = Relation("api", "item", (Column("id", "integer", "integer"), Column("name", "text", "text")), ("id",))
+SCHEMA = Schema({("api", "item"): RELATION}, {})
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+parts = st.one_of(
+    st.builds(
+        lambda name, operator, value: f"{name}={operator}.{quote_plus(value)}",
+        st.sampled_from(["id", "name", "other", "name->>x"]),
+        st.sampled_from(["eq", "neq", "gt", "gte", "lt", "lte", "not.eq", "not.lt", "like", "in"]),
+        texts,
+    ),
+    st.sampled_from(
+        ["select=id,name", "order=name.desc", "limit=3", "offset=2", "or=(id.eq.1,name.eq.x)", "id=is.null"]
+    ),
+)
+
+
+def statement(raw: bytes) -> Statement:
+    return read_statement(SCHEMA, read_plan(SCHEMA, ("api", "item"), parse_query(raw)))
+
+
+@given(st.lists(parts, max_size=5))
+def test_a_shape_with_values_is_the_query_string(items: list[str]) -> None:
+    raw = "&".join(items).encode()
+    try:
+        expected = statement(raw)
+    except Exception:
+        return
+    shape = shape_of(raw)
+    assert shape is not None
+    planned = statement(shape[0])
+    assert uses_each_mark(planned, len(shape[1]))
+    assert filled(planned, shape[1]) == expected
+    assert filled_text(parse_query(shape[0]).canonical, shape[1]) == parse_query(raw).canonical
+
+
+def test_values_do_not_change_the_shape() -> None:
+    assert shape_of(b"id=eq.1&name=not.lt.a%20b") == (b"id=eq.%000%00&name=not.lt.%001%00", ["1", "a b"])
+    assert shape_of(b"id=eq.1&limit=5") == (b"id=eq.%000%00&limit=5", ["1"])
+    assert shape_of(b"name=eq.%00") is None
+    assert shape_of(b"a=eq.1;b=eq.2") is None
