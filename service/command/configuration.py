@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import matching, printed
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
+from rowcall.core.postgrest.configuration.equivalent import equivalent
+from rowcall.core.postgrest.configuration.keys import unknown_keys
 from rowcall.service.command.about import print_json
 from rowcall.service.command.colour import coloured
-from rowcall.service.command.configuration_files import Configuration, load
+from rowcall.service.command.configuration_files import Configuration, load, postgrest_texts
 from rowcall.service.command.switches import Arguments
 
 
@@ -63,3 +67,29 @@ def _report_secrets(configuration: Configuration, names: Mapping[str, str]) -> N
 def show_schema(_arguments: Arguments) -> int:
     print_json(schema())
     return 0
+
+
+def show_equivalent(arguments: Arguments) -> int:
+    """Print the configuration that serves what PostgREST's configuration file describes, beside ordinary endpoints.
+
+    Raises ConfigError.
+    """
+    texts = postgrest_texts(arguments.given["--from-postgrest"][0], os.environ)
+    tree: dict[str, Any] = {"Config": {"ParseEnvironmentVariables": "true"}}
+    for path, text in equivalent(texts):
+        variable = _SECRETS.get(path)
+        *sections, name = path.split(":")
+        section = tree
+        for part in sections:
+            section = section.setdefault(part, {})
+        section[name] = text if variable is None else f"{{{variable}}}"
+        if variable is not None:
+            print(f"{path} is a placeholder: set the variable {variable} where the file is used.", file=sys.stderr)
+    for key in unknown_keys(texts):
+        print(f"PostgREST has no key {key}; it is left out.", file=sys.stderr)
+    print_json(tree)
+    return 0
+
+
+_SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
+"""Keys whose values are not printed, and the variables that hold them instead."""

@@ -77,21 +77,30 @@ def load(arguments: Arguments) -> Configuration:
 def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
     """Load PostgREST's own configuration file. Raises ConfigError."""
     from rowcall.core.postgrest.configuration.equivalent import equivalent
+    from rowcall.core.postgrest.configuration.keys import unknown_keys
+
+    texts = postgrest_texts(name, environment)
+    notes = tuple(
+        Note(logging.WARNING, f"{name}: PostgREST has no key {key}; it is ignored") for key in unknown_keys(texts)
+    )
+    if texts.get("db-uri", "").startswith("@"):
+        content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
+        texts["db-uri"] = "" if content is None else content.text.strip()
+    loaded = assemble(Section(), (*equivalent(texts), *overrides), environment)
+    return Configuration(loaded.settings, loaded.unknown, notes)
+
+
+def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of PostgREST's configuration file and of its environment by key. Raises ConfigError."""
     from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
-    from rowcall.core.postgrest.configuration.keys import from_environment, present_names, unknown_keys
+    from rowcall.core.postgrest.configuration.keys import from_environment, present_names
 
     source = _read(ConfigFile(name), Path.cwd())
     try:
         texts = {} if source is None else parse_configuration_file(name, source.text, environment)
     except ConfigurationFileError as error:
         raise ConfigError(str(error)) from None
-    texts = present_names(texts) | from_environment(environment)
-    notes = [Note(logging.WARNING, f"{name}: PostgREST has no key {key}; it is ignored") for key in unknown_keys(texts)]
-    if texts.get("db-uri", "").startswith("@"):
-        content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
-        texts["db-uri"] = "" if content is None else content.text.strip()
-    loaded = assemble(Section(), (*equivalent(texts), *overrides), environment)
-    return Configuration(loaded.settings, loaded.unknown, tuple(notes))
+    return present_names(texts) | from_environment(environment)
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:

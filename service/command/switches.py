@@ -143,6 +143,13 @@ SWITCHES = (
         ("FILE",),
     ),
     Switch(
+        ("--from-postgrest",),
+        "Print the configuration that is equivalent to PostgREST's FILE. Secrets become placeholders, which are named.",
+        ("FILE",),
+        "configuration:show_equivalent",
+        alone=True,
+    ),
+    Switch(
         ("--watch",),
         "Apply changes of .sql files, the database and configuration files while serving, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",

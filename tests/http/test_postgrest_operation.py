@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -121,3 +122,15 @@ def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = rowcall(tmp_path, "--postgrest", "nope.conf")
     assert (result.returncode, "nope.conf does not exist" in result.stderr) == (1, True)
+
+
+def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(
+        'db-uri = "postgresql://a:hidden@b/c"\njwt-secret = "hidden"\ndb-anon-role = "anon"\n'
+    )
+    result = rowcall(tmp_path, "--from-postgrest", "x.conf")
+    assert (result.returncode, "hidden" in result.stdout + result.stderr) == (0, False)
+    content = json.loads(result.stdout)
+    assert content["ConnectionStrings"] == {"Default": "{DB_URI}"}
+    assert content["PostgRest"] == {"Enabled": "true", "AnonymousRole": "anon", "JwtSecret": "{JWT_SECRET}"}
+    assert "set the variable JWT_SECRET" in result.stderr
