@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "build" / "node"
 PACKAGES = (
     *("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19"),
     *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13", "@modelcontextprotocol/sdk@1.32.2"),
-    "xlsx@0.18.5",
+    *("xlsx@0.18.5", "@supabase/postgrest-js@2.119.1"),
 )
 
 
@@ -54,7 +54,7 @@ def packages() -> Path:
     return modules
 
 
-def _linked(folder: Path) -> Path:
+def linked(folder: Path) -> Path:
     """Link `packages()` into the folder and return it."""
     modules = packages()
     link = folder / "node_modules"
@@ -65,7 +65,7 @@ def _linked(folder: Path) -> Path:
 
 def npm_run(folder: Path, script: str) -> None:
     """Run a script of the folder's package.json, with `packages()`. Raises an error with its output if it fails."""
-    _linked(folder)
+    linked(folder)
     done = subprocess.run(
         [*_npm(), "--offline", "run", script],
         cwd=folder,
@@ -85,7 +85,7 @@ def _environment() -> dict[str, str]:
 
 def compile_strictly(folder: Path, *options: str) -> str:
     """Return the output of `tsc --strict` for the `.ts` files of a folder; empty without errors."""
-    modules = _linked(folder)
+    modules = linked(folder)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.ts") if "node_modules" not in path.parts)
     command = [
         node(),

@@ -1,0 +1,123 @@
+"""The JavaScript client of PostgREST runs its documented calls against the interface."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.node import linked, run
+from tests.harness.postgrest import PLAIN, create_roles
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.slow
+
+SQL = """
+create schema api;
+create table api.countries (id int primary key, name text, code text);
+create table api.cities (id int primary key, name text, country_id int references api.countries, tags text[], info jsonb);
+insert into api.countries values (1, 'Norway', 'NO'), (2, 'Latvia', 'LV'), (3, 'Chad', null);
+insert into api.cities values (1, 'Oslo', 1, '{north}', '{"size": 7}'), (2, 'Riga', 2, '{east,old}', '{"size": 6}');
+create function api.add(a int, b int) returns int stable language sql as 'select a + b';
+create function api.all_countries() returns setof api.countries stable language sql as 'select * from api.countries';
+"""  # noqa: E501 (each line is one object)
+
+SCRIPT = """
+import { PostgrestClient } from '@supabase/postgrest-js'
+const api = new PostgrestClient(process.argv[2])
+const results = {}
+async function run(name, call) {
+  const { data, error, count, status } = await call
+  results[name] = [status, data, count, error === null ? null : error.code]
+}
+await run('select', api.from('countries').select('id, name').order('id'))
+await run('embed', api.from('countries').select(`name, cities ( name )`).eq('id', 1))
+await run('inner', api.from('cities').select('name, countries!inner(name)').eq('countries.name', 'Latvia'))
+await run('count', api.from('countries').select('*', { count: 'exact', head: true }))
+await run('in', api.from('countries').select('id').in('name', ['Norway', 'a,b']))
+await run('is', api.from('countries').select('id').is('code', null))
+await run('not', api.from('countries').select('id').not('code', 'is', null).order('id'))
+await run('or', api.from('countries').select('id').or('id.eq.2,name.eq.Chad').order('id'))
+await run('contains', api.from('cities').select('id').contains('tags', ['old']))
+await run('containsJson', api.from('cities').select('id').contains('info', { size: 7 }))
+await run('overlaps', api.from('cities').select('id').overlaps('tags', ['north', 'x']))
+await run('ilike', api.from('countries').select('id').ilike('name', '%way'))
+await run('likeAny', api.from('countries').select('id').likeAnyOf('name', ['N%', 'L%']).order('id'))
+await run('textSearch', api.from('countries').select('id').textSearch('name', 'norway'))
+await run('match', api.from('countries').select('id').match({ id: 2, code: 'LV' }))
+await run('range', api.from('countries').select('id').order('id').range(1, 2))
+await run('limit', api.from('countries').select('id').order('id', { ascending: false }).limit(1))
+await run('single', api.from('countries').select('name').eq('id', 1).single())
+await run('singleNone', api.from('countries').select('name').eq('id', 9).single())
+await run('maybeSingle', api.from('countries').select('name').eq('id', 9).maybeSingle())
+await run('csv', api.from('countries').select('id,name').eq('id', 1).csv())
+await run('insert', api.from('countries').insert({ id: 4, name: 'Mali' }))
+await run('insertMany', api.from('countries').insert([{ id: 5, name: 'Peru' }, { id: 6, code: 'IT' }]).select('id, name'))
+await run('insertDefault', api.from('cities').insert([{ id: 7 }], { defaultToNull: false }).select())
+await run('upsert', api.from('countries').upsert({ id: 4, name: 'Mali!' }).select('name'))
+await run('ignore', api.from('countries').upsert({ id: 4, name: 'no' }, { onConflict: 'id', ignoreDuplicates: true }).select())
+await run('update', api.from('countries').update({ code: 'ML' }).eq('id', 4).select('code').single())
+await run('delete', api.from('countries').delete().gt('id', 3))
+await run('rpc', api.rpc('add', { a: 1, b: 2 }))
+await run('rpcGet', api.rpc('add', { a: 1, b: 2 }, { get: true }))
+await run('rpcRows', api.rpc('all_countries').select('name').order('name').limit(1))
+await run('explain', api.from('countries').select().explain())
+await run('unknown', api.from('nothing').select())
+console.log(JSON.stringify(results))
+"""  # noqa: E501 (each line is one call)
+
+EXPECTED = {
+    "select": [200, [{"id": 1, "name": "Norway"}, {"id": 2, "name": "Latvia"}, {"id": 3, "name": "Chad"}], None, None],
+    "embed": [200, [{"name": "Norway", "cities": [{"name": "Oslo"}]}], None, None],
+    "inner": [200, [{"name": "Riga", "countries": {"name": "Latvia"}}], None, None],
+    "count": [200, None, 3, None],
+    "in": [200, [{"id": 1}], None, None],
+    "is": [200, [{"id": 3}], None, None],
+    "not": [200, [{"id": 1}, {"id": 2}], None, None],
+    "or": [200, [{"id": 2}, {"id": 3}], None, None],
+    "contains": [200, [{"id": 2}], None, None],
+    "containsJson": [200, [{"id": 1}], None, None],
+    "overlaps": [200, [{"id": 1}], None, None],
+    "ilike": [200, [{"id": 1}], None, None],
+    "likeAny": [200, [{"id": 1}, {"id": 2}], None, None],
+    "textSearch": [200, [{"id": 1}], None, None],
+    "match": [200, [{"id": 2}], None, None],
+    "range": [200, [{"id": 2}, {"id": 3}], None, None],
+    "limit": [200, [{"id": 3}], None, None],
+    "single": [200, {"name": "Norway"}, None, None],
+    "singleNone": [406, None, None, "PGRST116"],
+    "maybeSingle": [200, None, None, None],
+    "csv": [200, "id,name\n1,Norway", None, None],
+    "insert": [201, None, None, None],
+    "insertMany": [201, [{"id": 5, "name": "Peru"}, {"id": 6, "name": None}], None, None],
+    "insertDefault": [201, [{"id": 7, "name": None, "country_id": None, "tags": None, "info": None}], None, None],
+    "upsert": [200, [{"name": "Mali!"}], None, None],
+    "ignore": [201, [], None, None],
+    "update": [200, {"code": "ML"}, None, None],
+    "delete": [204, None, None, None],
+    "rpc": [200, 3, None, None],
+    "rpcGet": [200, 3, None, None],
+    "rpcRows": [200, [{"name": "Chad"}], None, None],
+    "unknown": [404, None, None, "PGRST205"],
+}
+
+
+def test_documented_calls_of_postgrest_js(serve: Serve, database: Database, tmp_path: Path) -> None:
+    database.execute(SQL)
+    (anonymous,) = create_roles(database, "anon")
+    database.execute(f"grant usage on schema api to {anonymous}; grant all on all tables in schema api to {anonymous}")
+    settings = {
+        **PLAIN,
+        "PostgRest:AnonymousRole": anonymous,
+        "PostgRest:PlanEnabled": "true",
+        "PostgRest:Path": "/rest/v1",
+    }
+    service = serve(database, settings=settings)
+    linked(tmp_path)
+    script = tmp_path / "calls.mjs"
+    script.write_text(SCRIPT)
+    results = json.loads(run(script, f"{service.url}/rest/v1"))
+    assert results.pop("explain")[0] == 200
+    assert results == EXPECTED
