@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import os
 import shutil
@@ -50,6 +51,8 @@ INSTALLATIONS = postgres_servers.installations()
 IN_BETWEEN = INSTALLATIONS[1:-1]
 """Versions that rarely behave differently if the oldest and the newest behave alike."""
 
+SHARE = int(os.environ.get("ROWCALL_TEST_SHARE") or 1)
+"""One file in so many takes part in a run; 1: all of them."""
 SHORT_FILES = ("core", "ext", "bench")
 """Folders whose files run at the end, so that no process waits long for the last file of another process."""
 
@@ -102,10 +105,20 @@ def _compile_a_share(config: pytest.Config) -> None:
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them; with
+    `ROWCALL_TEST_SHARE`, one file in so many stays, drawn by `ROWCALL_RANDOM_SEED`."""
+    left_out = [item for item in items if not _is_in_share(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _is_in_share(item)]
     here = str(Path(__file__).parent) + os.sep
     items.sort(key=lambda item: str(item.path).removeprefix(here).startswith(SHORT_FILES))
+
+
+def _is_in_share(item: pytest.Item) -> bool:
+    text = f"{os.environ.get('ROWCALL_RANDOM_SEED', '')} {item.path.name}"
+    return hashlib.sha256(text.encode()).digest()[0] % SHARE == 0
 
 
 @pytest.fixture(scope="session")
