@@ -16,6 +16,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.request.preferences import applied
 from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
 from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
 from rowcall.service.postgrest.planning.work import Headers, Response
 from rowcall.service.postgrest.request import ApiRequest, Resource
@@ -157,8 +158,10 @@ def body_of(result: Result, negotiated: Negotiated) -> bytes:
 def problem_error(problem: Problem) -> ApiError:
     """Return the error for a problem of the service itself, such as an exhausted pool."""
     headers = {name: value for name, value in problem.headers if name.lower() != "connection"}
+    if isinstance(problem, ConnectionTimeoutError):
+        return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
     if problem.status == 503:
-        return ApiError(503, "PGRST003", problem.detail or problem.title, headers=headers)
+        return ApiError(503, "PGRST000", "Database connection error.", problem.detail, headers=headers)
     return ApiError(problem.status, "PGRST102", problem.detail or problem.title, headers=headers)
 
 

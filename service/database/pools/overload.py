@@ -5,6 +5,10 @@ from __future__ import annotations
 from rowcall.core.errors.problems import Problem, unavailable
 
 
+class ConnectionTimeoutError(Problem):
+    """No connection of the pool became free in time."""
+
+
 class Overload:
     """Makes the problem documents for requests for which there is no connection."""
 
@@ -22,7 +26,8 @@ class Overload:
 
     @staticmethod
     def late(seconds: float) -> Problem:
-        return unavailable(f"no database connection became free within {seconds:g} s")
+        detail = f"no database connection became free within {seconds:g} s"
+        return ConnectionTimeoutError(503, detail, headers=unavailable(detail).headers)
 
     @staticmethod
     def standing(seconds: float) -> Problem:
