@@ -18,7 +18,7 @@ insert into api.voyage values (1, 1, 300), (2, 1, 500), (3, 2, 140);
 create function api.tide(at_harbour int, days int default 1) returns numeric language sql stable as 'select 1.42';
 create function api.arrivals(harbour int) returns setof api.voyage language sql stable as
   'select * from api.voyage where to_id = $1 order by id';
-create function api.one_voyage(id int) returns api.voyage language sql stable as 'select * from api.voyage v where v.id = $1';  # noqa: E501
+create function api.one_voyage(id int) returns api.voyage language sql stable as 'select * from api.voyage v where v.id = $1';
 create function api.join_names(sep text, variadic parts text[]) returns text language sql immutable as
   'select array_to_string(parts, sep)';
 create function api.import(json) returns int language sql as 'select json_array_length($1)';
@@ -42,7 +42,7 @@ create function api.outs(out a int, out b text) language sql immutable as $$ sel
 create function api.one_out(out a int) language sql immutable as 'select 1';
 create function api.table_of() returns table (x int) language sql immutable as 'select generate_series(1, 2)';
 create function api.record_of() returns record language sql immutable as $$ select 1 as a, 'x'::text as b $$;
-create function api.by_id(id int) returns setof api.voyage language sql stable as 'select * from api.voyage v where v.id < $1';  # noqa: E501
+create function api.by_id(id int) returns setof api.voyage language sql stable as 'select * from api.voyage v where v.id < $1';
 create function api.many(ids int[]) returns int language sql immutable as 'select sum(i)::int from unnest(ids) i';
 create function api.typed(a json, b char(3), c date) returns text language sql immutable as
   $$ select json_typeof(a) || b || c $$;
@@ -54,8 +54,8 @@ create function api.status() returns text language plpgsql as $$ begin
   perform set_config('response.status', '418', true);
   perform set_config('response.headers', '[{"Set-Cookie":"a=1"},{"Set-Cookie":"b=2"},{"X-A":"b"}]', true);
   return 'tea'; end $$;
-create function api.bad_headers() returns int language sql as $$ select set_config('response.headers', '{"a":"b"}', true); select 1 $$;  # noqa: E501
-create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;  # noqa: E501
+create function api.bad_headers() returns int language sql as $$ select set_config('response.headers', '{"a":"b"}', true); select 1 $$;
+create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;
 create function api.raise_pt() returns int language plpgsql as $$ begin
   raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
 create function api.raise_pt_bad() returns int language plpgsql as $$ begin raise sqlstate 'PT40A'; end $$;
@@ -73,15 +73,15 @@ create domain "text/html" as text;
 create domain api."application/x-bytes" as bytea;
 create domain "*/*" as bytea;
 create function api.page() returns "text/html" language sql immutable as $$ select '<p>x</p>'::"text/html" $$;
-create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;  # noqa: E501
+create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;
 create function api.any_type() returns "*/*" language sql immutable as $$ select 'any'::bytea::"*/*" $$;
 create domain "text/tab-separated-values" as text;
-create function api.tsv_step(text, anyelement) returns text language sql immutable as $$ select coalesce($1, '') || $2::text || E'\\n' $$;  # noqa: E501
-create function api.tsv_end(text) returns "text/tab-separated-values" language sql immutable as $$ select $1::"text/tab-separated-values" $$;  # noqa: E501
+create function api.tsv_step(text, anyelement) returns text language sql immutable as $$ select coalesce($1, '') || $2::text || E'\\n' $$;
+create function api.tsv_end(text) returns "text/tab-separated-values" language sql immutable as $$ select $1::"text/tab-separated-values" $$;
 create aggregate api.tsv(anyelement) (sfunc = api.tsv_step, stype = text, finalfunc = api.tsv_end);
 create domain "application/x-harbours" as text;
-create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;  # noqa: E501
-create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;  # noqa: E501
+create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;
+create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
 create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
 create function other.hidden() returns int language sql as 'select 1';
 """  # noqa: E501 (each line is one object)
