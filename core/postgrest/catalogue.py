@@ -16,5 +16,7 @@ class PostgRestCatalogue:
     options: PostgRestOptions
     schema: Schema
     roles: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    timeout: str = "0"
+    """`statement_timeout` of requests whose role and function set none: that of the login role, 0 for no limit."""
     load_seconds: float = field(default=0.0, compare=False)
     """Time of the reading, in seconds."""

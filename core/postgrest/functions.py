@@ -55,7 +55,7 @@ def takes_body(function: Function, payload: Payload) -> bool:
 
 
 def _signature(function: Function) -> str:
-    arguments = ", ".join(f"{item.name} => {item.type}" if item.name else f"{item.type}" for item in function.arguments)
+    arguments = ", ".join(f"{item.name} => {item.type}" for item in function.arguments)
     return f"{function.schema}.{function.name}({arguments})"
 
 

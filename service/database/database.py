@@ -270,8 +270,8 @@ class Database:
         return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
     def plain_runs(self) -> PlainRuns:
-        """Return the runs of single statements on dedicated connections."""
-        return PlainRuns(self._exclusive, self._watchdog, self._options.timeout)
+        """Return the runs of single statements on dedicated connections. Their statements set the time limit."""
+        return PlainRuns(self._exclusive, self._watchdog, seconds=0.0)
 
     def maintenance_connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
         """Open a maintenance connection (`Connector.maintenance_connection`)."""

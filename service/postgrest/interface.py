@@ -45,7 +45,7 @@ class PostgRestInterface:
         self._responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
-        settings = RequestSettings(options, catalogue.roles)
+        settings = RequestSettings(options, catalogue.roles, catalogue.timeout)
         # New statements for each snapshot: PostgreSQL infers the types of parameters when it prepares them.
         self._transactions = Transactions(runs, StatementCache(), settings, options, self._responder.database_error)
         self._planner = Planner(catalogue.schema, options, self._responder)

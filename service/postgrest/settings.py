@@ -18,9 +18,12 @@ ISOLATION = "default_transaction_isolation"
 
 
 class RequestSettings:
-    """Makes the settings of requests for one schema snapshot: names and values in turn."""
+    """Makes the settings of requests for one schema snapshot: names and values in turn.
 
-    def __init__(self, options: PostgRestOptions, roles: RoleSettings) -> None:
+    timeout: `statement_timeout` of the login role.
+    """
+
+    def __init__(self, options: PostgRestOptions, roles: RoleSettings, timeout: str) -> None:
         self._roles = {
             role: [part.encode() for name, value in settings if name != ISOLATION for part in (name, value)]
             for role, settings in roles.items()
@@ -32,6 +35,7 @@ class RequestSettings:
             schema: ", ".join(map(quote_identifier, dict.fromkeys((schema, *options.extra_search_path)))).encode()
             for schema in options.schemas
         }
+        self._timeout = timeout.encode()
         self._application = [part.encode() for name, value in options.app_settings for part in (name, value)]
         self._anonymous = orjson.dumps({"role": options.anonymous_role})
         self._anonymous_role = options.anonymous_role
@@ -52,7 +56,8 @@ class RequestSettings:
         hoisted: Iterable[tuple[str, str]] = (),
     ) -> Values:
         """Return the settings of a request. hoisted: settings of the called function."""
-        result: Values = [b"search_path", self._paths[schema]]
+        # Sessions of this service have a time limit of their own, which requests of this interface do not.
+        result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
         if read_only:
             result += (b"transaction_read_only", b"on")
         result += self._roles.get(user.role, ())

@@ -63,7 +63,7 @@ def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...
     assert service.get("/rpc/whoami").json() == {
         "role": anonymous,
         "claims": {"role": anonymous},
-        "timeout": "30s",
+        "timeout": "0",
         "agent": None,
     }
     body = service.get("/rpc/whoami", headers={**token(role=member, tenant="a"), "x-agent": "t"}).json()

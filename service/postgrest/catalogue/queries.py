@@ -100,3 +100,14 @@ where m.member = (select oid from pg_roles where rolname = current_user)
 """
 GRANTED = "or has_parameter_privilege(current_user, p.name, 'set')"
 """Part of `ROLES` from PostgreSQL 15 on."""
+
+TIMEOUT = """
+select split_part(setting, '=', 2)
+from pg_db_role_setting, unnest(setconfig) setting
+where setting like 'statement_timeout=%%'
+  and setrole in (0, (select oid from pg_roles where rolname = current_user))
+  and setdatabase in (0, (select oid from pg_database where datname = current_database()))
+order by setrole = 0, setdatabase = 0
+limit 1
+"""
+"""The `statement_timeout` of the login role: that for this database, for all databases, or of the database."""

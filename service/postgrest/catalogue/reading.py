@@ -39,7 +39,9 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
         await connection.execute("set local search_path to ''")
         schema = await read_schema(connection, options.schemas, options.extra_search_path)
         roles = await read_role_settings(connection)
-    return PostgRestCatalogue(options, schema, roles, time.monotonic() - began)
+        timeouts = await _rows(connection, queries.TIMEOUT, {})
+    timeout = timeouts[0][0] if timeouts else "0"
+    return PostgRestCatalogue(options, schema, roles, timeout, time.monotonic() - began)
 
 
 async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:
