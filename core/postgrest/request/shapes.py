@@ -35,9 +35,15 @@ def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
     return b"&".join(parts), values
 
 
-def filled(statement: Statement, values: Sequence[str]) -> Statement:
-    """Return the statement with values in the places of the marks."""
+PAYLOAD_MARK = "\0payload\0"
+"""Stands for the text of a body."""
+
+
+def filled(statement: Statement, values: Sequence[str], payload: str | None = None) -> Statement:
+    """Return the statement with values in the places of the marks. payload: the text of a body."""
     marks = {_MARK.format(place): value for place, value in enumerate(values)}
+    if payload is not None:
+        marks[PAYLOAD_MARK] = payload
     parameters = tuple(
         parameter if parameter is None else marks.get(parameter, parameter) for parameter in statement.parameters
     )
@@ -47,7 +53,7 @@ def filled(statement: Statement, values: Sequence[str]) -> Statement:
 def uses_each_mark(statement: Statement, count: int) -> bool:
     """Whether each mark is a whole parameter, so that `filled` replaces all of them."""
     present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
-    return present == {_MARK.format(place) for place in range(count)}
+    return present - {PAYLOAD_MARK} == {_MARK.format(place) for place in range(count)}
 
 
 def filled_text(canonical: str, values: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from rowcall.service.postgrest.planning.calling import plan_call
 from rowcall.service.postgrest.planning.describing import options_response, plan_root
 from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.planning.work import Response, Work
-from rowcall.service.postgrest.planning.writing import plan_write
+from rowcall.service.postgrest.planning.writing import WritePlanner
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
 
@@ -24,6 +24,7 @@ class Planner:
         self._options = options
         self._responder = responder
         self._reads = ReadPlanner(schema, options, responder)
+        self._writes = WritePlanner(schema, options, responder)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
         """Return the work of a request, or its response if it needs no database. Raises `ApiError`."""
@@ -40,7 +41,7 @@ class Planner:
                 return plan_call(self._schema, self._options, request, body, self._responder)
         if request.reads:
             return self._reads.plan(request)
-        return plan_write(self._schema, self._options, request, body, self._responder)
+        return self._writes.plan(request, body)
 
 
 __all__ = ["Planner", "errors"]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from urllib.parse import quote
 
 import orjson
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated, Shape, negotiate
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request.payload import Payload, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, filled, shape_of, uses_each_mark
 from rowcall.core.postgrest.request.tree import LogicNode, Query
 from rowcall.core.postgrest.schema import Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
@@ -30,41 +34,106 @@ from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
+MOST_SHAPES = 1000
+"""Shapes of writes that a worker keeps. The oldest one is dropped beyond."""
 
-def plan_write(
-    schema: Schema, options: PostgRestOptions, request: ApiRequest, body: bytes, responder: Responder
-) -> Work:
-    """Return the work of a write. Raises `ApiError`."""
-    method, preferences = request.method, request.preferences
-    query = parse_query(request.query)
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A planned write, without its values and the text of its body."""
+
+    relation: Relation
+    plan: Plan
+    negotiated: Negotiated
+    represented: bool
+    conflict: Conflict | None
+    statement: Statement
+    check: Callable[[Result], None] | None
+
+
+class WritePlanner:
+    """Plans writes of relations with one schema snapshot, each shape once."""
+
+    def __init__(self, schema: Schema, options: PostgRestOptions, responder: Responder) -> None:
+        self._schema = schema
+        self._options = options
+        self._responder = responder
+        self._shapes: dict[tuple[object, ...], _Write] = {}
+
+    def plan(self, request: ApiRequest, body: bytes) -> Work:
+        """Return the work of a write. Raises `ApiError`."""
+        raw = request.query
+        shape = shape_of(raw)
+        if shape is None or request.method == "POST":
+            shape = raw, []
+        query = _parsed(request.method, shape[0])
+        payload = None if request.method == "DELETE" else _payload(request, query, body)
+        write = self._write(request, shape[0], query, payload, len(shape[1]))
+        if write is None:
+            write = self._planned(request, _parsed(request.method, raw), payload)
+            return self._work(request, write, write.statement)
+        statement = filled(write.statement, shape[1], None if payload is None else payload.text)
+        return self._work(request, write, statement)
+
+    def _write(
+        self, request: ApiRequest, shape: bytes, query: Query, payload: Payload | None, count: int
+    ) -> _Write | None:
+        """Return the write of a shape; None if it has to be planned with its values."""
+        form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
+        key = (request.schema, request.name, request.method, request.accept, request.preferences, shape, form)
+        write = self._shapes.get(key)
+        if write is not None:
+            return write
+        try:
+            write = self._planned(request, query, form)
+        except ApiError:
+            return None
+        if not uses_each_mark(write.statement, count):
+            return None
+        while len(self._shapes) >= MOST_SHAPES:
+            del self._shapes[next(iter(self._shapes))]
+        self._shapes[key] = write
+        return write
+
+    def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
+        schema, options = self._schema, self._options
+        method, preferences = request.method, request.preferences
+        relation = find_relation(schema, (request.schema, request.name))
+        key = _key(relation, query) if method == "PUT" else ()
+        plan = read_plan(
+            schema,
+            (relation.schema, relation.name),
+            query,
+            aggregates=options.aggregates,
+            legacy_names=options.legacy_target_names,
+        )
+        preferences.check()
+        shape = Shape((relation.schema, relation.name))
+        negotiated = negotiate(request.accept, schema, shape, plans=options.plans, plain_select=is_plain(query))
+        represented = preferences.returning == "representation"
+        returning = Returning(
+            plan,
+            negotiated.output if represented else NO_BODY,
+            represented,
+            method == "POST" and preferences.returning == "headers-only" and bool(relation.key),
+        )
+        conflict = _conflict(request, relation, query)
+        statement = _statement(schema, request, relation, query, payload, returning, conflict, key)
+        check = _check_put if method == "PUT" else _check(request, negotiated)
+        return _Write(relation, plan, negotiated, represented, conflict, statement, check)
+
+    def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
+        respond = partial(_respond, request, write, self._responder)
+        return explained(Work(statement, respond, read_only=False, check=write.check), write.negotiated)
+
+
+@lru_cache(maxsize=512)
+def _parsed(method: str, raw: bytes) -> Query:
+    """Parse the query string of a write. Raises `ApiError` (`PGRST100`, `103`, `114`)."""
+    query = parse_query(raw)
     if method == "PUT" and query.has_ranges:
         raise errors.put_range()
-    payload = None if method == "DELETE" else _payload(request, query, body)
-    relation = find_relation(schema, (request.schema, request.name))
-    key = _key(relation, query) if method == "PUT" else ()
-    plan = read_plan(
-        schema,
-        (relation.schema, relation.name),
-        query,
-        aggregates=options.aggregates,
-        legacy_names=options.legacy_target_names,
-    )
-    preferences.check()
-    shape = Shape((relation.schema, relation.name))
-    negotiated = negotiate(request.accept, schema, shape, plans=options.plans, plain_select=is_plain(query))
-    represented = preferences.returning == "representation"
-    returning = Returning(
-        plan,
-        negotiated.output if represented else NO_BODY,
-        represented,
-        method == "POST" and preferences.returning == "headers-only" and bool(relation.key),
-    )
-    conflict = _conflict(request, relation, query)
-    statement = _statement(schema, request, relation, query, payload, returning, conflict, key)
-    respond = partial(_respond, request, relation, negotiated if represented else None, conflict, responder, plan)
-    check = partial(_check_put) if method == "PUT" else _check(request, negotiated)
-    work = Work(statement, respond, read_only=False, check=check)
-    return explained(work, negotiated)
+    return query
 
 
 def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
@@ -129,28 +198,20 @@ def _check_put(result: Result) -> None:
         raise errors.put_mismatch()
 
 
-def _respond(
-    request: ApiRequest,
-    relation: Relation,
-    negotiated: Negotiated | None,
-    conflict: Conflict | None,
-    responder: Responder,
-    plan: Plan,
-    result: Result,
-) -> Response:
+def _respond(request: ApiRequest, write: _Write, responder: Responder, result: Result) -> Response:
     headers: Headers = []
     if result.keys is not None:
-        headers.append(("Location", location(relation.name, result.keys)))
+        headers.append(("Location", location(write.relation.name, result.keys)))
     if request.method != "PUT":
         headers.append(("Content-Range", _content_range(request, result)))
     return responder.success(
         request,
-        _status(request.method, negotiated is not None, conflict, result),
+        _status(request.method, write.represented, write.conflict, result),
         headers,
         result,
-        negotiated=negotiated,
-        renamed=plan.renamed,
-        resolution=conflict is not None,
+        negotiated=write.negotiated if write.represented else None,
+        renamed=write.plan.renamed,
+        resolution=write.conflict is not None,
     )
 
 
