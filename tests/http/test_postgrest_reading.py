@@ -61,7 +61,8 @@ refresh materialized view api.titles;
 
 
 @pytest.fixture(scope="module")
-def service(serve: Serve, database: Database) -> Service:
+def service(serve: Serve, every_database: Database) -> Service:
+    database = every_database
     database.execute(SQL)
     (anonymous,) = create_roles(database, "anon")
     database.execute(
