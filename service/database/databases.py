@@ -75,6 +75,12 @@ class Databases:
         usable = (key for key in keys if key in self._access and self._access[key].routable)
         return {key: self.named(key) for key in usable}
 
+    def with_own_pools(self, name: str, target: ConnectionTarget, options: DatabaseOptions) -> Database:
+        """Return a database with pools of its own, for a part of the service whose sessions others must not share."""
+        if name not in self._access:
+            self._access = {**self._access, name: Access(name, target, options, routable=False)}
+        return self.named(name)
+
     def named(self, key: str) -> Database:
         """Return the database of a known case-folded name, opened if necessary."""
         return self._others.get(key) or self._open(key)

@@ -41,14 +41,14 @@ class PostgRestInterface:
     def __init__(self, catalogue: PostgRestCatalogue, runs: PlainRuns, body_limit: int) -> None:
         self._options = options = catalogue.options
         self._authentication = Authentication(options)
-        self._body_limit = body_limit
-        self._responder = Responder(options)
+        self.body_limit = body_limit
+        self.responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
         settings = RequestSettings(options, catalogue.roles, catalogue.timeout)
         # New statements for each snapshot: PostgreSQL infers the types of parameters when it prepares them.
-        self._transactions = Transactions(runs, StatementCache(), settings, options, self._responder.database_error)
-        self._planner = Planner(catalogue.schema, options, self._responder)
+        self.transactions = Transactions(runs, StatementCache(), settings, options, self.responder.database_error)
+        self._planner = Planner(catalogue.schema, options, self.responder)
 
     def steps(self, path: str) -> tuple[Step, ...] | None:
         """Return the steps of one request; None if its raw path is not below the mount."""
@@ -58,14 +58,14 @@ class PostgRestInterface:
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
         """Return the request; None: it has been answered. Raises `ApiError`."""
         scope = context.scope
-        response = self._responder.preflight(scope)
+        response = self.responder.preflight(scope)
         if response is not None:
-            self._responder.send(context, response)
+            self.responder.send(context, response)
             return None
         try:
             user = self._authentication.authenticate(scope.headers.get("authorization"))
         except TokenError as error:
-            raise self._responder.token_error(error) from None
+            raise self.responder.token_error(error) from None
         if timing is not None:
             timing.mark("jwt")
         return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)
@@ -95,7 +95,7 @@ class _Steps:
             raise error
         context.answered = True
         interface = self._interface
-        interface._responder.send(context, interface._responder.error(error, context.scope, self._request))
+        interface.responder.send(context, interface.responder.error(error, context.scope, self._request))
 
     def _prepare(self, context: RequestContext) -> Waiting:
         try:
@@ -106,7 +106,7 @@ class _Steps:
             if request.method not in WRITE_METHODS or request.method == "DELETE":
                 context.body = b""
                 return None
-            limit = self._interface._body_limit
+            limit = self._interface.body_limit
             arriving = BODIES.arrive(context, limit)
             if arriving is not None or context.body is not None:
                 return arriving
@@ -131,7 +131,7 @@ class _Steps:
             work = self._interface.plan(request, context.body or b"")
             if isinstance(work, Response):
                 context.answered = True
-                self._interface._responder.send(context, work)
+                self._interface.responder.send(context, work)
                 return None
             self._work = work
             if self._timing is not None:
@@ -142,7 +142,7 @@ class _Steps:
             return None
 
     def _run(self, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
-        execution = self._interface._transactions.begin(request, work)
+        execution = self._interface.transactions.begin(request, work)
         if execution is None:
             return self._run_transaction(context, request, work)
         context.execution = execution
@@ -150,7 +150,7 @@ class _Steps:
 
     async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
         try:
-            result = await self._interface._transactions.run(request, work)
+            result = await self._interface.transactions.run(request, work)
             self._send(context, work, result)
         except (ApiError, Problem) as error:
             self._fail(context, error)
@@ -165,7 +165,7 @@ class _Steps:
                 self._attempts += 1
                 context.follow((self._respond,))
                 return self._run(context, request, work)
-            result = self._interface._transactions.finish(request, work, execution)
+            result = self._interface.transactions.finish(request, work, execution)
             self._send(context, work, result)
         except (ApiError, Problem) as error:
             self._fail(context, error)
@@ -173,12 +173,12 @@ class _Steps:
 
     def _send(self, context: RequestContext, work: Work, result: Result) -> None:
         if self._timing is None:
-            self._interface._responder.send(context, work.respond(result))
+            self._interface.responder.send(context, work.respond(result))
             return
         self._timing.mark("transaction")
         response = work.respond(result)
         self._timing.mark("response")
-        self._interface._responder.send(context, replace(response, headers=[*response.headers, self._timing.header]))
+        self._interface.responder.send(context, replace(response, headers=[*response.headers, self._timing.header]))
 
 
 def _may_repeat(execution: Execution, work: Work) -> bool:

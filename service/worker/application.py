@@ -67,6 +67,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
+POSTGREST = "PostgREST's interface"
+"""Name of the connection pools of PostgREST's interface."""
+
 
 class Application:
     """Serves the requests of one worker: `await application.start()`, then `prepare` and `activate_snapshot` for each
@@ -225,8 +228,9 @@ class Application:
             return None
         from rowcall.service.postgrest.interface import PostgRestInterface
 
-        runs = self._databases.main.plain_runs()
-        return PostgRestInterface(snapshot.postgrest, runs, self._options.http.body_limit)
+        # Its functions may leave settings in their sessions, which endpoints must not see.
+        database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
+        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), self._options.http.body_limit)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""

@@ -17,6 +17,7 @@ from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.harness.postgrest import create_roles
 from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
 
 SQL = """
 create schema api;
@@ -134,3 +135,26 @@ def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Pat
     assert content["ConnectionStrings"] == {"Default": "{DB_URI}"}
     assert content["PostgRest"] == {"Enabled": "true", "AnonymousRole": "anon", "JwtSecret": "{JWT_SECRET}"}
     assert "set the variable JWT_SECRET" in result.stderr
+
+
+def test_endpoints_win_over_the_interface_and_share_no_session_with_it(
+    serve_once: Serve, own_database: Database
+) -> None:
+    own_database.execute(
+        SQL
+        + """
+        create function api.leave() returns text language sql as $$ select set_config('app.left', 'x', false) $$;
+        create function public.look() returns text language sql as $$ select current_setting('app.left', true) $$;
+        comment on function public.look() is 'HTTP GET /look';
+        create function public.item() returns text language sql as $$ select 'endpoint' $$;
+        comment on function public.item() is 'HTTP GET /item';
+        """
+    )
+    (role,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {role}")
+    settings = {"PostgRest:Enabled": "true", "PostgRest:Schemas": "api", "PostgRest:AnonymousRole": role}
+    service = serve_once(own_database, settings=settings)
+    assert service.get("/item").text == "endpoint"
+    for _ in range(3):
+        assert service.post("/rpc/leave", json={}).json() == "x"
+        assert service.get("/look").text == ""
