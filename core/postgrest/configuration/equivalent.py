@@ -9,6 +9,7 @@ from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KE
 _DEFAULT_PORT = "3000"
 _ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "[::]", "*6": "[::]"}  # noqa: S104 (PostgREST's)
 _POOL = "ConnectionSettings:Pool:"
+_LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
 _BOOLEANS = {"on": "true", "off": "false"}
 
 
@@ -23,6 +24,7 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         ("DataProtection:Enabled", "false"),
         *_listener(texts),
         *_pool(texts),
+        *_log(texts),
         ("PostgRest:Enabled", "true"),
         *_interface(texts),
     ]
@@ -41,6 +43,13 @@ def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield _POOL + "ExclusiveConnections", texts.get("db-pool") or "10"
     yield _POOL + "QueueTimeout", f"{texts.get('db-pool-acquisition-timeout') or '10'} seconds"
+
+
+def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the levels of the log. PostgREST's level is that of requests; its start is always logged."""
+    yield "Log:MinimalLevels:rowcall", "Information"
+    yield "Log:MinimalLevels:rowcall.client", "Information"
+    yield "Log:MinimalLevels:rowcall.http", _LEVELS.get(texts.get("log-level") or "error", "Error")
 
 
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -41,8 +41,9 @@ def _body(function: Function) -> dict[str, Any]:
 def _query(argument: Argument) -> dict[str, Any]:
     result: dict[str, Any] = {"name": argument.name, "required": argument.required, "in": "query"}
     if argument.variadic:
-        inner = swagger_type(argument.type.removesuffix("[]")) or "string"
-        result |= {"type": "array", "items": {"type": inner}, "collectionFormat": "multi"}
+        element = argument.type.removesuffix("[]")
+        items = {"format": element, "type": swagger_type(element) or "string"}
+        result |= {"type": "array", "items": items, "collectionFormat": "multi"}
         return result
     kind = typed(argument.type)
     kind.setdefault("type", "string")

@@ -40,13 +40,14 @@ _SPACES = re.compile(r" *")
 
 
 class Cursor:
-    """A place in the text of one parameter. what: the name of the parameter in errors."""
+    """A place in the text of one parameter. what: the name of the parameter in errors. shown: its text there."""
 
-    __slots__ = ("depth", "position", "text", "what")
+    __slots__ = ("depth", "position", "shown", "text", "what")
 
-    def __init__(self, what: str, text: str) -> None:
+    def __init__(self, what: str, text: str, shown: str | None = None) -> None:
         self.what = what
         self.text = text
+        self.shown = text if shown is None else shown
         self.position = 0
         self.depth = 0
 
@@ -54,7 +55,19 @@ class Cursor:
         """Return the syntax error of what stands at the position."""
         place = self.position if position is None else position
         found = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
-        return errors.syntax_error(self.what, self.text, place, found, expecting)
+        return errors.syntax_error(self.what, self.shown, place, found, expecting)
+
+    def surplus(self, expecting: str) -> errors.ApiError:
+        """Return the syntax error of what stands where the parameter may end."""
+        return errors.syntax_error(self.what, self.shown, self.position, f"'{self.text[self.position]}'", expecting)
+
+    def mismatch(self, token: str, expecting: str, position: int) -> errors.ApiError:
+        """Return the syntax error of a word that begins at a position. Its first letter that differs from `token`, the
+        first of the words that are possible, is the unexpected one."""
+        word = self.text[position:]
+        wrong = next((character for character, right in zip(word, token, strict=False) if character != right), None)
+        found = "end of input" if wrong is None else f'"{_shown(wrong)}"'
+        return errors.syntax_error(self.what, self.shown, position, found, expecting)
 
     @property
     def at_end(self) -> bool:
@@ -375,8 +388,9 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str] | None:
 
 def logic(operator: str, negated: bool, text: str) -> Group:
     """Parse the value of a logic parameter: a group in parentheses."""
-    cursor = Cursor("logic tree", operator + text)
-    cursor.position = len(operator)
+    prefix = f"not.{operator}" if negated else operator
+    cursor = Cursor("logic tree", prefix + text, text)
+    cursor.position = len(prefix)
     return Group(operator, _members(cursor), negated)
 
 
@@ -393,6 +407,9 @@ def _members(cursor: Cursor) -> tuple[LogicNode, ...]:
     return tuple(members)
 
 
+_OPERATION = re.compile(
+    rf"(?:not|in|is|isdistinct|{'|'.join((*QUANTIFIED, *SIMPLE))}|(?:{'|'.join(FULL_TEXT)}))(?:\.|\()"
+)
 _GROUP = re.compile(r"(not\.)?(and|or) *(?=\()")
 
 
@@ -405,7 +422,9 @@ def _member(cursor: Cursor) -> LogicNode:
     target = Field(name(cursor, "field name (* or [a..z0..9_$]), negation operator (not) or logic operator (and, or)"))
     target = Field(target.name, json_path(cursor))
     cursor.skip_spaces()
-    cursor.expect(".", '"." or "->"')
+    cursor.expect(".")
+    if target.name == "not" and not _OPERATION.match(cursor.text, cursor.position):
+        raise cursor.refusal("logic operator (and, or)")
     result = Condition(target, _operation(cursor, _tree_value))
     cursor.skip_spaces()
     return result
@@ -424,8 +443,6 @@ def _tree_value(cursor: Cursor) -> str:
 
 # --- order, columns -------------------------------------------------------------------------------------------------
 
-_SUFFIX = re.compile(r"(?:\.(asc|desc))?(?:\.(nullsfirst|nullslast))?(?=,|$)")
-
 
 def order(text: str) -> tuple[OrderTerm, ...]:
     """Parse the value of `order`."""
@@ -433,9 +450,21 @@ def order(text: str) -> tuple[OrderTerm, ...]:
     terms = [_order_term(cursor)]
     while cursor.take(","):
         terms.append(_order_term(cursor))
-    if not cursor.at_end:
-        raise cursor.refusal('",", "->" or end of input')
     return tuple(terms)
+
+
+_NULLS = {"nullsfirst": "NULLS FIRST", "nullslast": "NULLS LAST"}
+
+
+def _order_suffix(cursor: Cursor, direction: str | None, nulls: str | None) -> errors.ApiError:
+    """Return the syntax error of what follows a term of `order`."""
+    if nulls is not None:
+        return cursor.surplus('"," or end of input')
+    if not cursor.sees("."):
+        return cursor.surplus('delimiter (.), "," or end of input')
+    if direction is not None:
+        return cursor.mismatch("nullsfirst", '"nullsfirst" or "nullslast"', cursor.position + 1)
+    return cursor.mismatch("asc", '"asc", "desc", "nullsfirst" or "nullslast"', cursor.position + 1)
 
 
 def _order_term(cursor: Cursor) -> OrderTerm:
@@ -449,12 +478,10 @@ def _order_term(cursor: Cursor) -> OrderTerm:
     else:
         target = Field(first, json_path(cursor))
     cursor.skip_spaces()
-    suffix = _SUFFIX.match(cursor.text, cursor.position)
-    if suffix is None:
-        raise cursor.refusal('"asc", "desc", "nullsfirst" or "nullslast"', min(cursor.position + 1, len(cursor.text)))
-    cursor.position = suffix.end()
-    direction = suffix.group(1)
-    nulls = {"nullsfirst": "NULLS FIRST", "nullslast": "NULLS LAST"}.get(suffix.group(2) or "")
+    direction = next((word for word in ("asc", "desc") if cursor.take(f".{word}")), None)
+    nulls = next((words for word, words in _NULLS.items() if cursor.take(f".{word}")), None)
+    if not cursor.at_end and not cursor.sees(","):
+        raise _order_suffix(cursor, direction, nulls)
     return OrderTerm(target, relation, direction.upper() if direction else None, nulls)
 
 

@@ -132,7 +132,7 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
         ),
         ("id=eq().3", '"failed to parse filter (eq().3)" (line 1, column 4)', None),
         ("id=is.maybe", '"failed to parse filter (is.maybe)" (line 1, column 4)', None),
-        ("or=()", '"failed to parse logic tree (or())" (line 1, column 4)', None),
+        ("or=()", '"failed to parse logic tree (())" (line 1, column 4)', None),
         ("select=label!x", '"failed to parse select parameter (label!x)" (line 1, column 8)', None),
         ("select=*!x", '"failed to parse select parameter (*!x)" (line 1, column 2)', None),
         ("select=label::", '"failed to parse select parameter (label::)" (line 1, column 8)', None),
@@ -201,3 +201,28 @@ def _refusal(query: str) -> ApiError | None:
 def test_any_text_is_parsed_or_refused_with_a_place(text: str) -> None:
     refusals = [_refusal(f"{key}={text}") for key in ("select", "order", "or", "id", "columns")]
     assert all(error is None or error.status == 416 or "(line 1, column " in error.message for error in refusals)
+
+
+@pytest.mark.parametrize(
+    ("query", "details", "place", "column"),
+    [
+        ("or=(id.in.1,2,id.eq.3)", 'unexpected "1" expecting "("', "logic tree ((id.in.1,2,id.eq.3)", 10),
+        ("or=)(", 'unexpected ")" expecting "("', "logic tree ()(", 3),
+        ("and=(ord(id.eq.1),id.eq.2)", 'unexpected "(" expecting "."', "logic tree ((ord(id.eq.1),id.eq.2)", 8),
+        (
+            "or=(id.eq.1,not.xor(id.eq.2))",
+            'unexpected "x" expecting logic operator (and, or)',
+            "logic tree ((id.eq.1,not.xor(id.eq.2))",
+            16,
+        ),
+        ("order=id.ac", 'unexpected "c" expecting "asc", "desc", "nullsfirst" or "nullslast"', "order (id.ac", 4),
+        ("order=id.descc", "unexpected 'c' expecting delimiter (.), \",\" or end of input", "order (id.descc", 8),
+        ("order=id.asc.nlsfst", 'unexpected "l" expecting "nullsfirst" or "nullslast"', "order (id.asc.nlsfst", 8),
+        ("order=id.asc.nullslasttt", "unexpected 't' expecting \",\" or end of input", "order (id.asc.nullslasttt", 17),
+    ],
+)
+def test_details_of_syntax_errors(query: str, details: str, place: str, column: int) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse_query(query.encode())
+    message = f'"failed to parse {place})" (line 1, column {column})'
+    assert (caught.value.details, caught.value.message) == (details, message)
