@@ -14,8 +14,17 @@ Origin = tuple[int, int]
 """Oid of a relation, and number of its column."""
 
 
-def column_origins(action: str) -> Iterator[tuple[int, Origin]]:
-    """Yield numbers of output columns with their origins."""
+def column_origins(action: str) -> list[tuple[int, Origin]]:
+    """Return numbers of output columns with their origins; of a UNION, those of its first branch."""
+    origins = [*_origins(action)]
+    if not origins and ":setOperations {" in action:
+        _, found, branch = action.partition(":subquery {QUERY")
+        origins = [*_origins(f"{{QUERY{branch}")] if found else []
+    return origins
+
+
+def _origins(action: str) -> Iterator[tuple[int, Origin]]:
+    """Yield the origins in the target list of the first query."""
     depth = 0
     inside = False
     number = table = 0
@@ -25,6 +34,8 @@ def column_origins(action: str) -> Iterator[tuple[int, Origin]]:
             depth += 1
         elif brace == "}":
             depth -= 1
+            if not depth:
+                return
         elif depth == 1 and name == "targetList":
             inside = True
         elif depth == 1 and name is not None:

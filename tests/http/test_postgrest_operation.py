@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +85,14 @@ def test_the_environment_wins_over_the_file(ports: tuple[int, int]) -> None:
     assert len(httpx.get(f"{service}/item").json()) == 2
     assert httpx.get(f"{service}/rpc/setting?name=app.settings.color").json() == "blue $5"
     assert httpx.get(f"{service}/rpc/setting?name=app.settings.size").json() == "7"
+
+
+def test_urls_with_quotes_and_arrows_as_they_are(ports: tuple[int, int]) -> None:
+    with socket.create_connection(("127.0.0.1", ports[0])) as client:
+        client.sendall(b'GET /item?select="id",name->>x&id=eq.1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+        response = b"".join(iter(lambda: client.recv(65536), b""))
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.endswith(b'[{"id":1,"x":null}]')
 
 
 def test_root_function_and_timings(ports: tuple[int, int]) -> None:

@@ -22,6 +22,8 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         ("Service:SqlFileSource:Enabled", "false"),
         ("Service:RequiresAuthorization", "false"),
         ("DataProtection:Enabled", "false"),
+        # It takes quotes and arrows in URLs as they are, which many clients of PostgREST send.
+        ("HttpServer:Engine", "Auto"),
         *_listener(texts),
         *_pool(texts),
         *_log(texts),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from urllib.parse import quote
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
@@ -163,7 +164,7 @@ def _respond(request: ApiRequest, read: _Read, values: Sequence[str], responder:
     canonical = filled_text(read.query.canonical, values)
     headers = [
         ("Content-Range", ranges.content_range(offset, result.rows, total)),
-        ("Content-Location", f"/{request.name}?{canonical}" if canonical else f"/{request.name}"),
+        ("Content-Location", f"/{quote(request.name, '')}{'?' if canonical else ''}{canonical}"),
     ]
     if status == 416:
         return responder.error_with_headers(errors.offset_beyond(offset, total or 0), headers)
