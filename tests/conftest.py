@@ -105,6 +105,7 @@ def _compile_a_share(config: pytest.Config) -> None:
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
+@pytest.hookimpl(trylast=True)  # behind the selection by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them; with
     `ROWCALL_TEST_SHARE`, one file in so many stays, drawn by `ROWCALL_RANDOM_SEED`."""
