@@ -270,8 +270,16 @@ class Database:
         return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
     def plain_runs(self) -> PlainRuns:
-        """Return the runs of single statements on dedicated connections. Their statements set the time limit."""
-        return PlainRuns(self._exclusive, self._watchdog, seconds=0.0)
+        """Return the runs of single statements without a `Call`. Their statements set the time limit."""
+        options = self._options
+        return PlainRuns(
+            self._exclusive,
+            self._shared if options.sharing else None,
+            self._watchdog,
+            seconds=0.0,
+            slow=options.slow,
+            most_bytes=options.shared_limit,
+        )
 
     def maintenance_connection(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
         """Open a maintenance connection (`Connector.maintenance_connection`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget
@@ -25,6 +25,16 @@ class Access:
     options: DatabaseOptions
     routable: bool = True
     source: bool = False
+
+
+def _within(options: DatabaseOptions) -> DatabaseOptions:
+    """Return the options of pools whose connections together are as many as the dedicated ones of `options`. If most of
+    them would be pipelined, none are."""
+    pools = options.pools
+    dedicated = pools.dedicated_connections - pools.pipelined_connections
+    if dedicated < pools.pipelined_connections:
+        return replace(options, sharing=False)
+    return replace(options, pools=replace(pools, dedicated_connections=dedicated))
 
 
 class Databases:
@@ -76,9 +86,12 @@ class Databases:
         return {key: self.named(key) for key in usable}
 
     def with_own_pools(self, name: str, target: ConnectionTarget, options: DatabaseOptions) -> Database:
-        """Return a database with pools of its own, for a part of the service whose sessions others must not share."""
+        """Return a database with pools of its own, for a part of the service whose sessions others must not share.
+
+        Its pipelined connections are taken from the number of dedicated ones, so that this number is the maximum.
+        """
         if name not in self._access:
-            self._access = {**self._access, name: Access(name, target, options, routable=False)}
+            self._access = {**self._access, name: Access(name, target, _within(options), routable=False)}
         return self.named(name)
 
     def named(self, key: str) -> Database:

@@ -47,7 +47,9 @@ class PostgRestInterface:
         """Whether responses say how long the parts of a request took."""
         settings = RequestSettings(options, catalogue.roles, catalogue.timeout)
         # New statements for each snapshot: PostgreSQL infers the types of parameters when it prepares them.
-        self.transactions = Transactions(runs, StatementCache(), settings, options, self.responder.database_error)
+        self.transactions = Transactions(
+            runs, StatementCache(runs.pace), settings, options, self.responder.database_error
+        )
         self._planner = Planner(catalogue.schema, options, self.responder)
 
     def steps(self, path: str) -> tuple[Step, ...] | None:
@@ -141,8 +143,8 @@ class _Steps:
             self._fail(context, error)
             return None
 
-    def _run(self, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
-        execution = self._interface.transactions.begin(request, work)
+    def _run(self, context: RequestContext, request: ApiRequest, work: Work, *, alone: bool = False) -> Waiting:
+        execution = self._interface.transactions.begin(request, work, alone=alone)
         if execution is None:
             return self._run_transaction(context, request, work)
         context.execution = execution
@@ -166,6 +168,9 @@ class _Steps:
                 context.follow((self._respond,))
                 return self._run(context, request, work)
             result = self._interface.transactions.finish(request, work, execution)
+            if result is None:
+                context.follow((self._respond,))
+                return self._run(context, request, work, alone=True)
             self._send(context, work, result)
         except (ApiError, Problem) as error:
             self._fail(context, error)

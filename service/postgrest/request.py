@@ -60,7 +60,9 @@ def segments_of(path: str, mount: str) -> list[str] | None:
     if not path.startswith(base + "/"):
         return [] if path == base else None
     rest = path[len(base) + 1 :]
-    return [unquote(segment) for segment in rest.split("/")] if rest else []
+    if "%" not in rest:
+        return rest.split("/") if rest else []
+    return [unquote(segment) for segment in rest.split("/")]
 
 
 def resource_of(segments: list[str]) -> tuple[Resource, str]:

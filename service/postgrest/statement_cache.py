@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from rowcall.core.postgrest.sql.output import Statement as Sql
 from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.statements import numbers
 
@@ -15,29 +19,39 @@ SEPARATOR = b"\0"
 """Between columns of the result row. A text of PostgreSQL cannot contain it."""
 
 
+@dataclass(slots=True)
+class CachedStatement:
+    """A driver statement. pace: durations of its runs, if they may be pipelined."""
+
+    statement: Statement
+    pace: PoolAssignment | None
+
+
 class StatementCache:
     """Statements whose result is rows of texts, separated by `SEPARATOR`, with a line feed between rows."""
 
-    def __init__(self, size: int = MOST_STATEMENTS) -> None:
+    def __init__(self, new_pace: Callable[[], PoolAssignment | None], size: int = MOST_STATEMENTS) -> None:
+        self._new_pace = new_pace
         self._size = size
         self._renderer = RawRenderer(Codecs(), True, separator=SEPARATOR, new_line=b"\n", quotes=False)
-        self._statements: dict[str, Statement] = {}
+        self._statements: dict[tuple[str, bool], CachedStatement] = {}
         self.misses = 0
         """How often a text was new."""
 
     def __len__(self) -> int:
         return len(self._statements)
 
-    def find(self, sql: Sql) -> Statement:
-        """Return the statement for a text."""
-        statement = self._statements.get(sql.sql)
-        if statement is None:
+    def find(self, sql: Sql, repeatable: bool) -> CachedStatement:
+        """Return the statement for a text. repeatable: running it twice does no harm."""
+        key = (sql.sql, repeatable)
+        cached = self._statements.get(key)
+        if cached is None:
             self.misses += 1
             while len(self._statements) >= self._size:
                 del self._statements[next(iter(self._statements))]
-            statement = Statement(next(numbers), sql.sql.encode(), len(sql.parameters), self._renderer)
-            self._statements[sql.sql] = statement
-        return statement
+            statement = Statement(next(numbers), sql.sql.encode(), len(sql.parameters), self._renderer, repeatable)
+            cached = self._statements[key] = CachedStatement(statement, self._new_pace() if repeatable else None)
+        return cached
 
 
 def values_of(sql: Sql) -> Values:

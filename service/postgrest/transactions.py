@@ -55,22 +55,30 @@ class Transactions:
             name = ".".join(map(quote_identifier, options.pre_request.split(".", 1)))
             self._before = ((statement_for(f"select {name}()", 0), []),)
 
-    def begin(self, request: ApiRequest, work: Work) -> Execution | None:
-        """Start work that is one segment; `finish` follows. None: `run` has to run it."""
+    def begin(self, request: ApiRequest, work: Work, *, alone: bool = False) -> Execution | None:
+        """Start work that is one segment; `finish` follows. None: `run` has to run it. alone: on a connection that no
+        other request uses at the same time."""
         if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
             return None
         if work.check is not None and not work.read_only:
             return None
-        statement, values = self._prepared(work.statement)
-        ahead = (*ahead_of(self._values(request, work)), *self._before)
-        execution = Execution(statement, values, ahead)
+        cached = self._statements.find(work.statement, work.repeatable)
+        ahead = ahead_of(self._values(request, work)) + self._before
+        execution = Execution(cached.statement, values_of(work.statement), ahead)
         execution.label = request.scope.path
-        return self._runs.begin(execution, request.disconnected)
-
-    def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
-        """Return the result of an execution that `begin` has started. Raises `ApiError` and `Problem`."""
         try:
-            self._runs.settle(execution)
+            return self._runs.begin(execution, request.disconnected, None if alone else cached.pace)
+        except ValueError:
+            raise _unsendable() from None
+
+    def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
+        """Return the result of an execution that `begin` has started; None: it has to run again, alone.
+
+        Raises `ApiError` and `Problem`.
+        """
+        try:
+            if self._runs.settle(execution, self._statements.find(work.statement, work.repeatable).pace):
+                return None
         except ValueError:
             raise _unsendable() from None
         result = self._result(request, work, execution)
@@ -111,7 +119,7 @@ class Transactions:
         return result
 
     def _prepared(self, sql: Sql) -> tuple[Any, Values]:
-        return self._statements.find(sql), values_of(sql)
+        return self._statements.find(sql, repeatable=False).statement, values_of(sql)
 
     def _values(self, request: ApiRequest, work: Work) -> Values:
         return self._settings.values(

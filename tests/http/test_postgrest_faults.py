@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import httpx
 
@@ -76,14 +81,89 @@ def test_two_tenants_interleaved_see_their_rows_only(serve_once: Serve, own_data
     wrong: list[object] = []
 
     def ask(tenant: int) -> None:
-        with service.new_client() as client:
-            for number in range(150):
-                rows = client.get(f"/note?select=tenant&id=lte.{number % 20}", headers={"x-tenant": str(tenant)}).json()
-                wrong.extend(row for row in rows if row["tenant"] != tenant)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        with contextlib.closing(connection):
+            for number in range(2_500):
+                connection.request(
+                    "GET", f"/note?select=tenant&id=lte.{number % 20}", headers={"X-Tenant": str(tenant)}
+                )
+                rows = json.loads(connection.getresponse().read())
+                expected = (number % 20 + tenant) // 2
+                if [row["tenant"] for row in rows] != [tenant] * expected:
+                    wrong.append((number, rows))
 
-    threads = [threading.Thread(target=ask, args=(number % 2,)) for number in range(6)]
+    _run_all([partial(ask, number % 2) for number in range(4)])
+    assert wrong == []
+
+
+def _run_all(targets: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=target) for target in targets]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert wrong == []
+
+
+READS = 40
+"""After so many reads, a fast statement runs on pipelined connections."""
+
+
+def test_a_fast_read_whose_result_grows(serve_once: Serve, own_database: Database) -> None:
+    service = serve_once(own_database, settings=_prepare(own_database))
+    for _ in range(READS):
+        Case("GET /item?select=id", json=[{"id": 1}]).check(service.client)
+    own_database.execute("insert into api.item select generate_series(2, 200000)")
+    for _ in range(3):
+        assert len(service.get("/item?select=id").json()) == 200_000
+
+
+def test_a_fast_read_that_becomes_slow_does_not_hold_up_others(serve_once: Serve, own_database: Database) -> None:
+    settings = _prepare(own_database)
+    own_database.execute(
+        "create table api.delay as select 0.0::float as seconds;"
+        "create view api.late as select 1 as x, pg_sleep(seconds) is null as y from api.delay;"
+        f"grant select on api.late to {settings['PostgRest:AnonymousRole']}"
+    )
+    service = serve_once(own_database, settings=settings)
+    for _ in range(READS):
+        Case("GET /late?select=x", json=[{"x": 1}]).check(service.client)
+        Case("GET /item", json=[{"id": 1}]).check(service.client)
+    own_database.execute("update api.delay set seconds = 2")
+    done: list[str] = []
+
+    def ask(path: str) -> None:
+        with service.new_client() as client:
+            assert client.get(path).status_code == 200
+        done.append(path)
+
+    slow = [threading.Thread(target=ask, args=("/late?select=x,y",)) for _ in range(4)]
+    for thread in slow:
+        thread.start()
+    wait_until(lambda: own_database.backends("query like '%late%' and wait_event = 'PgSleep'"), "the slow reads")
+    for _ in range(20):
+        ask("/item")
+    for thread in slow:
+        thread.join()
+    assert done.index("/late?select=x,y") >= 20
+
+
+def test_sessions_that_end_during_fast_reads(serve_once: Serve, own_database: Database) -> None:
+    service = serve_once(own_database, settings=_prepare(own_database))
+    answered: list[int] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        with service.new_client() as client:
+            while not stop.is_set():
+                answered.append(client.get("/item?id=eq.1").status_code)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for round_ in range(1, 6):
+        wait_until(lambda least=round_ * 60: len(answered) > least, "further responses")
+        own_database.terminate("application_name not like 'pg%' and query like '%pgrst_source%'")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert set(answered) == {200}

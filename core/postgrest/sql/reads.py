@@ -48,6 +48,8 @@ _FULL_TEXT = {
     "phfts": "phraseto_tsquery",
     "wfts": "websearch_to_tsquery",
 }
+MOST_OF_A_PAGE = 1000
+"""Limit up to which it is part of the text of a statement."""
 _IS = {"null": "NULL", "not_null": "NOT NULL", "true": "TRUE", "false": "FALSE", "unknown": "UNKNOWN"}
 _AGGREGATES = {"sum": "sum", "avg": "avg", "count": "count", "min": "min", "max": "max"}
 _JSON_TYPES = frozenset(("json", "jsonb"))
@@ -179,9 +181,15 @@ class Renderer:
         if node.order:
             yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"
         if node.range.limit is not None:
-            yield f"LIMIT {self._parameters.add(str(node.range.limit))}::bigint"
+            yield f"LIMIT {self._limit(node.range.limit)}"
         if node.range.offset:
             yield f"OFFSET {self._parameters.add(str(node.range.offset))}::bigint"
+
+    def _limit(self, limit: int) -> str:
+        """Return a limit as SQL. That of a page is a number in the text: with a parameter, PostgreSQL expects a tenth
+        of all rows, and plans each execution anew because it finds that plan too expensive.
+        """
+        return str(limit) if 0 <= limit <= MOST_OF_A_PAGE else f"{self._parameters.add(str(limit))}::bigint"
 
     def _order_term(self, node: Node, table: str, relation: Relation | None, term: OrderTerm) -> str:
         if term.relation is not None and (child := node.child(term.relation)) is not None:

@@ -1,50 +1,105 @@
-"""Runs of single statements on dedicated connections, without a `Call`: no retries, no resets, no streams.
+"""Runs of single statements without a `Call`: no retries, no resets, no streams.
 
 PostgREST's interface uses them: every request may have another statement, and its role, settings and statement are one
-segment, which is one implicit transaction.
+segment, which is one implicit transaction. They run on dedicated connections, except repeatable statements that have
+proved to be fast, which run on pipelined ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from functools import partial
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.execution import Execution, ExecutionState, Statement
+from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
 from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.pipelined import PipelinedPool, RerouteError
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Ahead, Values
 from rowcall.service.database.statements import statement_for
 from rowcall.service.database.watchdog import Disconnected, Watchdog
 
+PROCESSORS = os.cpu_count() or 1
 COMMIT = statement_for("commit", 0)
 ROLLBACK = statement_for("rollback", 0)
 
 
 class PlainRuns:
-    """Runs on the dedicated pool of one database. seconds: time that one run may take; 0: no limit."""
+    """Runs on the pools of one database.
 
-    def __init__(self, pool: DedicatedPool, watchdog: Watchdog, seconds: float) -> None:
+    shared: pipelined pool for repeatable statements; None: they run on dedicated connections, too. seconds: time that
+    one run may take; 0: no limit. slow: seconds of server time from which a run is slow. most_bytes: of a result that a
+    pipelined connection may buffer.
+    """
+
+    def __init__(
+        self,
+        pool: DedicatedPool,
+        shared: PipelinedPool | None,
+        watchdog: Watchdog,
+        *,
+        seconds: float,
+        slow: float,
+        most_bytes: int,
+    ) -> None:
         self._pool = pool
+        self._shared = shared
         self._watchdog = watchdog
         self._seconds = seconds
+        self._slow = slow
+        self._most_bytes = most_bytes
 
-    def begin(self, execution: Execution, disconnected: Disconnected) -> Execution:
+    def pace(self) -> PoolAssignment | None:
+        """Return the record of durations for one repeatable statement; None if no statement may be pipelined."""
+        return None if self._shared is None else PoolAssignment(self._slow)
+
+    def begin(self, execution: Execution, disconnected: Disconnected, pace: PoolAssignment | None = None) -> Execution:
         """Start an execution that is one transaction. Returns it for the runner of steps; `settle` follows.
 
-        disconnected: returns when the client has disconnected; the execution is cancelled then. Raises `Problem` if the
-        queue of the pool is full.
+        disconnected: returns when the client has disconnected; the execution is cancelled then. pace: of its statement,
+        if the execution may be pipelined. Raises `Problem` if the queue of the pool is full.
         """
-        execution.alone = True
         execution.timeout = self._seconds
+        shared = self._shared
+        if pace is not None and pace.fast and shared is not None and shared.connections:
+            execution.limit = self._most_bytes
+            if shared.submit(execution):
+                return execution
+            execution.limit = 0
+        execution.alone = True
         self._take_turn(execution, disconnected)
         return execution
 
-    def settle(self, execution: Execution) -> None:
-        """End the watch over an execution. Raises the error of an execution that no connection has run."""
-        self._watchdog.forget(execution)
-        if execution.connection is None and execution.failure is not None:
-            raise execution.failure
+    def settle(self, execution: Execution, pace: PoolAssignment | None = None) -> bool:
+        """End the watch over an execution and record its duration. Returns whether it has to run again, without pace.
+
+        Raises the error of an execution that no connection has run.
+        """
+        if execution.alone:
+            self._watchdog.forget(execution)
+            if execution.connection is None and execution.failure is not None:
+                raise execution.failure
+            if pace is not None and execution.succeeded:
+                self._learn(pace, execution)
+            return False
+        if pace is not None and execution.loss == Loss.NOT_LOST:
+            pace.record(execution.seconds, self._watchdog.contention.factor)
+        if execution.overflowed:
+            if pace is not None:
+                pace.demote()
+            return True
+        return isinstance(execution.failure, RerouteError)
+
+    def _learn(self, pace: PoolAssignment, execution: Execution) -> None:
+        """Record a run on a dedicated connection."""
+        shared = self._shared
+        if shared is None or len(execution.body or b"") > self._most_bytes:
+            return
+        contention = max(self._watchdog.contention.factor, self._pool.busy / PROCESSORS)
+        if pace.record(execution.seconds, contention) and pace.fast:
+            shared.open_missing()
 
     def _take_turn(self, execution: Execution, disconnected: Disconnected) -> None:
         connection = self._pool.take_turn(

@@ -54,6 +54,7 @@ def plan_call(
         check=check,
         hoisted=settings,
         isolation=next((value for name, value in settings if name == ISOLATION), None),
+        repeatable=function.volatility != "v",
     )
     return explained(work, negotiated)
 

@@ -112,6 +112,7 @@ class ReadPlanner:
             partial(_respond, request, read, values, self._responder),
             read_only=True,
             estimate=estimate,
+            repeatable=True,
         )
         return explained(work, read.negotiated)
 

@@ -44,6 +44,8 @@ class Work:
     estimate: Statement | None = None
     raw: bool = False
     """The result is rows of one text, such as an execution plan; they are the body of `Result`."""
+    repeatable: bool = False
+    """Running it twice does no harm, so that it may share a connection with other requests."""
 
 
 def explained(work: Work, negotiated: Negotiated) -> Work:
