@@ -12,6 +12,9 @@ from rowcall.service.database.database import Database
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.pool import NoticeHandler
 
+MOST_PIPELINED = 0.2
+"""Share of the connections of own pools that may be pipelined."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -28,12 +31,12 @@ class Access:
 
 
 def _within(options: DatabaseOptions) -> DatabaseOptions:
-    """Return the options of pools whose connections together are as many as the dedicated ones of `options`. If most of
-    them would be pipelined, none are."""
+    """Return the options of pools whose connections together are as many as the dedicated ones of `options`. None are
+    pipelined if that would take more than `MOST_PIPELINED` of them from slow requests."""
     pools = options.pools
-    dedicated = pools.dedicated_connections - pools.pipelined_connections
-    if dedicated < pools.pipelined_connections:
+    if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
         return replace(options, sharing=False)
+    dedicated = pools.dedicated_connections - pools.pipelined_connections
     return replace(options, pools=replace(pools, dedicated_connections=dedicated))
 
 

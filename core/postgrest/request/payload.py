@@ -106,6 +106,8 @@ def _text(body: bytes) -> str:
 
 
 def _csv(text: str) -> Payload:
+    # The limit of the module is that of the process; a body has a limit of its own.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     if not rows:
         return Payload(PayloadKind.JSON, "[]", is_array=True, count=0)

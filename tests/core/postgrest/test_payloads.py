@@ -1,0 +1,56 @@
+"""Bodies of PostgREST's interface: each is read or refused, and CSV keeps its values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.request.payload import CSV, FORM, JSON, parse_payload
+
+TYPES = (JSON, CSV, FORM, "text/plain", "application/octet-stream")
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12).filter(lambda text: text != "NULL")
+names = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
+
+
+@given(st.binary(max_size=60) | st.text('[]{}",:a1\n\r&=%', max_size=40).map(str.encode), st.sampled_from(TYPES))
+def test_each_body_is_read_or_refused(body: bytes, content_type: str) -> None:
+    for columns in (None, ("a",)):
+        for function in (False, True):
+            try:
+                keys = parse_payload(body, content_type, columns, function=function).keys
+            except ApiError as error:
+                keys = (error.code,)
+            assert keys == ("PGRST102",) or len(set(keys)) == len(keys)
+
+
+@given(st.lists(names, min_size=1, max_size=4, unique=True).flatmap(
+    lambda header: st.tuples(st.just(header), st.lists(st.lists(cells, min_size=len(header), max_size=len(header))))
+))  # fmt: skip
+def test_csv_keeps_its_values(table: tuple[list[str], list[list[str]]]) -> None:
+    header, rows = table
+    target = io.StringIO()
+    writer = csv.writer(target, quoting=csv.QUOTE_ALL)
+    writer.writerow(header)
+    writer.writerows(rows)
+    payload = parse_payload(target.getvalue().encode(), CSV, None)
+    assert json.loads(payload.text) == [dict(zip(header, row, strict=True)) for row in rows]
+    assert (payload.keys, payload.count) == (tuple(header), len(rows))
+
+
+def test_a_csv_value_may_be_long() -> None:
+    value = "x" * 1_000_000
+    payload = parse_payload(f"a,b\n{value},NULL\n".encode(), CSV, None)
+    assert json.loads(payload.text) == [{"a": value, "b": None}]
+
+
+@pytest.mark.parametrize("body", [b"a,b\n1\n", b'[{"a":1},{"b":1}]', b"[1]", b"{", b"\xff"])
+def test_refused_bodies(body: bytes) -> None:
+    with pytest.raises(ApiError) as raised:
+        parse_payload(body, CSV if b"," in body and body[:1] == b"a" else JSON, None)
+    assert (raised.value.status, raised.value.code) == (400, "PGRST102")
