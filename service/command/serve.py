@@ -143,7 +143,9 @@ def _serve_with(
 
     with connections(settings, demo=demo) as opened:
         until = watch.changed if settings.flag("Watch:Enabled") else None
-        return server.run(settings, opened, log, _listening(demo=demo), until, template)
+        # Like PostgREST, the service reads that file again when it is told to.
+        reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
+        return server.run(settings, opened, log, _listening(demo=demo), until, template, reread)
 
 
 def require_readable(settings: Settings) -> None:

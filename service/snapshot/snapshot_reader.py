@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.exact_types import exact_endpoint, exact_types
 from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
-from rowcall.core.config import Settings
+from rowcall.core.config import ConfigError, Settings
 from rowcall.core.data.interning import clear_all
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.result_types import of_any_user_type
@@ -85,8 +85,17 @@ class _Analysed(NamedTuple):
 
 
 class SnapshotReader:
-    def __init__(self, settings: Settings, options: WorkerOptions, plan: ConnectionPlan, exposure: Exposure) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        options: WorkerOptions,
+        plan: ConnectionPlan,
+        exposure: Exposure,
+        reread: Callable[[], Settings] | None = None,
+    ) -> None:
+        """reread: loads the settings of PostgREST's interface for each reading. None: those of the start remain."""
         self._settings = settings
+        self._reread = reread
         self._options = options
         self._plan = plan
         self._exposure = exposure
@@ -268,8 +277,14 @@ class SnapshotReader:
         if options is None:
             return None
         from rowcall.core.postgrest.options import InvalidOptionError
+        from rowcall.service.options.server.postgrest import postgrest_options
         from rowcall.service.postgrest.catalogue.reading import read_catalogue
 
+        if self._reread is not None:
+            try:
+                options = postgrest_options(self._reread()) or options
+            except ConfigError as error:
+                raise StartupError(str(error)) from None
         async with await self._connector(MAIN).open_plain() as connection:
             try:
                 return await read_catalogue(connection, options)

@@ -31,10 +31,12 @@ def run(
     on_listening: Callable[[list[str]], None] | None = None,
     until: Callable[[], Awaitable[None]] | None = None,
     template: Template | None = None,
+    reread: Callable[[], Settings] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit code; or until `until` returns, and return START_AGAIN.
 
-    template: the process of which workers are copies; without it, each is started by exec.
+    template: the process of which workers are copies; without it, each is started by exec. reread: loads PostgREST's
+    configuration file again, if it configures the service; SIGUSR1 and SIGUSR2 have PostgREST's effects then.
 
     Raises: StartupError: a port is taken, the database cannot be read, no worker can serve. ConfigError: a value of the
     configuration cannot be used.
@@ -44,8 +46,9 @@ def run(
     options = worker_options(settings, connections)
 
     async def serve() -> int:
-        reader = SnapshotReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
-        supervisor = Supervisor(settings, options, reader, on_listening, template)
+        exposed = exposure(settings, options, connections.plan)
+        reader = SnapshotReader(settings, options, connections.plan, exposed, reread)
+        supervisor = Supervisor(settings, options, reader, on_listening, template, as_postgrest=reread is not None)
         waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
         try:
             return await supervisor.run()

@@ -104,8 +104,12 @@ class Supervisor:
         reader: SnapshotReader,
         on_listening: Callable[[list[str]], None] | None = None,
         template: Template | None = None,
+        *,
+        as_postgrest: bool = False,
     ) -> None:
+        """as_postgrest: SIGUSR1 and SIGUSR2 read schema and configuration again."""
         self._settings = settings
+        self._as_postgrest = as_postgrest
         self._store = StateFolder()
         self._host = HostState(self._store.path)
         self._options = replace(options, store=str(self._store.path))
@@ -166,9 +170,13 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_requested)
-        loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.profile_on_signal()))
         loop.add_signal_handler(signal.SIGHUP, self._read_everything)
-        loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
+        if self._as_postgrest:
+            loop.add_signal_handler(signal.SIGUSR1, self._read_everything)
+            loop.add_signal_handler(signal.SIGUSR2, self._read_everything)
+        else:
+            loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.profile_on_signal()))
+            loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
         try:
             starting = loop.create_task(self._start())
             stopping = loop.create_task(self._stop.wait())

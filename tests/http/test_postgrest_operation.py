@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -61,12 +63,19 @@ def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymou
         """
     )
     environment = {**os.environ, "ANONYMOUS": anonymous, "PGRST_DB_MAX_ROWS": "2", "PGRST_APP_SETTINGS_SIZE": "7"}
+    with _started(folder, port, environment):
+        yield port, admin
+
+
+@contextlib.contextmanager
+def _started(folder: Path, port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Serve `api.conf` of the folder."""
     command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         wait_until(lambda: _answers(port), "the service", 90)
-        yield port, admin
+        yield process
     finally:
         process.terminate()
         process.wait(60)
@@ -107,6 +116,32 @@ def test_admin_server(ports: tuple[int, int]) -> None:
     assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
     assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in httpx.get(f"{admin}/metrics").text
     assert httpx.get(f"{admin}/schema_cache").json()["dbTables"][0][0] == ["api", "item"]
+
+
+def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, anonymous: str) -> None:
+    port = free_port()
+
+    def write(*lines: str) -> None:
+        uri = database.conninfo.replace('"', "")
+        fixed = (f'db-uri = "{uri}"', 'db-schemas = "api"', f'db-anon-role = "{anonymous}"', f"server-port = {port}")
+        (tmp_path / "api.conf").write_text("\n".join((*fixed, 'server-host = "127.0.0.1"', *lines)))
+
+    def count() -> int:
+        return len(httpx.get(f"http://127.0.0.1:{port}/item").json())
+
+    write()
+    with _started(tmp_path, port, dict(os.environ)) as process:
+        assert count() == 3
+        write("db-max-rows = 1")
+        process.send_signal(signal.SIGUSR2)
+        wait_until(lambda: count() == 1, "the new limit")
+        write("db-max-rows = many")
+        process.send_signal(signal.SIGUSR2)
+        wait_until(lambda: "needs quotes" in (tmp_path / "log").read_text(), "the message")
+        assert count() == 1
+        write()
+        process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: count() == 3, "the first limit")
 
 
 @pytest.mark.parametrize(
