@@ -57,7 +57,7 @@ class PostgRestOptions:
     """None: all origins."""
     server_timing: bool = False
     trace_header: str | None = None
-    app_settings: tuple[tuple[str, str], ...] = ()
+    app_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     admin_host: str = "127.0.0.1"
     admin_port: int | None = None
     """None: there is no admin server."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import matching, printed
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
+from rowcall.core.config.table import is_secret
 from rowcall.core.postgrest.configuration.equivalent import equivalent
 from rowcall.core.postgrest.configuration.keys import unknown_keys
 from rowcall.service.command.about import print_json
@@ -77,7 +79,7 @@ def show_equivalent(arguments: Arguments) -> int:
     texts = postgrest_texts(arguments.given["--from-postgrest"][0], os.environ)
     tree: dict[str, Any] = {"Config": {"ParseEnvironmentVariables": "true"}}
     for path, text in equivalent(texts):
-        variable = _SECRETS.get(path)
+        variable = _variable(path)
         *sections, name = path.split(":")
         section = tree
         for part in sections:
@@ -93,3 +95,10 @@ def show_equivalent(arguments: Arguments) -> int:
 
 _SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
 """Keys whose values are not printed, and the variables that hold them instead."""
+
+
+def _variable(path: str) -> str | None:
+    """Return the variable that holds a value which is not printed; None for other values."""
+    if path in _SECRETS or not is_secret(path):
+        return _SECRETS.get(path)
+    return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()

@@ -169,16 +169,35 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert (result.returncode, "nope.conf does not exist" in result.stderr) == (1, True)
 
 
+WITH_SECRETS = """
+db-uri = "postgresql://a:hidden@b/c"
+jwt-secret = "hidden"
+db-anon-role = "anon"
+app.settings.api-token = "hidden"
+"""
+
+
+def test_the_shown_configuration_has_placeholders_for_secrets(tmp_path: Path) -> None:
+    (tmp_path / "x.conf").write_text(WITH_SECRETS)
+    result = rowcall(tmp_path, "--postgrest", "x.conf", "--config")
+    assert (result.returncode, "hidden" in result.stdout + result.stderr) == (0, False)
+    assert '"AnonymousRole": "anon"' in result.stdout
+
+
 def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Path) -> None:
-    (tmp_path / "x.conf").write_text(
-        'db-uri = "postgresql://a:hidden@b/c"\njwt-secret = "hidden"\ndb-anon-role = "anon"\n'
-    )
+    (tmp_path / "x.conf").write_text(WITH_SECRETS)
     result = rowcall(tmp_path, "--from-postgrest", "x.conf")
     assert (result.returncode, "hidden" in result.stdout + result.stderr) == (0, False)
     content = json.loads(result.stdout)
     assert content["ConnectionStrings"] == {"Default": "{DB_URI}"}
-    assert content["PostgRest"] == {"Enabled": "true", "AnonymousRole": "anon", "JwtSecret": "{JWT_SECRET}"}
-    assert "set the variable JWT_SECRET" in result.stderr
+    assert content["PostgRest"] == {
+        "Enabled": "true",
+        "AnonymousRole": "anon",
+        "JwtSecret": "{JWT_SECRET}",
+        "AppSettings": {"api-token": "{API_TOKEN}"},
+    }
+    for name in ("DB_URI", "JWT_SECRET", "API_TOKEN"):
+        assert f"set the variable {name}" in result.stderr
 
 
 def test_endpoints_win_over_the_interface_and_share_no_session_with_it(

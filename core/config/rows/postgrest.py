@@ -22,5 +22,5 @@ ROWS: tuple[Key, ...] = (
     flag(_P + "Enabled", False, "Serve PostgREST's interface."),
     text(_P + "Path", "/", "Path below which it is served; endpoints and other paths of the service win over it."),
     *map(_row, INTERFACE_KEYS),
-    text_map(_P + "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME."),
+    text_map(_P + "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True),
 )
