@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.postgrest.options import PostgRestOptions
@@ -20,3 +20,15 @@ class PostgRestCatalogue:
     """`statement_timeout` of requests whose role and function set none: that of the login role, 0 for no limit."""
     load_seconds: float = field(default=0.0, compare=False)
     """Time of the reading, in seconds."""
+
+    def object_at(self, path: str) -> str | None:
+        """Return the relation or function of an exposed schema that a path addresses, as `api.item`; None: neither."""
+        base = self.options.path.rstrip("/")
+        if not path.startswith(f"{base}/"):
+            return None
+        name = path[len(base) + 1 :]
+        known: Container[tuple[str, str]] = self.schema.relations
+        if name.startswith("rpc/"):
+            name, known = name.removeprefix("rpc/"), self.schema.functions
+        schema = next((schema for schema in self.options.schemas if (schema, name) in known), None)
+        return None if schema is None else f"{schema}.{name}"

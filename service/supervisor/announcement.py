@@ -27,6 +27,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     report_left_out(snapshot)
     if snapshot.postgrest is not None:
         log.info("PostgREST's interface: %s", _interface(snapshot.postgrest))
+        report_hidden(snapshot)
     elif not snapshot.endpoints:
         log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(snapshot.looked_at), _BEGIN)
     _report_short_lived_keys(settings, snapshot)
@@ -37,6 +38,28 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+def report_hidden(snapshot: SchemaSnapshot) -> None:
+    """Warn about relations and functions whose path in PostgREST's interface belongs to an endpoint."""
+    hidden = hidden_objects(snapshot)
+    if hidden:
+        pairs = [f"{endpoint} has the path of {name}" for endpoint, name in sorted(hidden.items())]
+        others = f", and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
+        log.warning(
+            "Endpoints win over PostgREST's interface: %s%s; PostgRest:Path can be another path",
+            ", ".join(pairs[:_SHOWN]),
+            others,
+        )
+
+
+def hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
+    """Return objects of PostgREST's interface by the name of the endpoint that has their path."""
+    catalogue = snapshot.postgrest
+    if catalogue is None:
+        return {}
+    found = ((endpoint.name, catalogue.object_at(endpoint.path)) for endpoint in snapshot.endpoints)
+    return {endpoint: name for endpoint, name in found if name is not None}
 
 
 def _interface(catalogue: PostgRestCatalogue) -> str:

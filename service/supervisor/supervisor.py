@@ -49,7 +49,7 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
-from rowcall.service.supervisor.announcement import announce, report_left_out
+from rowcall.service.supervisor.announcement import announce, hidden_objects, report_hidden, report_left_out
 from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.channel import (
     EventMessage,
@@ -520,6 +520,8 @@ class Supervisor:
         _log_difference(snapshot, difference)
         if snapshot.left_out != before.left_out:
             report_left_out(snapshot)
+        if hidden_objects(snapshot) != hidden_objects(before):
+            report_hidden(snapshot)
         if difference:
             try:
                 await self._describe(snapshot)

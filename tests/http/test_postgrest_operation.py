@@ -218,6 +218,11 @@ def test_endpoints_win_over_the_interface_and_share_no_session_with_it(
     settings = {"PostgRest:Enabled": "true", "PostgRest:Schemas": "api", "PostgRest:AnonymousRole": role}
     service = serve_once(own_database, settings=settings)
     assert service.get("/item").text == "endpoint"
+    service.wait_for_log("Endpoints win over PostgREST's interface: GET /item has the path of api.item; PostgRest:Path")
+    own_database.execute("comment on function public.look() is 'HTTP GET /rpc/setting'; notify pgrst")
+    service.wait_for_log("GET /item has the path of api.item, GET /rpc/setting has the path of api.setting; PostgRest")
+    own_database.execute("comment on function public.look() is 'HTTP GET /look'; notify pgrst")
+    wait_until(lambda: service.get("/look").status_code == 200, "the former path")
     for _ in range(3):
         assert service.post("/rpc/leave", json={}).json() == "x"
         assert service.get("/look").text == ""
