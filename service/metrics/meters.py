@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,6 +54,25 @@ def counted(
     """Return the steps of a reserved path, which has no routine, with counting."""
     segment = segment_of(options, host)
     return steps if segment is None else (segment.meter("endpoint", method, path, ""), *steps)
+
+
+INTERFACE_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def interface_counters(path: str, options: WorkerOptions, host: HostState) -> Mapping[tuple[str, bool], Step]:
+    """Return the steps that count requests of PostgREST's interface, by method and whether a function is called. Their
+    paths are templates, so that the number of meters is bounded.
+    """
+    segment = segment_of(options, host)
+    if segment is None:
+        return {}
+    base = path.rstrip("/")
+    templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
+    return {
+        (method, calls): segment.meter("endpoint", method, template, "")
+        for calls, template in templates.items()
+        for method in INTERFACE_METHODS
+    }
 
 
 def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], None] | None:

@@ -6,6 +6,7 @@ They run without a task unless the work needs an explicit transaction or the bod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rowcall.core.errors.problems import Problem
@@ -38,9 +39,17 @@ MOST_ATTEMPTS = 3
 class PostgRestInterface:
     """Serves requests with one schema snapshot. Raises `InvalidOptionError` for a key that cannot be used."""
 
-    def __init__(self, catalogue: PostgRestCatalogue, runs: PlainRuns, body_limit: int) -> None:
+    def __init__(
+        self,
+        catalogue: PostgRestCatalogue,
+        runs: PlainRuns,
+        body_limit: int,
+        counters: Mapping[tuple[str, bool], Step],
+    ) -> None:
+        """counters: steps that count requests, by method and whether a function is called."""
         self._options = options = catalogue.options
         self._authentication = Authentication(options)
+        self._counters = counters
         self.body_limit = body_limit
         self.responder = Responder(options)
         self.times = options.server_timing
@@ -52,10 +61,14 @@ class PostgRestInterface:
         )
         self._planner = Planner(catalogue.schema, options, self.responder)
 
-    def steps(self, path: str) -> tuple[Step, ...] | None:
+    def steps(self, method: str, path: str) -> tuple[Step, ...] | None:
         """Return the steps of one request; None if its raw path is not below the mount."""
         segments = segments_of(path, self._options.path)
-        return None if segments is None else _Steps(self, segments).steps
+        if segments is None:
+            return None
+        steps = _Steps(self, segments).steps
+        counter = self._counters.get((method, segments[:1] == ["rpc"])) if self._counters else None
+        return steps if counter is None else (counter, *steps)
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
         """Return the request; None: it has been answered. Raises `ApiError`."""

@@ -39,7 +39,7 @@ from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
-from rowcall.service.metrics.meters import counted, counting, refusal_counter, upstream_meters
+from rowcall.service.metrics.meters import counted, counting, interface_counters, refusal_counter, upstream_meters
 from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -230,7 +230,8 @@ class Application:
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), self._options.http.body_limit)
+        counters = interface_counters(snapshot.postgrest.options.path, self._options, self._host)
+        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), self._options.http.body_limit, counters)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""
@@ -315,7 +316,7 @@ class Application:
         try:
             match = self._table.find(scope.method, scope.path)
             if match is None and self._table.postgrest is not None:
-                steps = self._table.postgrest.steps(scope.path)
+                steps = self._table.postgrest.steps(scope.method, scope.path)
                 if steps is not None:
                     self._runner.start(context, steps)
                     return

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import httpx
@@ -17,8 +17,9 @@ import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
+from tests.harness.metrics import Numbers, admin_of, numbers_of
 from tests.harness.postgres import free_port
-from tests.harness.postgrest import create_roles
+from tests.harness.postgrest import PLAIN, create_roles
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -226,3 +227,38 @@ def test_endpoints_win_over_the_interface_and_share_no_session_with_it(
     for _ in range(3):
         assert service.post("/rpc/leave", json={}).json() == "x"
         assert service.get("/look").text == ""
+
+
+def test_metrics_count_requests_by_method_and_kind(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute(SQL)
+    (role,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {role}; grant all on api.item to {role}")
+    metrics = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
+    service = serve_once(own_database, settings={**PLAIN, **metrics, "PostgRest:AnonymousRole": role}, workers=2)
+    for _ in range(8):
+        assert service.request_once("GET", "/item").status_code == 200
+    for method, path, status in (
+        ("HEAD", "/item", 200),
+        ("POST", "/item", 400),
+        ("DELETE", "/nothing", 404),
+        ("GET", "/rpc/setting?name=x", 200),
+        ("POST", "/rpc/setting", 404),
+    ):
+        assert service.request_once(method, path).status_code == status
+    expected = {
+        ("GET", "/{relation}", "2xx"): 8,
+        ("HEAD", "/{relation}", "2xx"): 1,
+        ("POST", "/{relation}", "4xx"): 1,
+        ("DELETE", "/{relation}", "4xx"): 1,
+        ("GET", "/rpc/{function}", "2xx"): 1,
+        ("POST", "/rpc/{function}", "4xx"): 1,
+    }
+    with admin_of(service) as admin:
+        wait_until(lambda: _requests(numbers_of(admin), expected) == expected, "the numbers")
+
+
+def _requests(numbers: Numbers, labels: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], float]:
+    return {
+        (method, route, status): numbers.of("rowcall_requests_total", method=method, route=route, status=status)
+        for method, route, status in labels
+    }
