@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "build" / "node"
 PACKAGES = (
     *("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19"),
     *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13", "@modelcontextprotocol/sdk@1.32.2"),
-    *("xlsx@0.18.5", "@supabase/postgrest-js@2.119.1"),
+    *("xlsx@0.18.5", "@supabase/supabase-js@2.119.1"),
 )
 
 

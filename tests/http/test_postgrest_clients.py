@@ -1,4 +1,4 @@
-"""The JavaScript client of PostgREST runs its documented calls against the interface."""
+"""The JavaScript clients of PostgREST and Supabase run the documented calls against the interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.node import linked, run
-from tests.harness.postgrest import PLAIN, create_roles
+from tests.harness.postgrest import PLAIN, create_roles, token
 from tests.http.conftest import Serve
 
 pytestmark = pytest.mark.slow
@@ -24,9 +24,19 @@ create function api.add(a int, b int) returns int stable language sql as 'select
 create function api.all_countries() returns setof api.countries stable language sql as 'select * from api.countries';
 """  # noqa: E501 (each line is one object)
 
-SCRIPT = """
+CLIENTS = {
+    "postgrest-js": """
 import { PostgrestClient } from '@supabase/postgrest-js'
-const api = new PostgrestClient(process.argv[2])
+const api = new PostgrestClient(process.argv[2] + '/rest/v1')
+""",
+    "supabase-js": """
+import { createClient } from '@supabase/supabase-js'
+// Node.js has no WebSocket before version 22; nothing here opens one.
+const realtime = { transport: class {} }
+const api = createClient(process.argv[2], process.argv[3], { db: { schema: 'api' }, realtime })
+""",
+}
+CALLS = """
 const results = {}
 async function run(name, call) {
   const { data, error, count, status } = await call
@@ -65,6 +75,7 @@ await run('rpcGet', api.rpc('add', { a: 1, b: 2 }, { get: true }))
 await run('rpcRows', api.rpc('all_countries').select('name').order('name').limit(1))
 await run('explain', api.from('countries').select().explain())
 await run('unknown', api.from('nothing').select())
+await api.from('cities').delete().eq('id', 7)
 console.log(JSON.stringify(results))
 """  # noqa: E501 (each line is one call)
 
@@ -104,10 +115,16 @@ EXPECTED = {
 }
 
 
-def test_documented_calls_of_postgrest_js(serve: Serve, database: Database, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def anonymous(database: Database) -> str:
     database.execute(SQL)
     (anonymous,) = create_roles(database, "anon")
     database.execute(f"grant usage on schema api to {anonymous}; grant all on all tables in schema api to {anonymous}")
+    return anonymous
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_documented_calls(serve: Serve, database: Database, anonymous: str, tmp_path: Path, client: str) -> None:
     settings = {
         **PLAIN,
         "PostgRest:AnonymousRole": anonymous,
@@ -117,7 +134,8 @@ def test_documented_calls_of_postgrest_js(serve: Serve, database: Database, tmp_
     service = serve(database, settings=settings)
     linked(tmp_path)
     script = tmp_path / "calls.mjs"
-    script.write_text(SCRIPT)
-    results = json.loads(run(script, f"{service.url}/rest/v1"))
+    script.write_text(CLIENTS[client] + CALLS)
+    key = token(role=anonymous)["authorization"].removeprefix("Bearer ")
+    results = json.loads(run(script, service.url, key))
     assert results.pop("explain")[0] == 200
     assert results == EXPECTED
