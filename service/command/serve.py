@@ -143,7 +143,7 @@ def _serve_with(
 
     with connections(settings, demo=demo) as opened:
         until = watch.changed if settings.flag("Watch:Enabled") else None
-        # Like PostgREST, the service reads that file again when it is told to.
+        # As in PostgREST, signals and notifications make the service read that file again.
         reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
         return server.run(settings, opened, log, _listening(demo=demo), until, template, reread)
 
