@@ -33,7 +33,7 @@ from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
-from rowcall.core.endpoint.capabilities import Tool
+from rowcall.core.endpoint.capabilities import Queryable, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -53,8 +53,10 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.errors.refusals import FIELD, Refusals
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
+from rowcall.core.queryable.language import MOST_ROWS, obstacle
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
+from rowcall.core.tables.routines import TableOperation
 from rowcall.core.text.naming import default_path
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
@@ -95,6 +97,8 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
+    queryable_rows: int = MOST_ROWS
+    """Most rows of a page of a `queryable` endpoint whose comment sets no number."""
     neutralize_formulas: bool = False
     """Prevent spreadsheets from reading texts of raw rows as formulas."""
     empty_without_row: bool = False
@@ -345,7 +349,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     # Composites in results of a file are not expanded, because the SQL of a file is not changed.
     whole_in_tables = isinstance(routine.source, FileSource)
     flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
-    return Endpoint(
+    endpoint = Endpoint(
         routine=routine,
         method=upload.method,
         path=path,
@@ -370,6 +374,21 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
             variables=variables,
         ),
     )
+    return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
+
+
+def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefaults) -> Endpoint:
+    """Return the endpoint with the limit of its pages, and without `queryable` if its result cannot be queried.
+
+    The filters of a table replace its parameters, except those of the path.
+    """
+    if not queryable.enabled or obstacle(endpoint) is not None:
+        return replace(endpoint, options=_shared(replace(endpoint.options, queryable=None)))
+    queryable = replace(queryable, most=queryable.most or defaults.queryable_rows)
+    parameters = endpoint.parameters
+    if queryable.filter and isinstance(endpoint.routine.source, TableOperation):
+        parameters = tuple(parameter for parameter in parameters if parameter.path)
+    return replace(endpoint, parameters=parameters, options=_shared(replace(endpoint.options, queryable=queryable)))
 
 
 def _with_variables(

@@ -18,7 +18,9 @@ from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import RouteError, check_path, unbound_segments
 from rowcall.core.outgoing.request_definition import IDEMPOTENT
+from rowcall.core.queryable.language import obstacle, unique_columns, unknown_unique
 from rowcall.core.sqlfile.source import FileSource
+from rowcall.core.tables.routines import TableOperation
 
 Used = Mapping[str, str]
 """Name of an annotation → its comment line."""
@@ -36,6 +38,8 @@ def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     for name, check in OF_ANNOTATIONS.items():
         if name in used:
             yield from check(endpoint, used)
+    if "max_rows" in used and "queryable" not in used:
+        yield from _queries_in_vain(endpoint, used)
 
 
 def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -260,6 +264,26 @@ def _impersonation_by_anyone(endpoint: Endpoint, used: Used) -> Iterator[Diagnos
         yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
 
 
+def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `queryable` and `max_rows` without effect, and pages without a unique order."""
+    identity, line = endpoint.routine.identity, used.get("queryable", used.get("max_rows"))
+    queryable, source = endpoint.options.queryable, endpoint.routine.source
+    if queryable is None:
+        reason = obstacle(endpoint) or "it needs queryable page"
+        # The comment of a table applies to all its operations.
+        if not (isinstance(source, TableOperation) and source.writes):
+            yield Diagnostic(identity, line, f"{endpoint.name}: {line} has no effect: {reason}")
+        return
+    unknown = unknown_unique(endpoint)
+    if unknown is not None:
+        yield Diagnostic(identity, line, f"{endpoint.name}: by {unknown} names no column of the result")
+    elif queryable.page and not unique_columns(endpoint):
+        message = "no columns identify a row, so pages have no cursors, and may repeat or miss rows; add by <column>"
+        yield Diagnostic(identity, line, f"{endpoint.name}: {message}")
+    if "max_rows" in used and not queryable.page:
+        yield Diagnostic(identity, used["max_rows"], f"{endpoint.name}: max_rows has no effect without queryable page")
+
+
 CHECKS: tuple[Check, ...] = (
     _volatile_get,
     _impossible_path,
@@ -277,6 +301,7 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "request_headers_parameter_name": _headers_parameter,
     "openapi": _examples,
     "raw": _raw_in_vain,
+    "queryable": _queries_in_vain,
     "hedge": _hedged_for_nothing,
     "encrypt": _sent_on_as_it_came,
     "login": _signing_in_vain,

@@ -189,7 +189,8 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
         return every
     listed = every & sum(1 << index for index in {index for name in names for index in _indexes(endpoint, name)})
     # An empty remaining list counts as no list, as does a list of unknown names only.
-    return listed if listed or caching.parameters is None else every
+    of_query = sum(1 << index for index, item in enumerate(endpoint.parameters) if item.of_query)
+    return listed | of_query if listed or caching.parameters is None else every
 
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
@@ -197,7 +198,7 @@ def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
     fields.
     """
     for index, item in enumerate(endpoint.parameters):
-        if name in (item.db_name, item.api_name):
+        if name in (item.db_name, item.api_name) and not item.of_query:
             yield index
 
 

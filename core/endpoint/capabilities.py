@@ -47,6 +47,26 @@ class Caching(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Queryable(Record):
+    """`queryable`, `max_rows`: what requests may do with the columns of the result."""
+
+    select: bool = False
+    filter: bool = False
+    order: bool = False
+    page: bool = False
+    rows: int | None = None
+    """Rows of a page for which a request sets no `limit`. None: as many as a page may have."""
+    most: int | None = None
+    """Most rows of a page. None: that of the configuration."""
+    unique: tuple[str, ...] = ()
+    """Columns that identify a row, as written. Empty: the primary key of a table."""
+
+    @property
+    def enabled(self) -> bool:
+        return self.select or self.filter or self.order or self.page
+
+
+@dataclass(frozen=True, slots=True)
 class BasicAuth(Record):
     """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (access-6)."""
 

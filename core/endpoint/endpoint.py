@@ -23,10 +23,12 @@ from rowcall.core.endpoint.capabilities import (
     Events,
     Forwarding,
     Impersonation,
+    Queryable,
     Reading,
     Tool,
     Upload,
 )
+from rowcall.core.endpoint.result_query import ResultQuery
 from rowcall.core.errors.refusals import Refusals
 from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
 
@@ -172,6 +174,8 @@ class EndpointParameter(Record):
     """Its type, or the base type of its domain, can hold any text."""
     constraints: ValueConstraints = NO_CONSTRAINTS
     """For descriptions only; the database checks values."""
+    of_query: bool = False
+    """A value of a query over the result (`queryable`): it is always in the call, and no comment can name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +271,8 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    queryable: Queryable | None = None
+    """Whether requests may select, filter, order and page the result."""
     single: bool = False
     void: bool = False
     raw: bool = False
@@ -383,6 +389,8 @@ class Endpoint(Record):
     """Session effects of a run."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
+    query: ResultQuery | None = None
+    """The query of a request over the result (`queryable`). Its values are the last parameters."""
 
     @property
     def redacted(self) -> bool:

@@ -67,7 +67,7 @@ def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str,
 @lru_cache(maxsize=REMEMBERED)
 def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mapping[str, int]:
     names: dict[str, int] = {}
-    numbered = list(enumerate(parameters.value))
+    numbered = [(index, parameter) for index, parameter in enumerate(parameters.value) if not parameter.of_query]
     for index, parameter in numbered:
         names.setdefault((parameter.field or parameter.db_name).lower(), index)
         names.setdefault(parameter.api_name.lower(), index)

@@ -518,7 +518,7 @@ cdef class Connection:
             try:
                 if execution.rows == 0:
                     renderer.begin(execution.plan, self.buffer)
-                renderer.complete(self.buffer, result, execution.rows)
+                renderer.complete(execution.plan, self.buffer, result, execution.rows)
             except Exception as error:
                 execution.failure = error
                 self._discard(execution)
@@ -669,7 +669,7 @@ cdef class Connection:
             try:
                 if execution.rows == 0:
                     renderer.begin(execution.plan, self.buffer)
-                renderer.end(self.buffer, execution.rows)
+                renderer.end(execution.plan, self.buffer, execution.rows)
                 execution.body = self.buffer.take()
             except Exception as error:
                 execution.failure = error

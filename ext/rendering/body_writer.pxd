@@ -53,7 +53,7 @@ cdef class BodyWriter:
     # Appends row number `row` of the result; `index`: number of rows already written to this body. Returns 1 if the
     # value of a scalar is SQL NULL (nothing is written then), else 0.
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1
-    # Writes what follows the last row.
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1
+    # Writes what follows the last row. `plan` is None if the statement gave no result at all.
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1
     # Like `end`, for one statement of several. `result`: its last result, which contains the command tag.
-    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1
+    cdef int complete(self, RowPlan plan, Buffer out, PGresult *result, Py_ssize_t rows) except -1

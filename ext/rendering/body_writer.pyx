@@ -88,11 +88,11 @@ cdef class BodyWriter:
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
         raise NotImplementedError("a format writes its rows")
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         return 0
 
-    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
-        return self.end(out, rows)
+    cdef int complete(self, RowPlan plan, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        return self.end(plan, out, rows)
 
     def render_result(self, pgresult_ptr: int) -> bytes:
         """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg).
@@ -109,5 +109,5 @@ cdef class BodyWriter:
         self.begin(plan, out)
         for row in range(count):
             self.row(plan, out, result, row, row)
-        self.end(out, count)
+        self.end(plan, out, count)
         return out.take()

@@ -54,7 +54,7 @@ cdef class CellRows(BodyWriter):
             raise MemoryError("no memory for the rows")
         return 0
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         self._scratch.trim()
         if out.append_char(c']') < 0:
             raise MemoryError("no memory for the rows")

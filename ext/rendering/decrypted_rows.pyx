@@ -48,8 +48,8 @@ cdef class DecryptingWriter(BodyWriter):
             raise MemoryError("no memory for an opened value")
         return 0
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
-        return self._inner.end(out, rows)
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
+        return self._inner.end(plan, out, rows)
 
-    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
-        return self._inner.complete(out, result, rows)
+    cdef int complete(self, RowPlan plan, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        return self._inner.complete(plan, out, result, rows)

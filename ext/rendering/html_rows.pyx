@@ -38,7 +38,7 @@ cdef class HtmlTable(BodyWriter):
             raise MemoryError("no memory for the response body")
         return 0
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         return append(out, self._tail)
 
 

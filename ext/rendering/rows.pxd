@@ -28,7 +28,7 @@ cdef struct Column:
 
 cdef class JsonPlan(RowPlan):
     cdef Shape shape
-    # How many columns are written: all, or the first.
+    # How many columns are written: all but the hidden ones, or the first.
     cdef int shown
     cdef Column *columns
     # Keeps the codecs alive to which the columns point.
@@ -42,6 +42,8 @@ cdef class Renderer(BodyWriter):
     cdef list _keys
     cdef bint _blank_is_null
     cdef bint _first_only
+    # Number of last columns of the result that are not written.
+    cdef int _hidden
     cdef Scratch _scratch
 
     cdef const Codec *_codec(self, Oid type) except NULL

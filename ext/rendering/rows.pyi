@@ -10,7 +10,7 @@ class Renderer(BodyWriter):
     keys: JSON keys of the columns, UTF-8 and not yet escaped; if empty, the column names of the result. A tuple among
     them belongs to a composite column that is spread: its fields become members of the row under these keys.
     first_only: only the first column of a row is written. blank_is_null: a composite column whose fields are all NULL
-    is null, and its fields are rendered like columns.
+    is null, and its fields are rendered like columns. hidden: number of last columns that are not written.
     """
 
     def __init__(
@@ -22,4 +22,5 @@ class Renderer(BodyWriter):
         keys: Sequence[bytes | tuple[bytes, ...]],
         blank_is_null: bool = False,
         first_only: bool = False,
+        hidden: int = 0,
     ) -> None: ...

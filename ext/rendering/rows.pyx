@@ -24,7 +24,7 @@ cdef class JsonPlan(RowPlan):
 cdef class Renderer(BodyWriter):
     def __init__(
         self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes | tuple[bytes, ...]],
-        blank_is_null: bool = False, first_only: bool = False,
+        blank_is_null: bool = False, first_only: bool = False, hidden: int = 0,
     ) -> None:
         if path not in ("scalar", "rows"):
             raise ValueError(f"path must be 'scalar' or 'rows', not {path!r}")
@@ -35,6 +35,7 @@ cdef class Renderer(BodyWriter):
         self._keys = list(keys)
         self._blank_is_null = blank_is_null
         self._first_only = first_only
+        self._hidden = hidden
         self._scratch = Scratch()
 
     cdef int begin(self, RowPlan plan, Buffer out) except -1:
@@ -48,7 +49,7 @@ cdef class Renderer(BodyWriter):
             raise MemoryError("no memory for the response body")
         return outcome
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         self._scratch.trim()
         if self._is_set and out.append_char(c']') < 0:
             raise MemoryError("no memory for the response body")
@@ -61,9 +62,9 @@ cdef class Renderer(BodyWriter):
         cdef int index
         plan.describe(result)
         plan._codecs = self._codecs
-        plan.shown = min(plan.count, 1) if self._first_only else plan.count
+        plan.shown = min(plan.count, 1) if self._first_only else max(plan.count - self._hidden, 0)
         plan.columns = <Column *>plan.keep(bytes(plan.count * sizeof(Column)))
-        keys = self._keys_for([<bytes>plan.described[index].name for index in range(plan.count)])
+        keys = self._keys_for([<bytes>plan.described[index].name for index in range(plan.count - self._hidden)])
         for index in range(plan.shown):
             column = &plan.columns[index]
             column.codec = self._codec(plan.described[index].type)

@@ -34,10 +34,10 @@ cdef class NamedRows(BodyWriter):
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
         return self._inner.row(plan, out, result, row, index)
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         if rows == 0 and not self._is_set:
             append(out, b"null")
-        return self._inner.end(out, rows)
+        return self._inner.end(plan, out, rows)
 
 
 cdef class AffectedRows(BodyWriter):
@@ -53,7 +53,7 @@ cdef class AffectedRows(BodyWriter):
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
         return 0
 
-    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+    cdef int complete(self, RowPlan plan, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
         cdef const char *tag = pq.cmdStatus(result)
         cdef int index
         for index in range(4):

@@ -52,8 +52,9 @@ cdef class TimedWriter(BodyWriter):
         timed.seconds += now() - began
         return outcome
 
-    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
-        return self._inner.end(out, rows)
+    cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
+        cdef TimedPlan timed = <TimedPlan?>plan if plan is not None else None
+        return self._inner.end(None if timed is None else timed.inner, out, rows)
 
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:

@@ -122,6 +122,8 @@ class Call:
     should use.
     """
     made: Callable[[int], Statement] | None = None
+    inner: Callable[[int], str] | None = None
+    """Returns the SQL of the routine for a mask, if the statement is a query over its result (`queryable`)."""
     on_repeat: Callable[[], None] | None = None
     """Called for each repeated run of a request."""
     hear: Hear | None = None

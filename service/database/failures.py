@@ -140,6 +140,8 @@ class Failures:
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
         """Whether the call may run again at once without taking effect twice."""
+        if _is_query_fault(call, mask, execution):
+            return False
         if _is_over(execution):
             self._report_stale(execution)
             return False
@@ -221,6 +223,8 @@ class Failures:
             # Nothing of it has run, and no time was left to run it on another connection.
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             return call.policy.timeout.out_of_time()
+        if execution.error is not None and _is_query_fault(call, context.mask, execution):
+            return Problem(400, f"the query does not fit the columns of the result: {execution.error.message}")
         if (
             call.existed
             and not execution.failed_ahead
@@ -253,6 +257,18 @@ class Failures:
         problem = Problem(500, "the result could not be rendered")
         problem.logged = True
         return problem
+
+
+def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
+    """Whether PostgreSQL refuses the query of the request: its error is in the statement, around the routine's SQL."""
+    error = execution.error
+    if call.inner is None or error is None or not error.sqlstate.startswith("42") or error.position is None:
+        return False
+    if error.context is not None or execution.failed_ahead or not error.position.isdigit():
+        return False
+    inner = call.inner(mask)
+    begin = execution.statement.sql.decode().find(inner)
+    return begin >= 0 and not begin < int(error.position) <= begin + len(inner)
 
 
 def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:

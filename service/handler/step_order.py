@@ -16,12 +16,14 @@ from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.session_effects import UNKNOWN
-from rowcall.core.endpoint.call import UncallableError, call_sql
+from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.header_lines import response_header_lines
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
+from rowcall.core.queryable.language import language_of
+from rowcall.core.queryable.statement import Query
 from rowcall.core.tables.routines import TableOperation
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
@@ -56,6 +58,8 @@ from rowcall.service.outgoing.proxy import keep_for_proxy, proxy
 from rowcall.service.outgoing.proxy_out import catch_result, send_result
 from rowcall.service.outgoing.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
+from rowcall.service.queryable.pages import respond_with_page
+from rowcall.service.queryable.queries import Queries
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
 from rowcall.service.request.binding import read_small_body
@@ -356,8 +360,16 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
         hear=services.hear(endpoint),
+        inner=_inner_sql(endpoint),
         on_repeat=repetition_counter(endpoint, services),
     )
+
+
+def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
+    if endpoint.query is None:
+        return None
+    inner: Endpoint = endpoint.query.inner
+    return lambda mask: call_sql(inner, mask & all_present(inner))
 
 
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
@@ -375,7 +387,8 @@ def may_stream(endpoint: Endpoint) -> bool:
     """Whether the result may be streamed; `buffer_rows 1` requires a whole response."""
     shape = endpoint.shape
     is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
-    return is_set and endpoint.options.buffer_rows != 1
+    is_page = endpoint.query is not None and endpoint.query.page_size is not None
+    return is_set and not is_page and endpoint.options.buffer_rows != 1
 
 
 def _shown(routine: Routine) -> str:
@@ -403,7 +416,8 @@ def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
 def without_choice(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint without a response set by SQL: tables have the usual status, and all columns."""
     plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
-    return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain)
+    query = None if endpoint.query is None else endpoint.query.without_positions
+    return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain, query=query)
 
 
 def chooses(endpoint: Endpoint, services: Services) -> bool:
@@ -418,7 +432,21 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     if chooses(endpoint, services):
         return respond_as_set_by_sql(endpoint)
+    if isinstance(endpoint.query, Query) and endpoint.query.page_size is not None:
+        return respond_with_page(endpoint, endpoint.query, services)
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
+
+
+def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that continues with the steps of the request's query over the result (`queryable`)."""
+    language = None if endpoint.query is not None else language_of(endpoint)
+    if language is None:
+        return None
+    # The parameters of the query are checked by its language; names that are not its own remain for binding.
+    refusals = replace(endpoint.options, ignores_unknown_parameters=True)
+    bound = bind(replace(endpoint, options=refusals), services)
+    before = STEPS[: STEPS.index(bind) + 1]
+    return Queries(language, services, bound, lambda queried: _compiled(queried, services, before)).apply
 
 
 STEPS: Sequence[Factory] = (
@@ -440,6 +468,7 @@ STEPS: Sequence[Factory] = (
     read_small_body,
     keep_body,
     keep_for_proxy,
+    apply_query,
     bind,
     forget_supplied,
     fill_headers,
@@ -467,7 +496,10 @@ STEPS: Sequence[Factory] = (
 
 def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
     """Return the steps of one endpoint, in order. done: factories to leave out, as the route has their steps."""
-    services = services.there(endpoint.options.connection)
+    return _compiled(endpoint, services.there(endpoint.options.connection), done)
+
+
+def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -> tuple[Step, ...]:
     steps: list[Step] = []
     for factory in STEPS:
         step = None if factory in done else factory(endpoint, services)

@@ -10,6 +10,7 @@ from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.endpoint.result_types import column_names
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.page_rows import PageWriter
 from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
 from rowcall.ext.rendering.rows import Renderer
 
@@ -51,7 +52,10 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
         new_line = (options.new_line or "").encode()
         return RawRenderer(codecs, is_set, separator, new_line, options.column_names, options.neutralize_formulas)
     keys = list(_keys(shape)) if shape.named else []
-    return Renderer(
+    query = endpoint.query
+    page_size = None if query is None else query.page_size
+    counted = query is not None and query.counted
+    renderer = Renderer(
         codecs,
         "scalar" if shape.path is ResultPath.SCALAR else "rows",
         is_set,
@@ -59,7 +63,9 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
         keys,
         blank_is_null=shape.blank_is_null,
         first_only=shape.first_only,
+        hidden=0 if page_size is None else 1 + counted,
     )
+    return renderer if page_size is None else PageWriter(renderer, page_size, counted)
 
 
 def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:

@@ -39,8 +39,12 @@ def file_statements(
     if not isinstance(source, FileSource):
         return None
 
+    statement = source.statements[0]
+    if endpoint.query is not None:
+        statement = _queried(statement, endpoint)
+
     def one(mask: int) -> Statement:
-        return _statement(source.statements[0], mask, writer, repeatable=repeatable)
+        return _statement(statement, mask, writer, repeatable=repeatable)
 
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs, change)
@@ -59,6 +63,19 @@ def file_statements(
         return Script(next(numbers), mask.bit_count(), parts, _tail(endpoint), repeatable)
 
     return script if source.several else one
+
+
+def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
+    """Return the statement with the query around it, which takes its values behind those of the file."""
+    if endpoint.query is None:
+        return statement
+    values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)
+    return replace(
+        statement,
+        text=endpoint.query.around(statement.text, len(statement.numbers)),
+        numbers=(*statement.numbers, *values),
+        types=(*statement.types, *(0 for _ in values)),
+    )
 
 
 def stands_alone(routine: Routine) -> bool:

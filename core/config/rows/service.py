@@ -152,6 +152,11 @@ ROWS: tuple[Key, ...] = (
         "Respond with 200 and an empty body, instead of the JSON text `null`, if `single` returns no row or a JSON "
         "value is NULL.",
     ),
+    integer(
+        "Service:QueryableMaxRows",
+        1000,
+        "Most rows of a page of an endpoint with `queryable page`, unless its comment sets `max_rows`.",
+    ),
     flag(
         "Service:NeutralizeFormulas",
         False,

@@ -1,0 +1,254 @@
+"""The parameters of a request → what it asks for, with names and words checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from rowcall.core.errors.binding_error import shown
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.request import grammar
+from rowcall.core.postgrest.request.tree import (
+    Condition,
+    Field,
+    Group,
+    LogicNode,
+    OrderTerm,
+    SelectColumn,
+    SelectItem,
+)
+from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
+
+Value = TypeVar("Value")
+
+CASTS = frozenset(
+    "text,varchar,character varying,json,jsonb,boolean,bool,smallint,integer,int,bigint,int2,int4,int8,numeric,"  # noqa: SIM905 (one list is easier to read than thirty lines)
+    "decimal,real,float,float4,float8,double precision,date,time,timetz,timestamp,timestamptz,"
+    "timestamp with time zone,timestamp without time zone,interval,uuid,bytea,inet".split(",")
+)
+"""Types of `select=column::type`. Others could be of schemas that callers should not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A row next to a page: the texts of its values in the order of the terms. Empty: behind the last row."""
+
+    values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRequest:
+    """What a request asks for.
+
+    columns: None for all. order: all terms, with those that make it unique. limit: None without pages. backwards: the
+    page ends before `position`. counted: the number of all rows is wanted.
+    """
+
+    columns: tuple[SelectColumn, ...] | None = None
+    conditions: tuple[LogicNode, ...] = ()
+    order: tuple[OrderTerm, ...] = ()
+    limit: int | None = None
+    offset: int | None = None
+    position: Position | None = None
+    backwards: bool = False
+    counted: bool = False
+
+    @property
+    def changes_nothing(self) -> bool:
+        return self == ResultRequest()
+
+
+OpenCursor = Callable[[str, str, tuple[OrderTerm, ...]], Position]
+"""Returns the position in a cursor. Arguments: name of the parameter, cursor, terms of the order. Raises `BindingError`
+if it is not a cursor for this order."""
+
+
+def read_request(
+    language: Language, pairs: Iterable[tuple[str, str]], open_cursor: OpenCursor, *, counted: bool = False
+) -> ResultRequest:
+    """Return what the parameters ask for. pairs: decoded, without the endpoint's own parameters.
+
+    Raises `BindingError`: a name is unknown, or a value is invalid.
+    """
+    abilities = language.abilities
+    single: dict[str, str] = {}
+    conditions: list[LogicNode] = []
+    allowed = {SELECT: abilities.select, ORDER: abilities.order}
+    ignores = language.endpoint.refusals.ignores_unknown_parameters
+    allowed |= dict.fromkeys((LIMIT, OFFSET, AFTER, BEFORE), abilities.page)
+    for key, value in pairs:
+        if ignores and not allowed.get(key) and not (abilities.filter and _is_known(language, key)):
+            continue
+        if allowed.get(key):
+            if key in single:
+                raise language.invalid(key, "it is there twice")
+            single[key] = value
+        elif abilities.filter:
+            conditions.append(_condition(language, key, value))
+        else:
+            raise _unknown(language, key)
+    request = ResultRequest(
+        columns=_selected(language, single[SELECT]) if SELECT in single else None,
+        conditions=tuple(conditions),
+        order=_order(language, single.get(ORDER)),
+        counted=counted and abilities.page,
+    )
+    return _paged(language, request, single, open_cursor) if abilities.page else request
+
+
+def _is_known(language: Language, key: str) -> bool:
+    """Whether a key is a logic tree or a column."""
+    try:
+        if grammar.logic_key(key) is not None:
+            return True
+        path, field = grammar.key_path(key)
+    except ApiError:
+        return False
+    return not path and language.column(field.name) is not None
+
+
+def _paged(
+    language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
+) -> ResultRequest:
+    limit = _number(language, LIMIT, single[LIMIT]) if LIMIT in single else language.default_rows
+    request = replace(request, limit=min(limit, language.most_rows))
+    given = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
+    if len(given) > 1:
+        raise language.invalid(given[1], f"it cannot be used together with {given[0]}")
+    if not given:
+        return request
+    key = given[0]
+    if key == OFFSET:
+        return replace(request, offset=_number(language, key, single[key]))
+    if not language.unique:
+        raise language.invalid(key, "the rows of this endpoint have no unique order; use offset")
+    if not single[key] and key == AFTER:
+        return request
+    position = open_cursor(key, single[key], request.order) if single[key] else Position()
+    return replace(request, position=position, backwards=key == BEFORE)
+
+
+def _number(language: Language, key: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise language.invalid(key, f"{shown(text)} is not a number of rows")
+    return int(text)
+
+
+def _parsed(language: Language, key: str, parse: Callable[[], Value]) -> Value:
+    """Return the result of the grammar; its errors name the parameter."""
+    try:
+        return parse()
+    except ApiError as error:
+        raise language.invalid(key, f"{error.details or error.message}") from None
+
+
+def _unknown(language: Language, key: str) -> Exception:
+    """Return the error for a key that is neither a parameter nor, if results are filtered, a column."""
+    own = sorted(language.own)
+    if language.abilities.filter:
+        return language.unknown(key, f"unknown parameter {shown(key)}{language.suggestion(key, own)}")
+    listed = f"; there are {', '.join(own)}" if own else ""
+    return language.unknown(key, f"unknown parameter {shown(key)}{listed}")
+
+
+def _field(language: Language, key: str, field: Field) -> Field:
+    """Return the field by its key in responses. Raises `BindingError` if no column has this name."""
+    column = language.column(field.name)
+    if column is None:
+        if key == field.name:
+            raise _unknown(language, key)
+        suggestion = language.suggestion(field.name)
+        raise language.unknown(key, f"parameter {shown(key)}: unknown column {shown(field.name)}{suggestion}")
+    if not column.comparable:
+        raise language.invalid(
+            key, f"the column {shown(field.name)} is encrypted in the database, so only whole rows with it can be read"
+        )
+    return Field(column.key, field.path)
+
+
+def _condition(language: Language, key: str, value: str) -> LogicNode:
+    logic = _parsed(language, key, lambda: grammar.logic_key(key))
+    if logic is not None:
+        path, negated, operator = logic
+        if path:
+            raise language.unknown(key, f"unknown parameter {shown(key)}: there is nothing below {shown(path[0])}")
+        group = _parsed(language, key, lambda: grammar.logic(operator, negated, value))
+        return _checked(language, key, group)
+    path, field = _parsed(language, key, lambda: grammar.key_path(key))
+    if path:
+        raise _unknown(language, key)
+    field = _field(language, key, field)
+    try:
+        return Condition(field, grammar.operation(value))
+    except ApiError as error:
+        if "." in value:
+            raise language.invalid(key, f"{shown(value)} is no filter ({error.details})") from None
+        example = f"{key}=eq.{value[:20]}"
+        raise language.invalid(key, f"{shown(value)} begins with no operator, such as {example}") from None
+
+
+def _checked(language: Language, key: str, node: LogicNode) -> LogicNode:
+    if isinstance(node, Group):
+        return replace(node, members=tuple(_checked(language, key, member) for member in node.members))
+    return replace(node, field=_field(language, key, node.field))
+
+
+def _selected(language: Language, text: str) -> tuple[SelectColumn, ...]:
+    columns = [_select_item(language, item) for item in _parsed(language, SELECT, lambda: grammar.select(text))]
+    result = tuple(single for column in columns for single in column)
+    names = [column.output_name for column in result]
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise language.invalid(SELECT, f"two columns would be called {shown(twice)}; rename one: other:{twice}")
+    return result
+
+
+def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ...]:
+    if not isinstance(item, SelectColumn):
+        raise language.invalid(SELECT, f"{shown(item.target)} cannot be embedded: the result has only its own columns")
+    if item.aggregate == "count" and not item.field.name and language.column("count") is not None:
+        item = SelectColumn(Field("count"), item.alias, item.aggregate_cast)
+    if item.aggregate is not None:
+        raise language.invalid(SELECT, f"{item.aggregate}() is not allowed: write a routine that aggregates")
+    if item.field.name == "*" and not item.field.path:
+        return tuple(SelectColumn(Field(column.key)) for column in language.columns)
+    column = language.column(item.field.name)
+    if column is None:
+        suggestion = language.suggestion(item.field.name)
+        raise language.unknown(SELECT, f"parameter 'select': unknown column {shown(item.field.name)}{suggestion}")
+    if item.cast is not None and item.cast.lower() not in CASTS:
+        raise language.invalid(SELECT, f"there is no cast to {shown(item.cast)}")
+    if (item.cast is not None or item.field.path) and not column.comparable:
+        raise language.invalid(SELECT, f"the column {shown(item.field.name)} is encrypted in the database")
+    if len(column.columns) > 1 and (item.alias is not None or item.cast is not None or item.field.path):
+        raise language.invalid(SELECT, f"{shown(item.field.name)} stands for several columns, which stay as they are")
+    return (replace(item, field=Field(column.key, item.field.path)),)
+
+
+def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
+    """Return the terms of the request, then the unique columns that are missing, if there are pages."""
+    terms: list[OrderTerm] = []
+    for term in () if text is None else _parsed(language, ORDER, lambda: grammar.order(text)):
+        if term.relation is not None:
+            raise language.invalid(ORDER, f"there is nothing below {shown(term.relation)}")
+        terms.append(replace(term, field=_field(language, ORDER, term.field)))
+    if language.abilities.page:
+        present = {term.field.name for term in terms if not term.field.path}
+        terms += (OrderTerm(Field(name)) for name in language.unique if name not in present)
+    return tuple(terms)
+
+
+def order_text(order: Sequence[OrderTerm]) -> str:
+    """Return the order as text, to recognize the one for which a cursor was made."""
+    return ",".join(
+        "|".join(
+            (
+                term.field.name,
+                *(f"{'>>' if step.text else '>'}{step.key}" for step in term.field.path),
+                term.direction or "ASC",
+                term.nulls or "",
+            )
+        )
+        for term in order
+    )

@@ -1,0 +1,51 @@
+"""Cursors: positions in an ordered result, sealed with the key ring, so that they are opaque and cannot be made up.
+
+A cursor belongs to one endpoint and one order. It contains no conditions and gives no rights: every request is
+authorized and filtered like the first one.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from rowcall.core.postgrest.request.tree import OrderTerm
+from rowcall.core.queryable.language import Language
+from rowcall.core.queryable.request import Position, order_text
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys, Protector
+
+LONGEST = 4096
+"""Characters of the longest cursor."""
+
+
+class Cursors:
+    """Makes and opens the cursors of one endpoint."""
+
+    def __init__(self, keys: Keys, language: Language) -> None:
+        self._protector = Protector(keys, "cursors")
+        self._language = language
+
+    def start(self, order: tuple[OrderTerm, ...]) -> bytes:
+        """Return the begin of all cursors for an order."""
+        return orjson.dumps([self._language.endpoint.name, order_text(order)])[:-1] + b","
+
+    def seal(self, start: bytes, position: bytes) -> str:
+        """Return the cursor of a row. start: from `start`. position: JSON array of texts."""
+        return self._protector.seal(start + position + b"]")
+
+    def open(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
+        """Return the position of a cursor. Raises `BindingError` (see `core.queryable.request.OpenCursor`)."""
+        language = self._language
+        if len(cursor) > LONGEST:
+            raise language.invalid(key, "it is no cursor of this service")
+        try:
+            endpoint, order_of_cursor, values = orjson.loads(self._protector.open(cursor))
+        except UnknownKeyError:
+            raise language.invalid(key, "its cursor has expired; begin with the first page") from None
+        except (SealError, ValueError):
+            raise language.invalid(key, "it is no cursor of this service; take it from the Link header") from None
+        if endpoint != language.endpoint.name:
+            raise language.invalid(key, f"its cursor is one of {endpoint}")
+        if order_of_cursor != order_text(order):
+            raise language.invalid(key, "its cursor is one for another order; begin with the first page")
+        return Position(tuple(values))

@@ -1,0 +1,176 @@
+"""The step that applies the query of a request: it chooses the steps of an endpoint whose SQL contains the query.
+
+Each text of SQL is compiled once, like an endpoint of its own, so that pools, caching and rendering know it. The shapes
+of query strings are remembered, with their values in the place of marks; a shape that is known is not parsed again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
+from rowcall.core.queryable.request import ResultRequest, read_request
+from rowcall.core.queryable.statement import Query
+from rowcall.core.text import query_text
+from rowcall.service.pipeline.services import Services
+from rowcall.service.queryable.cursors import Cursors
+from rowcall.service.queryable.pages import COUNT
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+MOST_QUERIES = 128
+"""Texts of SQL that a worker keeps compiled for one endpoint. The oldest one is dropped beyond."""
+MOST_SHAPES = 512
+"""Shapes of query strings that a worker remembers for one endpoint."""
+
+_SIMPLE = re.compile(r"((?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.)(.*)", re.DOTALL)
+_WORDS = frozenset((SELECT, ORDER, LIMIT, OFFSET, AFTER, BEFORE))
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
+
+Compile = Callable[[Endpoint], tuple[Step, ...]]
+Shape = tuple[bool, tuple[tuple[str, str], ...]]
+Values = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """The steps behind binding, and the mask of the values of the query."""
+
+    steps: tuple[Step, ...]
+    mask: int
+
+
+class Queries:
+    """The queries of one endpoint. bound: the steps that bind the endpoint's own parameters."""
+
+    def __init__(self, language: Language, services: Services, bound: tuple[Step, ...], compile_query: Compile) -> None:
+        self._language = language
+        self._bound = bound
+        self._compile = compile_query
+        self._open = Cursors(services.auth.keys, language).open
+        self._positioned = language.abilities.page and not language.endpoint.options.raw
+        self._queries: dict[tuple[str, tuple[bytes, ...]], CompiledQuery] = {}
+        self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
+
+    def apply(self, context: RequestContext) -> None:
+        """Continue with the steps of the request's query, or with those of the endpoint if there is none."""
+        query_string: str = context.scope.query_string
+        pages = self._language.abilities.page
+        if not query_string and not pages:
+            return
+        counted = pages and any(COUNT in value for value in context.scope.headers.get_all("prefer"))
+        shape, values = self._shape_of(query_string, counted)
+        known = self._shapes.get(shape)
+        if known is None:
+            known = self._planned(shape)
+        query, parameters = known
+        if query is None:
+            return
+        arguments = [_filled(parameter, values) for parameter in parameters]
+        context.follow((*self._bound, partial(_add_values, query.mask, arguments), *query.steps))
+
+    def _shape_of(self, query_string: str, counted: bool) -> tuple[Shape, list[str]]:
+        """Return the request with marks in place of values, and the values."""
+        own = self._language.own
+        values: list[str] = []
+        shape: list[tuple[str, str]] = []
+        for key, value in _pairs(self._language, query_string):
+            if key in own:
+                continue
+            match = _SIMPLE.fullmatch(value) if key not in _WORDS else None
+            if match is not None:
+                shape.append((key, f"{match[1]}\0{len(values)}"))
+                values.append(match[2])
+            else:
+                shape.append((key, value))
+        return (counted, tuple(shape)), values
+
+    def _planned(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
+        """Return the query of a new shape. Raises `BindingError`."""
+        counted, pairs = shape
+        request = read_request(self._language, pairs, self._open, counted=counted)
+        query: CompiledQuery | None = None
+        values: Values = ()
+        if not request.changes_nothing:
+            query, values = self._compiled(request)
+        if request.position is None:
+            _bound_to(self._shapes, MOST_SHAPES)[shape] = query, values
+        return query, values
+
+    def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
+        query = Query(self._language, request, self._positioned)
+        rendered = query.rendered()
+        columns = query.shape.columns
+        key = rendered.sql, tuple(column.key for column in columns)
+        compiled = self._queries.get(key)
+        if compiled is None:
+            endpoint = _with_query(self._language.endpoint, query, rendered.labels)
+            own = len(self._language.endpoint.parameters)
+            mask = (1 << len(endpoint.parameters)) - (1 << own)
+            compiled = CompiledQuery(self._compile(endpoint), mask)
+            _bound_to(self._queries, MOST_QUERIES)[key] = compiled
+        return compiled, rendered.values
+
+
+def _bound_to(items: dict[Key, Item], most: int) -> dict[Key, Item]:
+    """Return the dictionary with room for one more item."""
+    while len(items) >= most:
+        del items[next(iter(items))]
+    return items
+
+
+def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
+    try:
+        return query_text.pairs(query_string)
+    except query_text.QueryTextError as error:
+        raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
+
+
+def _filled(parameter: str | None, values: list[str]) -> bytes | None:
+    if parameter is None:
+        return None
+    # A text of a request contains no NUL, so this is a mark.
+    return (values[int(parameter[1:])] if parameter[:1] == "\0" else parameter).encode()
+
+
+def _add_values(mask: int, values: list[bytes | None], context: RequestContext) -> None:
+    """Add the values of the query behind the endpoint's own arguments."""
+    context.arguments.extend(values)
+    context.mask |= mask
+
+
+def _with_query(endpoint: Endpoint, query: Query, labels: Sequence[str]) -> Endpoint:
+    """Return the endpoint whose SQL contains the query. labels: of its values."""
+    values = tuple(
+        EndpointParameter(
+            db_name="",
+            api_name=label,
+            kind=ValueKind.TEXT,
+            array=False,
+            cast=_type_of(query.language, label),
+            has_default=False,
+            position=-1,
+            of_query=True,
+        )
+        for label in labels
+    )
+    shape = query.shape
+    return replace(
+        endpoint,
+        parameters=(*endpoint.parameters, *values),
+        shape=shape,
+        table_shape=None if endpoint.table_shape is None else shape,
+        query=query,
+    )
+
+
+def _type_of(language: Language, label: str) -> str:
+    column = language.column(label)
+    return "bigint" if column is None else column.type_name
