@@ -175,9 +175,12 @@ def _condition(language: Language, key: str, value: str) -> LogicNode:
             raise language.unknown(key, f"unknown parameter {shown(key)}: there is nothing below {shown(path[0])}")
         group = _parsed(language, key, lambda: grammar.logic(operator, negated, value))
         return _checked(language, key, group)
-    path, field = _parsed(language, key, lambda: grammar.key_path(key))
-    if path:
-        raise _unknown(language, key)
+    if language.column(key) is not None:
+        field = Field(key)
+    else:
+        path, field = _parsed(language, key, lambda: grammar.key_path(key))
+        if path:
+            raise _unknown(language, key)
     field = _field(language, key, field)
     try:
         return Condition(field, grammar.operation(value))

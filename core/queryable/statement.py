@@ -222,7 +222,7 @@ class _Statement:
     def _position(self) -> str:
         if not self._language.unique:
             return "'-'::text"
-        return f"json_build_array({', '.join(f'{self._term(term)}::text' for term in self._request.order)})::text"
+        return f"json_build_array({', '.join(f'({self._term(term)})::text' for term in self._request.order)})::text"
 
     def _where(self, *, position: bool) -> str:
         request = self._request
