@@ -11,6 +11,7 @@ from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, file_name, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
 from rowcall.core.codegen.sending import asks_in_query
 from rowcall.core.codegen.types import Interfaces
@@ -82,8 +83,13 @@ class _Module:
         for item in self.functions:
             if item.export_url:
                 item.url_name = names.beside(f"{item.name}Url")
+            if has_pages(item):
+                item.pages_name = names.beside(f"{item.name}Pages")
             if item.events is not None:
                 item.source_name = names.beside(f"create{within_name(item.name)}EventSource")
+
+        self._where = names.beside(WHERE) if filters(self.functions) else ""
+        """Name of the object that writes filters; empty without filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
         options = self._options
@@ -92,7 +98,7 @@ class _Module:
         interfaces = self._interface_text()
         head = self._head(types_path if separate and options.export_types else None)
         inline = f"\n{interfaces}" if options.types and not separate else ""
-        code = "".join(function_text(item, self._definitions, options) for item in self.functions if not item.url_only)
+        code = "".join(self._code())
         end = "\n" if options.types and not separate else ""
         yield Output(path, header + head + inline + code + end, options.overwrite, len(header))
         if separate:
@@ -101,6 +107,13 @@ class _Module:
             yield Output(types_path, header + (interfaces or empty), options.overwrite, len(header), path)
         if options.hooks is not None and options.types:
             yield from self._hooks(path, name, now)
+
+    def _code(self) -> Iterator[str]:
+        for item in self.functions:
+            if not item.url_only:
+                yield function_text(item, self._definitions, self._options)
+            if item.pages_name:
+                yield pages_text(item, item.pages_name, self._options)
 
     def _hooks(self, path: str, name: str, now: str) -> Iterator[Output]:
         hooks = self._options.hooks
@@ -119,7 +132,9 @@ class _Module:
 
     def _interface_text(self) -> str:
         export = self._options.export_types
-        return "".join(f"{item.text(export)}\n" for item in (*self._interfaces.composites, *self._interfaces.models))
+        declared = [filter_type(export)] if self._where else []
+        declared += (item.text(export) for item in (*self._interfaces.composites, *self._interfaces.models))
+        return "".join(f"{text}\n" for text in declared)
 
     def _head(self, types_path: str | None) -> str:
         """Return the lines before the functions: imports, base URL, helpers and URL builders."""
@@ -130,6 +145,7 @@ class _Module:
             used = {word for item in self.functions for word in _WORD.findall(f"{item.request} {item.result}")}
             interfaces = (*self._interfaces.composites, *self._interfaces.models)
             names = [item.name for item in interfaces if item.name in used]
+            names += [FILTER] if self._where else []
             module = posixpath.basename(types_path).removesuffix(".ts")
             if names:
                 lines.append(f'import type {{ {", ".join(names)} }} from "./{module}";')
@@ -143,6 +159,8 @@ class _Module:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
                 lines.append(parse_query(options))
+        if self._where:
+            lines += ["", *filter_functions(self._where, options)]
         lines += self._builders()
         if options.types and any(_uses_status(item) for item in self.functions):
             with_result = any(_uses_status(item) and item.result != "void" for item in self.functions)

@@ -26,8 +26,11 @@ from rowcall.core.codegen.types import (
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.queryable.language import RESERVED
 
 _NOTHING_SAID = ClientCode()
+FILTERS = "QueryFilter | QueryFilter[]"
+"""Type of the filters of a column, all of which have to be true (`core.codegen.queries`)."""
 
 
 class Reading(enum.Enum):
@@ -90,6 +93,8 @@ class ClientFunction:
     upload: bool
     events: str | None
     """Path of its event stream."""
+    pages_name: str = ""
+    """Name of the function that iterates over its pages; empty: it has none."""
     url_name: str = ""
     """Name of the function that returns its URL."""
     source_name: str = ""
@@ -209,6 +214,8 @@ def _distribute(function: ClientFunction) -> None:
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
     for parameter in given_parameters(endpoint, options):
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array)
+        if parameter.of_query and parameter.api_name not in RESERVED:
+            kind = FILTERS
         yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
 
 

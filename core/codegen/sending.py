@@ -11,6 +11,7 @@ from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.core.queryable.description import query_parameters
 
 SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 """A placeholder of a path; `?` marks an optional one."""
@@ -38,6 +39,8 @@ def given_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[End
         if index not in automatic and parameter.api_name not in seen:
             seen.add(parameter.api_name)
             yield parameter
+    if endpoint.transport is Transport.QUERY and endpoint.raw_body is None:
+        yield from query_parameters(endpoint)
 
 
 def uploads(endpoint: Endpoint) -> bool:
@@ -55,6 +58,8 @@ def asks_in_query(endpoint: Endpoint) -> bool:
     """Whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
     clients-10)."""
     travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
+    if travels and endpoint.options.queryable is not None:
+        return True
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 
 

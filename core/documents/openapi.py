@@ -25,6 +25,7 @@ from rowcall.core.documents.schemas import (
 from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
+from rowcall.core.queryable.description import query_parameters
 
 VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
@@ -250,6 +251,7 @@ def _shown_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[E
         if index not in automatic and parameter.api_name not in seen:
             seen.add(parameter.api_name)
             yield parameter
+    yield from query_parameters(endpoint)
 
 
 def _path(endpoint: Endpoint) -> str:
@@ -297,14 +299,15 @@ def _travels_in_query(endpoint: Endpoint) -> bool:
 
 
 def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Iterator[dict[str, Any]]:
-    if not _travels_in_query(endpoint):
-        return
+    travel = _travels_in_query(endpoint)
     raw = endpoint.raw_body
     for item in parameters:
-        if not item.path and item is not raw:
+        if item.of_query or (travel and not item.path and item is not raw):
+            text = item.constraints.text if item.of_query else None
             yield {
                 "name": item.api_name,
                 "in": "query",
+                **({} if text is None else {"description": text}),
                 "required": not is_optional(item),
                 "allowEmptyValue": True,
                 **_in_query(endpoint, item),
@@ -333,7 +336,7 @@ def _request_body(
         return {"required": True, "content": {"multipart/form-data": {"schema": file}}}
     if _travels_in_query(endpoint):
         return None
-    members = [item for item in parameters if not item.path]
+    members = [item for item in parameters if not item.path and not item.of_query]
     if not members:
         return None
     schema: Schema = {

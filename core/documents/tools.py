@@ -40,6 +40,7 @@ from rowcall.core.endpoint.endpoint import (
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.queryable.description import query_parameters
 from rowcall.core.text import exact_json
 
 NO_CONTENT = 204
@@ -158,6 +159,8 @@ def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
 def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
     """Return the schema of an argument. A JSON parameter takes any value in a body, or as one JSON text in the query;
     elsewhere it is a string."""
+    if parameter.of_query:
+        return {**query_schema(parameter), "description": parameter.constraints.text}
     if parameter.path or parameter is endpoint.raw_body:
         return query_schema(parameter)
     in_body = endpoint.transport is Transport.BODY
@@ -171,6 +174,7 @@ def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointPar
     for index, item in enumerate(endpoint.parameters):
         if index not in automatic and not item.virtual:
             yield item
+    yield from query_parameters(endpoint)
 
 
 def _envelope(endpoint: Endpoint) -> str | None:
@@ -305,7 +309,10 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
             path = path.replace(f"{{{item.segment}}}", text).replace(f"{{{item.segment}?}}", text)
     raw = endpoint.raw_body
     if endpoint.transport is Transport.BODY:
-        return ToolRequest(endpoint.method, path, (("content-type", "application/json"),), orjson.dumps(left))
+        names = [item.api_name for item in query_parameters(endpoint) if item.api_name in left]
+        query = "&".join(f"{quote(name, safe='')}={quote(_plain(left.pop(name)), safe='')}" for name in names)
+        target = f"{path}?{query}" if query else path
+        return ToolRequest(endpoint.method, target, (("content-type", "application/json"),), orjson.dumps(left))
     body = _plain(left.pop(raw.api_name)).encode() if raw is not None and raw.api_name in left else None
     arrays = {item.api_name: item for item in endpoint.parameters if item.array and not travels_as_json(item)}
     kinds = {item.api_name: item.kind for item in endpoint.parameters}

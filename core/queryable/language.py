@@ -18,6 +18,9 @@ from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
 
 SELECT, ORDER, LIMIT, OFFSET, AFTER, BEFORE = "select", "order", "limit", "offset", "after", "before"
+RESERVED = frozenset((SELECT, ORDER, LIMIT, OFFSET, AFTER, BEFORE, "and", "or"))
+"""Keys of a query string that name no column."""
+
 MOST_ROWS = 1000
 """Most rows of a page, unless configuration or comment set another number."""
 

@@ -1,0 +1,91 @@
+"""Queries in generated TypeScript and JavaScript: the type of filters, functions that write them, and pages
+(`queryable`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rowcall.core.codegen.functions import ClientFunction
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.postgrest.request.grammar import FULL_TEXT, QUANTIFIED, SIMPLE
+from rowcall.core.queryable.language import RESERVED
+
+FILTER = "QueryFilter"
+"""Name of the type of filters."""
+WHERE = "where"
+"""Name of the object with the functions that write filters."""
+
+
+def is_filter(name: str) -> bool:
+    """Whether a parameter of the query language with this name is the filter of a column."""
+    return name not in RESERVED
+
+
+def filters(functions: Sequence[ClientFunction]) -> bool:
+    """Whether a function takes filters."""
+    return any(is_filter(item.name) for each in functions for item in each.members if item.parameter.of_query)
+
+
+def has_pages(function: ClientFunction) -> bool:
+    """Whether the results of a function come in pages that link to each other."""
+    queryable = function.endpoint.options.queryable
+    listed = function.result.endswith("[]") and not function.url_only and function.endpoint.method == "GET"
+    return queryable is not None and queryable.page and listed
+
+
+def filter_type(export: bool) -> str:
+    """Return the declaration of the type of filters, such as `eq.5` and `not.in.(1,2)`."""
+    operators = sorted((*QUANTIFIED, *SIMPLE, *FULL_TEXT, "in", "is", "isdistinct"))
+    quantified = (f"{operator}({word})" for operator in sorted(QUANTIFIED) for word in ("any", "all"))
+    listed = " | ".join(f'"{operator}"' for operator in (*operators, *quantified))
+    return f'{"export " if export else ""}type {FILTER} =\n    `${{"" | "not."}}${{{listed}}}.${{string}}`;\n'
+
+
+def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
+    """Yield the lines of the object whose functions write filters. name: of the object."""
+    typed = options.types
+    kind = "string | number | bigint | boolean"
+    value, values = (f": {kind}", f": readonly ({kind})[]") if typed else ("", "")
+    result, text = (f": {FILTER}", ": string") if typed else ("", "")
+    cast = f" as {FILTER}" if typed else ""
+    yield f"export const {name} = {{"
+    for operator in ("eq", "neq", "gt", "gte", "lt", "lte"):
+        yield f"    {operator}: (value{value}){result} => `{operator}.${{value}}`,"
+    for operator in ("like", "ilike", "match", "imatch"):
+        yield f"    {operator}: (pattern{text}){result} => `{operator}.${{pattern}}`,"
+    yield f"    in: (values{values}){result} =>"
+    yield '        `in.(${values.map(value => `"${String(value).replace(/([\\\\"])/g, "\\\\$1")}"`).join(",")})`,'
+    yield f'    isNull: "is.null"{cast},'
+    yield f"    not: (filter{': ' + FILTER if typed else ''}){result} =>"
+    yield f'        (filter.startsWith("not.") ? filter.slice(4) : `not.${{filter}}`){cast}'
+    yield "};"
+
+
+def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) -> str:
+    """Return the function that iterates over the pages of a result. name: of that function."""
+    typed = options.types
+    url = function.address()
+    if function.export_url:
+        url = f"{function.url_name}({'request' if function.address_needs_request else ''})"
+    returned = f": AsyncGenerator<{function.result}, void, undefined>" if typed else ""
+    cast = f" as {function.result}" if typed else ""
+    init = f"init{': RequestInit' if typed else ''} = {{}}"
+    taken = f"request{': ' + str(function.request) if typed else ''}, {init}" if function.request else init
+    return f"""
+/**
+* The pages of {function.name}, one after the other; each is requested when the loop needs it.
+*/
+export async function* {name}({taken}){returned} {{
+    let url{": string | undefined" if typed else ""} = {url};
+    while (url !== undefined) {{
+        const response{": Response" if typed else ""} = await fetch(url, {{method: "GET", ...init}});
+        if (!response.ok) {{
+            throw new Error(await response.text());
+        }}
+        yield await response.json(){cast};
+        const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("Link") ?? "");
+        url = next === null ? undefined : new URL(next[1]{" as string" if typed else ""}, response.url).href;
+    }}
+}}
+"""
