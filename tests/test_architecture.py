@@ -70,9 +70,8 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue outgoing endpoint",
-        "http binding tables formats protection auth events operations cache limits uploads postgrest "
-        "queryable",
-        "annotations sqlfile building codegen documents testing",
+        "http binding tables formats protection auth events operations cache limits uploads postgrest",
+        "annotations sqlfile queryable building codegen documents testing",
         "config",
     ),
     "ext": ("base response_cache", "http1", "binding rendering", "driver"),

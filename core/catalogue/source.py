@@ -1,7 +1,7 @@
 """Sources of endpoints whose SQL is not the call of a function or procedure: an operation on a table, or a file.
 
 For all other code, such an object is a `core.catalogue.catalog.Routine`. Only the SQL of a call, and defaults for
-method, path and tags, come from its `source`.
+method, path and tags, come from its `source`. A `ResultQuery` is the query of a request around the SQL of any of them.
 """
 
 from __future__ import annotations
@@ -65,3 +65,27 @@ class Source(Protocol):
         Raises:
             core.endpoint.call.UncallableError: there is no statement for these values (execution-3).
         """
+
+
+class ResultQuery(Protocol):
+    """A query over the result of a routine. Its values follow the parameters of the endpoint that has no query."""
+
+    @property
+    def inner(self) -> Any:
+        """The `core.endpoint.endpoint.Endpoint` without the query; its module may not be imported here."""
+
+    @property
+    def page_size(self) -> int | None:
+        """Most rows of the response, if their positions are written behind them; None: only rows are written."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of all rows is written behind a page."""
+
+    @property
+    def without_positions(self) -> ResultQuery:
+        """The query for formats that contain only rows."""
+
+    def around(self, sql: str, first: int) -> str:
+        """Return the statement. sql: of the routine. first: number of values that it takes; those of the query
+        follow."""

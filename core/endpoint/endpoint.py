@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
 from rowcall.core.catalogue.session_effects import UNKNOWN, SessionEffects
-from rowcall.core.catalogue.source import Transport
+from rowcall.core.catalogue.source import ResultQuery, Transport
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.access import Access
@@ -28,7 +28,6 @@ from rowcall.core.endpoint.capabilities import (
     Tool,
     Upload,
 )
-from rowcall.core.endpoint.result_query import ResultQuery
 from rowcall.core.errors.refusals import Refusals
 from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
 

@@ -65,7 +65,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The query of a request (`core.endpoint.result_query.ResultQuery`)."""
+    """The query of a request (`core.catalogue.source.ResultQuery`)."""
 
     language: Language
     request: ResultRequest
