@@ -274,14 +274,18 @@ def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         if not (isinstance(source, TableOperation) and source.writes):
             yield Diagnostic(identity, line, f"{endpoint.name}: {line} has no effect: {reason}")
         return
+    if not queryable.page:
+        words = ["by"] if queryable.unique else []
+        words += ["max_rows"] if "max_rows" in used else []
+        for word in words:
+            yield Diagnostic(identity, line, f"{endpoint.name}: {word} has no effect without queryable page")
+        return
     unknown = unknown_unique(endpoint)
     if unknown is not None:
         yield Diagnostic(identity, line, f"{endpoint.name}: by {unknown} names no column of the result")
-    elif queryable.page and not unique_columns(endpoint):
+    elif not unique_columns(endpoint):
         message = "no columns identify a row, so pages have no cursors, and may repeat or miss rows; add by <column>"
         yield Diagnostic(identity, line, f"{endpoint.name}: {message}")
-    if "max_rows" in used and not queryable.page:
-        yield Diagnostic(identity, used["max_rows"], f"{endpoint.name}: max_rows has no effect without queryable page")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -10,6 +10,7 @@ VALUES = {
     "<name>": ("Fast", "night_shift"),
     "<true or false>": ("true", "FALSE", "{_id}"),
     "<number>": ("1", "8192"),
+    "<rows>": ("1", "25"),
     "<status>": ("200", "201", "204", "299"),
     "<interval>": ("5s", "1.5h", "00:00:01", "250"),
     "<directive>": ("no-cache", "max-age=60"),

@@ -72,6 +72,13 @@ separator ,
 new_line \\n
 columns
 queryable page 3 filter by id';
+create function few_ships() returns setof ship language sql stable as $$ select * from ship limit 1 $$;
+comment on function few_ships() is 'HTTP GET /few-ships
+queryable filter by id
+max_rows 5';
+create function unsure() returns setof ship language sql stable as $$ select * from ship limit 1 $$;
+comment on function unsure() is 'HTTP GET /unsure
+queryable page by number';
 create function one_ship() returns setof ship language sql stable as $$ select * from ship limit 1 $$;
 comment on function one_ship() is 'HTTP GET /one-ship
 single
@@ -413,6 +420,9 @@ def test_what_cannot_be_queried_is_reported_at_the_start(service: Service) -> No
     log = service.log
     assert "queryable has no effect: single returns one row" in log
     assert "only a file that is one SELECT can be queried" in log
+    assert "GET /few-ships: by has no effect without queryable page" in log
+    assert "GET /few-ships: max_rows has no effect without queryable page" in log
+    assert "GET /unsure: by number names no column of the result" in log
     assert "GET /numbers/{_n}: no columns identify a row" in log
     assert "/ships" not in "".join(line for line in log.splitlines() if "no effect" in line)
     assert service.post("/writes?select=id").status_code == 200

@@ -15,8 +15,6 @@ def _queryable(draft: Draft, line: Line) -> None:
 def _assign_queryable(draft: Draft, value: str) -> None:
     words, _, unique = f" {value.replace(',', ' ')} ".partition(" by ")
     abilities, rows = _abilities(words.split())
-    if unique.strip() and not abilities.get("page", not abilities):
-        raise BadValueError("`by` names the columns that identify a row for pages; write it behind page")
     draft.within(
         "queryable",
         Queryable(),
