@@ -19,6 +19,7 @@ from rowcall.core.building.comments import read_comment
 from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
+from rowcall.core.building.installation import runs_without_key, unmet_installation
 from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
@@ -97,6 +98,8 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
+    idempotency_seconds: float = 86_400.0
+    """For which results of requests with an `Idempotency-Key` are stored, unless the comment sets it."""
     queryable_rows: int = MOST_ROWS
     """Most rows of a page of a `queryable` endpoint whose comment sets no number."""
     neutralize_formulas: bool = False
@@ -182,6 +185,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *unknown_names(endpoint, defaults.known, draft.used),
         *disabled_features(endpoint, defaults.off, draft.used),
         *identity_loss(endpoint, defaults.around),
+        *unmet_installation(endpoint, catalog.installed, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
@@ -328,6 +332,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         options = replace(options, null_text=NullText.NOT_FOUND)
     if draft.changes.get("null_text") is NullText.EMPTY_STRING:
         options = replace(options, empty_without_row=True)
+    if options.idempotency is not None and options.idempotency.seconds is None:
+        idempotency = replace(options.idempotency, seconds=defaults.idempotency_seconds)
+        options = replace(options, idempotency=idempotency)
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
@@ -374,6 +381,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
             variables=variables,
         ),
     )
+    if options.idempotency is not None and runs_without_key(endpoint) is not None:
+        endpoint = replace(endpoint, options=_shared(replace(options, idempotency=None)))
+        options = endpoint.options
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 
 

@@ -278,6 +278,8 @@ class Catalog(Record):
     """Sorted by schema and name."""
     files: tuple[Routine, ...] = ()
     """Routines of `.sql` files, in the order of their paths."""
+    installed: int = 0
+    """Version of the schema `rowcall` (`rowcall --install`); 0: it does not exist."""
     left_out: tuple[Diagnostic, ...] = ()
     """Objects that are not published because of their owner, a missing privilege or a switch."""
     broken: tuple[Diagnostic, ...] = ()

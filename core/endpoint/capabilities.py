@@ -67,6 +67,16 @@ class Queryable(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Idempotency(Record):
+    """`idempotent`: requests with an `Idempotency-Key` take effect once."""
+
+    required: bool = False
+    """Requests without a key are refused."""
+    seconds: float | None = None
+    """For which a result is stored. None: as the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
 class BasicAuth(Record):
     """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (access-6)."""
 

@@ -22,6 +22,7 @@ from rowcall.core.endpoint.capabilities import (
     Encryption,
     Events,
     Forwarding,
+    Idempotency,
     Impersonation,
     Queryable,
     Reading,
@@ -270,6 +271,8 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    idempotency: Idempotency | None = None
+    """Whether a request with a key takes effect once."""
     queryable: Queryable | None = None
     """Whether requests may select, filter, order and page the result."""
     single: bool = False

@@ -307,8 +307,8 @@ def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
     execution.state = ExecutionState.DONE
     execution.loss = Loss.NOT_LOST
     execution.body = body
-    execution.rows = rows
-    execution.is_null = is_null
+    execution.rows = execution.first_rows = rows
+    execution.is_null = execution.first_null = is_null
     return execution
 
 

@@ -115,6 +115,12 @@ SWITCHES = (
         run="audit:audit",
     ),
     Switch(
+        ("--install",),
+        "Create or update the schema rowcall in the main database, which idempotent endpoints need; with --print, "
+        "print its SQL instead, for a role that may create it.",
+        run="installation:install",
+    ),
+    Switch(
         ("--contract",),
         "Write the parts of the API that clients rely on to FILE, for a repository; with --check, list the changes "
         "since then: the exit code is 4 for changes that break clients, 3 for changes that may.",
@@ -155,6 +161,7 @@ SWITCHES = (
         "With --test: run tests again whenever something changes.",
     ),
     Switch(("--check",), "With --contract: compare with the file instead of writing it.", goes_with=("--contract",)),
+    Switch(("--print",), "With --install: print the SQL instead of running it.", goes_with=("--install",)),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
     Switch(
         ("--strict",),

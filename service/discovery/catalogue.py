@@ -33,6 +33,7 @@ from rowcall.core.catalogue.catalog import (
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
 from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_tables_of
+from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
@@ -95,7 +96,8 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
         tables = await build_tables(cursor, table_rows, types, owners)
         ignored_objects = await ignored_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
         ignored_tables = await ignored_tables_of(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
-    catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables)
+        installed = await installed_version(cursor)
+    catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
     routines = _Routines(types, owners).of(rows)
     return _put_together(
         Discovered(

@@ -20,6 +20,7 @@ from rowcall.service.discovery.trust import Owners, Trust
 _ASKS = r"d.objoid >= 16384 and d.description ~ '(?in)^[ \t]*@?http([ \t\r]|$)'"
 _NAMES = """
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
+  and (n.nspname <> 'rowcall' or pg_catalog.to_regclass('rowcall.schema_version') is null)
   and (%(schema_similar_to)s::text is null or n.nspname::text similar to %(schema_similar_to)s)
   and (%(schema_not_similar_to)s::text is null or n.nspname::text not similar to %(schema_not_similar_to)s)
   and (%(include_schemas)s::text[] is null or n.nspname = any(%(include_schemas)s))

@@ -34,6 +34,7 @@ left join pg_catalog.pg_description d
 where p.prokind in ('f', 'p')
   and p.prorettype not in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype)
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
+  and (n.nspname <> 'rowcall' or pg_catalog.to_regclass('rowcall.schema_version') is null)
   and has_schema_privilege(n.oid, 'USAGE')
   and has_schema_privilege(r.typnamespace, 'USAGE')
   and (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE'))

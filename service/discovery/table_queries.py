@@ -86,6 +86,7 @@ cross join lateral (
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and c.relpersistence <> 't'
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
+  and (n.nspname <> 'rowcall' or pg_catalog.to_regclass('rowcall.schema_version') is null)
   and has_schema_privilege(n.oid, 'USAGE')
   and (not %(commented)s or d.description is not null)
   and (%(schema_similar_to)s::text is null or n.nspname::text similar to %(schema_similar_to)s)

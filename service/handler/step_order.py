@@ -48,6 +48,8 @@ from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import description, log_cached_forward, log_command, log_invalidation
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.idempotency.key import check_key
+from rowcall.service.idempotency.once import take_once
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
@@ -276,7 +278,11 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     reads = reads_of(call, begin, endpoint, services)
     if reads is not None:
         return (*((logged,) if logged else ()), reads.begin, reads.settle)
-    return (*((logged,) if logged else ()), partial(begin, database, call), partial(database.settle, call))
+    plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
+    if endpoint.options.idempotency is not None:
+        once = take_once(endpoint, call, services, plain, set_by_sql=chooses(endpoint, services))
+        plain = (once, *plain)
+    return (*((logged,) if logged else ()), *plain)
 
 
 def _run(
@@ -336,7 +342,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             services.answer_codecs,
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
+            wrapped=services.options.wrap_in_transaction
+            or in_transaction(endpoint, services)
+            or endpoint.options.idempotency is not None,
         ),
         pace=PoolAssignment(services.options.database.slow),
         volatile=volatile,
@@ -465,6 +473,7 @@ STEPS: Sequence[Factory] = (
     ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,
+    check_key,
     read_small_body,
     keep_body,
     keep_for_proxy,

@@ -82,6 +82,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
+        idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
         queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
         neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),

@@ -13,6 +13,7 @@ from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
 from rowcall.service.request.binding import body_limit, read_fields
+from rowcall.service.request.body import read_body
 from rowcall.service.request.body_thread import LARGE_BODY, aside
 from rowcall.service.request.forms import form_pairs
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
@@ -27,17 +28,21 @@ TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that stores the body: arrays are checked in the form in which they were sent, so their body is
-    needed after binding.
+    """Return the step that stores the body for the steps behind binding: arrays are checked in the form in which they
+    were sent, and requests with an `Idempotency-Key` are compared.
     """
-    if endpoint.transport is not Transport.BODY:
+    raw = endpoint.raw_body is not None
+    if endpoint.transport is not Transport.BODY and not raw:
         return None
-    if not any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules)):
+    arrays = any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules))
+    if endpoint.options.idempotency is None and (raw or not arrays):
         return None
     limit = body_limit(endpoint, services)
 
     async def keep(context: RequestContext) -> None:
-        if context.body is None:
+        if context.body is None and raw:
+            context.body = await read_body(context.scope, context.protocol, limit)
+        elif context.body is None:
             context.body = await read_fields(context, services, limit)
 
     return keep

@@ -61,11 +61,13 @@ Build = Callable[[Routine, EndpointDefaults], _Known]
 class KnownBuilds:
     """The builds of the last reading of a catalogue, so that only changed routines are built again.
 
-    An endpoint depends only on the routine, the defaults, and the types of the catalogue.
+    An endpoint depends only on the routine, the defaults, and the types of the catalogue with the version of the
+    schema `rowcall`.
     """
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
+        self._installed = 0
         self._built: dict[int, _Known] = {}
         """By id of the routine: an unchanged routine is the same object."""
         self._named: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
@@ -75,8 +77,9 @@ class KnownBuilds:
         """Return the build function for one reading. Builds that this reading does not use are dropped with the
         next."""
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
+        same = same and self._installed == catalog.installed
         before = self._built if same else {}
-        self._types = catalog.types
+        self._types, self._installed = catalog.types, catalog.installed
         built: dict[int, _Known] = {}
         self._built = built
         if len(self._named) > 2 * len(before):

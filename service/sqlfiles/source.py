@@ -52,6 +52,7 @@ from rowcall.core.text.globs import has_wildcard, is_recursive
 from rowcall.core.text.naming import default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
+from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.trust import NO_TRUST, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import (
@@ -110,8 +111,8 @@ class SqlFileSource:
         self._known: dict[str, _Known] = {}
         self._reported: dict[str, str] = {}
         self._suspects: dict[str, Suspects] = {}
-        self._places: dict[str, tuple[int, Mapping[int, TypeInfo]]] = {}
-        """Version of the server and types of the files, as last read."""
+        self._places: dict[str, tuple[int, Mapping[int, TypeInfo], int]] = {}
+        """Version of the server, types of the files, and version of the schema `rowcall`, as last read."""
         self._not_exposed: tuple[Diagnostic, ...] = ()
         """Diagnostics about files without an annotation whose comment looks like one."""
         self._has_read = False
@@ -148,7 +149,7 @@ class SqlFileSource:
                     here = [known.routine for known in (self._known | good).values() if known.place == where]
                     roots = sorted(_roots([routine for routine in here if routine is not None]))
                     types = await load_types(connection, roots, self._trust)
-                    self._places[where] = (connection.info.server_version, types)
+                    self._places[where] = (connection.info.server_version, types, await installed_version(connection))
             except psycopg.Error as error:
                 if where == home:
                     raise
@@ -182,11 +183,12 @@ class SqlFileSource:
                 result.setdefault(known.place, []).append(known.routine)
         catalogs: dict[str, Catalog] = {}
         for where, routines in result.items():
-            version, types = self._places[where]
+            version, types, installed = self._places[where]
             catalogs[where] = Catalog(
                 version,
                 types=types,
                 files=tuple(routines),
+                installed=installed,
                 broken=broken if where == home else (),
                 left_out=overlooked if where == home else (),
             )

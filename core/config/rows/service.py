@@ -152,6 +152,11 @@ ROWS: tuple[Key, ...] = (
         "Respond with 200 and an empty body, instead of the JSON text `null`, if `single` returns no row or a JSON "
         "value is NULL.",
     ),
+    interval(
+        "Service:IdempotencyLifetime",
+        "24 hours",
+        "Time for which the result of a request with an Idempotency-Key is stored, unless `idempotent` sets it.",
+    ),
     integer(
         "Service:QueryableMaxRows",
         1000,

@@ -90,14 +90,23 @@ class Transaction:
         """Begin the transaction. Raises `Problem` if there is no connection or the preamble fails."""
         if self._open:
             return
+        *before, (statement, values) = await self._opening()
+        execution = Execution(statement, values, tuple(before) or None)
+        await self._finished(self._call, self._place(execution), ahead=True)
+
+    async def begin_with(self, call: Call, values: Values) -> Execution:
+        """Begin the transaction with a first command, in one segment. Raises `Problem`."""
+        execution = Execution(call.statement(0), values, await self._opening())
+        execution.label = call.label
+        return await self._finished(call, self._place(execution))
+
+    async def _opening(self) -> Ahead:
+        """Acquire the connection, and return the statements that begin the transaction on it."""
         connection = self._pool.try_acquire() or await self._pool.acquire()
         self._pool.hold(connection)
         self._connection = connection
         connection.owned = self._open = True
-        whole: Ahead = ((statement_for("begin", 0), []), *self._ahead())
-        statement, values = whole[-1]
-        execution = Execution(statement, values, whole[:-1] or None)
-        await self._finished(self._call, self._place(execution), ahead=True)
+        return ((statement_for("begin", 0), []), *self._ahead())
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
         """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
@@ -151,15 +160,16 @@ class Transaction:
         if execution.abandoned:
             raise ClientDisconnectedError("the client has closed the connection")
 
-    async def commit(self) -> None:
-        """Commit. If the task is cancelled meanwhile, the server's answer is awaited all the same: the commit cannot be
-        revoked.
+    async def commit(self, last: tuple[Call, Values] | None = None) -> None:
+        """Commit, after a last command in the same segment. If the task is cancelled meanwhile, the server's answer is
+        awaited all the same: the commit cannot be revoked.
 
         Raises `Problem`, also for deferred constraints.
         """
         if not self._open:
             return
-        execution = self._place(Execution(statement_for("commit", 0), []))
+        ahead = None if last is None else ((last[0].statement(0), last[1]),)
+        execution = self._place(Execution(statement_for("commit", 0), [], ahead))
         connection = self._connection
         try:
             while execution.waiter is not None:

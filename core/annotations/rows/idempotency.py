@@ -1,0 +1,33 @@
+"""Annotations about requests that must take effect once: idempotent."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.endpoint.capabilities import Idempotency
+from rowcall.core.text.interval import parse_interval
+
+
+def _idempotent(draft: Draft, line: Line) -> None:
+    _assign_idempotent(draft, line.joined)
+
+
+def _assign_idempotent(draft: Draft, value: str) -> None:
+    words, _, interval = f" {value} ".partition(" for ")
+    required = words.strip().lower()
+    seconds = parse_interval(interval) if interval.strip() else None
+    if required not in ("", "required") or (interval.strip() and not seconds):
+        raise BadValueError(f"'{value}' is none of: required, for 24 hours, required for 24 hours")
+    draft.set(idempotency=Idempotency(required == "required", seconds))
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="idempotent",
+        aliases=("idempotent",),
+        syntax="idempotent [required] [for <interval>]",
+        description="A request with the header Idempotency-Key takes effect once: a repetition gets the stored "
+        "response. `required` refuses requests without it. `for` is the time for which responses are stored.",
+        apply=_idempotent,
+        assign=_assign_idempotent,
+    ),
+)

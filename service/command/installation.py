@@ -1,0 +1,44 @@
+"""`--install`: create or update the schema `rowcall` in the main database; `--print` prints its SQL instead."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import connections, require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.database.connector import Connector
+from rowcall.service.discovery.installation import installed_version
+from rowcall.service.installation.script import install_sql, newest
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.startup_error import StartupError
+
+
+def install(arguments: Arguments) -> int:
+    """Install the schema and print its version. Raises ConfigError, StartupError."""
+    if arguments.has("--print"):
+        print(install_sql(), end="")
+        return 0
+    settings = load(arguments).settings
+    require_readable(settings)
+    with connections(settings, demo=arguments.has("--demo")) as opened:
+        before = asyncio.run(_install(Connector(worker_options(settings, opened).target)))
+    if before == newest():
+        print(f"the schema rowcall has version {before} already")
+    else:
+        print(f"the schema rowcall has version {newest()}{f', before {before}' if before else ''}")
+    return 0
+
+
+async def _install(connector: Connector) -> int:
+    """Run the script. Return the version before, 0 for none. Raises `StartupError`."""
+    try:
+        async with await connector.open_plain() as connection:
+            await connection.set_autocommit(True)
+            before = await installed_version(connection)
+            await connection.execute(install_sql().encode())
+            return before
+    except psycopg.Error as error:
+        raise StartupError(f"the schema rowcall cannot be installed: {str(error).strip()}") from None

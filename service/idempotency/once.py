@@ -1,0 +1,171 @@
+"""The step that runs a request with an `Idempotency-Key` once, and repeats its result.
+
+The key is recorded, and the result stored, in the transaction of the routine. Whatever happens to the service or to a
+connection, either all of it is committed or nothing. A procedure that commits by itself is recorded before it runs and
+marked as finished afterwards: a repetition never runs it again, but may find its outcome unknown.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.execution import Execution, Statement, finished_execution
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Values
+from rowcall.service.database.statements import numbers
+from rowcall.service.idempotency.key import digest_of, key_of, owner_of
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import HeadersProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+
+REPLAYED = ("idempotency-replayed", "true")
+"""Header of a response that was stored."""
+_SEPARATOR = b"\0"
+_BEGIN = (
+    "select state, encode(body, 'hex'), body_rows::text, is_null::text "
+    "from rowcall.begin_request($1, $2, $3, $4::float8)"
+)
+_FINISH = "select rowcall.finish_request($1, $2, $3, $4::bigint, $5::boolean)"
+_FORGET = "select rowcall.forget_request($1, $2)"
+_LATER = (("retry-after", "1"),)
+
+
+class _State(NamedTuple):
+    """A recorded request. result: of one that is finished."""
+
+    word: str
+    result: Execution | None
+
+
+def take_once(endpoint: Endpoint, call: Call, services: Services, plain: tuple[Step, ...], *, set_by_sql: bool) -> Step:
+    """Return the step in front of `plain`, the steps that run a request without a key.
+
+    set_by_sql: SQL sets the status of the response, so the number of rows is that of the first statement.
+    """
+    once = _Once(endpoint, call, services, set_by_sql=set_by_sql)
+    skipped = len(plain)
+
+    async def run(context: RequestContext, key: str) -> None:
+        await (once.run_committing(context, key) if call.commits else once.run(context, key))
+        context.skip(skipped)
+
+    def step(context: RequestContext) -> Waiting:
+        key = key_of(context)
+        return None if key is None else run(context, key)
+
+    return step
+
+
+class _Once:
+    def __init__(self, endpoint: Endpoint, call: Call, services: Services, *, set_by_sql: bool) -> None:
+        idempotency = endpoint.options.idempotency
+        assert idempotency is not None  # noqa: S101 (made for endpoints with this option only)
+        self._database = services.database
+        self._call = call
+        self._seconds = str(idempotency.seconds).encode()
+        self._set_by_sql = set_by_sql
+        own = partial(_own_call, endpoint, services)
+        self._begin = own("idempotency begin", _BEGIN, 4, reads=True)
+        self._finish = own("idempotency finish", _FINISH, 5, binary=(2,))
+        self._forget = own("idempotency forget", _FORGET, 2)
+
+    async def run(self, context: RequestContext, key: str) -> None:
+        """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`."""
+        names, values = self._values(context, key)
+        async with self._database.transaction(self._call, context) as transaction:
+            state = _state(await transaction.begin_with(self._begin, values))
+            if self._take(context, state):
+                return
+            await transaction.call()
+            await transaction.commit((self._finish, [*names, *self._result(context.execution)]))
+
+    async def run_committing(self, context: RequestContext, key: str) -> None:
+        """Do the same for a procedure that commits by itself."""
+        names, values = self._values(context, key)
+        async with self._database.transaction(self._begin, context) as transaction:
+            state = _state(await transaction.begin_with(self._begin, values))
+            await transaction.commit()
+        if self._take(context, state):
+            return
+        try:
+            await self._database.run_alone(self._call, context)
+        except Problem:
+            execution = context.execution
+            if execution is not None and execution.error is not None and not execution.committed:
+                raise Problem(
+                    409, "the procedure has failed and may have taken effect in part; its key cannot be used again"
+                ) from None
+            raise
+        async with self._database.transaction(self._finish, context) as transaction:
+            await transaction.begin_with(self._finish, [*names, *self._result(context.execution)])
+            await transaction.commit()
+
+    def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
+        """Return owner and key, and these with the digest of the request and the time."""
+        names: Values = [owner_of(context.user).encode(), key.encode()]
+        return names, [*names, digest_of(context), self._seconds]
+
+    def _take(self, context: RequestContext, state: _State) -> bool:
+        """Put a stored result into the request. Return False if the request is new. Raises `Problem`."""
+        if state.result is not None:
+            context.execution = state.result
+            protocol = context.protocol
+            if type(protocol) is HeadProtocol:
+                protocol.inner = HeadersProtocol(protocol.inner, [REPLAYED])
+            else:
+                context.protocol = HeadersProtocol(protocol, [REPLAYED])
+            return True
+        if state.word == "other":
+            raise Problem(422, "this Idempotency-Key belongs to a request with another address or body; use a new key")
+        if state.word == "running":
+            unknown = ", or its outcome is not known" if self._call.commits else ""
+            detail = f"a request with this Idempotency-Key is still running{unknown}; repeat it later"
+            raise Problem(409, detail, headers=_LATER)
+        return False
+
+    def _result(self, execution: Execution | None) -> Values:
+        """Return body, number of rows and whether it is NULL, as values."""
+        if execution is None:
+            return [None, None, None]
+        rows, is_null = execution.rows, execution.is_null
+        if self._set_by_sql:
+            rows, is_null = execution.first_rows, execution.first_null
+        return [execution.body or b"", b"%d" % rows, b"true" if is_null else b"false"]
+
+
+def _own_call(
+    endpoint: Endpoint,
+    services: Services,
+    what: str,
+    sql: str,
+    values: int,
+    *,
+    reads: bool = False,
+    binary: tuple[int, ...] | None = None,
+) -> Call:
+    """Return a call of the service itself, without preamble."""
+    renderer = RawRenderer(Codecs(), True, separator=_SEPARATOR, new_line=b"\n", quotes=False) if reads else None
+    return Call(
+        label=f"{endpoint.name} {what}",
+        build=lambda _mask: ("", 0),
+        made=lambda _mask: Statement(next(numbers), sql.encode(), values, renderer, binary=binary),
+        renderer=None,
+        pace=PoolAssignment(services.options.database.slow),
+        volatile=True,
+        sensitive=endpoint.options.sensitive,
+    )
+
+
+def _state(execution: Execution) -> _State:
+    word, body, rows, is_null = (execution.body or b"").split(_SEPARATOR)
+    if word != b"finished":
+        return _State(word.decode(), None)
+    result = finished_execution(bytes.fromhex(body.decode()), int(rows or 0), is_null == b"true")
+    return _State(word.decode(), result)

@@ -1,0 +1,67 @@
+"""The SQL that installs and updates the schema `rowcall`. It can run any number of times, and by any role that may
+create a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+SCHEMA = "rowcall"
+
+_BEGIN = """\
+do $rowcall$
+begin
+if to_regnamespace('rowcall') is null then
+create schema rowcall;
+grant usage on schema rowcall to public;
+end if;
+end
+$rowcall$;
+create table if not exists rowcall.schema_version (
+    version integer primary key,
+    installed timestamptz not null default now()
+);
+grant select on rowcall.schema_version to public;
+lock table rowcall.schema_version in exclusive mode;
+"""
+_STEP = """\
+do $rowcall$
+begin
+if not exists (select from rowcall.schema_version where version = {version}) then
+execute $rowcall_sql$
+{sql}
+$rowcall_sql$;
+insert into rowcall.schema_version (version) values ({version});
+end if;
+end
+$rowcall$;
+"""
+
+
+@cache
+def steps() -> tuple[tuple[int, str], ...]:
+    """Return version and SQL of each step, in order."""
+    found = (item for item in files(__package__).iterdir() if item.name.endswith(".sql"))
+    return tuple(sorted((int(item.name[:3]), item.read_text(encoding="utf-8")) for item in found))
+
+
+def newest() -> int:
+    """Return the version of a schema after all steps."""
+    return steps()[-1][0]
+
+
+def install_sql() -> str:
+    """Return the whole script, which is one transaction."""
+    return "".join(_parts())
+
+
+def _parts() -> Iterator[str]:
+    yield "begin;\n"
+    yield _BEGIN
+    for version, sql in steps():
+        yield _STEP.format(version=version, sql=sql.strip())
+    # A service that runs reads the catalogue again, and serves what was left out.
+    yield "notify rowcall, 'reload';\n"
+    yield "commit;\n"

@@ -1,0 +1,390 @@
+"""Requests with an `Idempotency-Key` take effect once (draft-ietf-httpapi-idempotency-key-header)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rowcall.service.installation.script import install_sql, newest
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table payment (id int generated always as identity primary key, amount int check (amount > 0), note text);
+create function pay(_amount int, _seconds float default 0) returns payment language plpgsql as $$
+declare made payment;
+begin
+  insert into payment (amount) values (_amount) returning * into made;
+  perform pg_sleep(_seconds);
+  return made;
+end $$;
+comment on function pay(int, float) is 'HTTP POST /pay
+idempotent
+status 201
+X-Paid: {amount}';
+create function must_pay(_amount int) returns int language sql as
+$$ insert into payment (amount) values (_amount) returning id $$;
+comment on function must_pay(int) is 'HTTP POST /must-pay
+idempotent required for 2 seconds';
+create function located(_amount int) returns payment language plpgsql as $$
+declare made payment;
+begin
+  insert into payment (amount) values (_amount) returning * into made;
+  perform set_config('response.status', '201', true);
+  perform set_config('response.headers', json_build_object('Location', '/payments/' || made.id)::text, true);
+  return made;
+end $$;
+comment on function located(int) is 'HTTP POST /located
+idempotent';
+create function nothing(_amount int) returns void language sql as $$ insert into payment (amount) values (_amount) $$;
+comment on function nothing(int) is 'HTTP POST /nothing
+idempotent';
+create function no_value(_amount int) returns text language sql as
+$$ insert into payment (amount) values (_amount) returning note $$;
+comment on function no_value(int) is 'HTTP POST /no-value
+idempotent
+null_handling null_literal';
+create function raw_bytes(_amount int) returns bytea language sql as
+$$ insert into payment (amount) values (_amount) returning '\\x00ff01'::bytea $$;
+comment on function raw_bytes(int) is 'HTTP POST /raw-bytes
+idempotent';
+create function by_query(_amount int) returns int language sql as
+$$ insert into payment (amount) values (_amount) returning 1 $$;
+comment on function by_query(int) is 'HTTP POST /by-query
+param_type query_string
+idempotent';
+create function whole_body(_body text) returns text language sql as
+$$ insert into payment (amount, note) values (1, _body) returning note $$;
+comment on function whole_body(text) is 'HTTP POST /whole-body
+body_parameter_name _body
+idempotent';
+create procedure steps(_amount int, _fails boolean default false) language plpgsql as $$
+begin
+  insert into payment (amount, note) values (_amount, 'first');
+  commit;
+  if _fails then raise exception 'too late'; end if;
+  insert into payment (amount, note) values (_amount, 'second');
+end $$;
+comment on procedure steps(int, boolean) is 'HTTP POST /steps
+idempotent';
+create function reads() returns int language sql stable as $$ select 1 $$;
+comment on function reads() is 'HTTP GET /reads
+idempotent';
+comment on table payment is 'HTTP
+for insert_returning
+HTTP PUT /payments
+idempotent';
+create function enter(_name text) returns table (status int, name_identifier text, name text) language sql as
+$$ select 200, _name, _name $$;
+comment on function enter(text) is 'HTTP POST /enter
+login';
+create function mine(_amount int) returns payment language sql as
+$$ insert into payment (amount, note) values (_amount, current_user) returning * $$;
+comment on function mine(int) is 'HTTP POST /mine
+authorize
+idempotent';
+"""
+FILE = """-- HTTP POST /file
+-- idempotent
+-- @param $1 amount
+insert into payment (amount, note) values ($1, 'file');
+select count(*) as n from payment where note = 'file';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("files")
+    Path(folder, "file.sql").write_text(FILE)
+    database.execute(install_sql())
+    settings = {
+        "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
+        "Service:CrudSource:Enabled": "true",
+        "Auth:CookieAuth": "true",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+def key() -> dict[str, str]:
+    return {"idempotency-key": str(uuid.uuid4())}
+
+
+def parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+    """Return what has to be the same in a repetition."""
+    left_out = ("date", "idempotency-replayed", "server")
+    return (
+        response.status_code,
+        response.content,
+        {name: value for name, value in response.headers.items() if name not in left_out},
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/pay", 201),
+        ("/must-pay", 200),
+        ("/located", 201),
+        ("/nothing", 204),
+        ("/no-value", 200),
+        ("/raw-bytes", 200),
+        ("/file", 200),
+    ],
+)
+def test_a_repetition_gets_the_same_response(service: Service, database: Database, path: str, status: int) -> None:
+    before = database.value("select count(*) from payment")
+    headers = key()
+    first = service.post(path, json={"amount": 7}, headers=headers)
+    assert first.status_code == status, first.text
+    assert "idempotency-replayed" not in first.headers
+    for _ in range(3):
+        second = service.post(path, json={"amount": 7}, headers=headers)
+        assert parts(second) == parts(first)
+        assert second.headers["idempotency-replayed"] == "true"
+    assert database.value("select count(*) from payment") == before + 1
+    assert service.post(path, json={"amount": 7}, headers=key()).status_code == status
+    assert database.value("select count(*) from payment") == before + 2
+
+
+def test_values_outside_of_a_json_body(service: Service, database: Database) -> None:
+    before = database.value("select count(*) from payment")
+    headers = key()
+    assert service.post("/by-query?amount=3", headers=headers).text == "1"
+    assert service.post("/by-query?amount=3", headers=headers).headers["idempotency-replayed"] == "true"
+    problem(service.post("/by-query?amount=4", headers=headers), 422)
+    headers = key()
+    assert service.post("/whole-body", content="one", headers=headers).text == "one"
+    assert service.post("/whole-body", content="one", headers=headers).text == "one"
+    problem(service.post("/whole-body", content="two", headers=headers), 422)
+    headers = key()
+    put = [service.request("PUT", "/payments", json={"amount": 5}, headers=headers) for _ in range(2)]
+    assert put[0].text == put[1].text
+    assert database.value("select count(*) from payment") == before + 3
+
+
+def test_another_request_under_the_key_is_refused(service: Service) -> None:
+    headers = key()
+    service.post("/pay", json={"amount": 7}, headers=headers)
+    assert (
+        "another address or body" in problem(service.post("/pay", json={"amount": 8}, headers=headers), 422)["detail"]
+    )
+    problem(service.post("/nothing", json={"amount": 7}, headers=headers), 422)
+
+
+def test_without_a_key_each_request_takes_effect(service: Service, database: Database) -> None:
+    before = database.value("select count(*) from payment")
+    responses = [service.post("/pay", json={"amount": 7}) for _ in range(2)]
+    assert [response.status_code for response in responses] == [201, 201]
+    assert database.value("select count(*) from payment") == before + 2
+    detail = problem(service.post("/must-pay", json={"amount": 7}), 400)["detail"]
+    assert "requires the header Idempotency-Key" in detail
+
+
+@pytest.mark.parametrize("text", ["", '""', '"open', "two words", "x" * 256, "caf\u00e9", 'a"b', '"a\\b"'])
+def test_invalid_keys(service: Service, text: str) -> None:
+    response = service.post("/pay", json={"amount": 7}, headers={b"idempotency-key": text.encode("latin-1")})  # type: ignore[dict-item]
+    assert "1 to 255 printable" in problem(response, 400)["detail"]
+
+
+def test_a_key_may_be_quoted(service: Service) -> None:
+    name = str(uuid.uuid4())
+    first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": f'"{name}"'})
+    second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": name})
+    assert parts(second) == parts(first)
+    twice = [("idempotency-key", name), ("idempotency-key", name)]
+    assert "is there twice" in problem(service.post("/pay", json={"amount": 7}, headers=twice), 400)["detail"]
+
+
+def test_a_failed_request_may_be_repeated(service: Service, database: Database) -> None:
+    headers = key()
+    problem(service.post("/pay", json={"amount": -1}, headers=headers), 400)
+    problem(service.post("/pay", json={"amount": "x"}, headers=headers), 400)
+    assert database.value("select count(*) from rowcall.idempotency where key = %s", headers["idempotency-key"]) == 0
+    assert service.post("/pay", json={"amount": 1}, headers=headers).status_code == 201
+
+
+def test_a_running_request_is_a_conflict(service: Service, database: Database) -> None:
+    headers = key()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(service.post, "/pay", json={"amount": 7, "seconds": 1.5}, headers=headers)
+        running = "select count(*) from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'"
+        wait_until(lambda: database.value(running) == 1, "the first request runs")
+        second = service.post("/pay", json={"amount": 7, "seconds": 1.5}, headers=headers)
+        assert "still running" in problem(second, 409)["detail"]
+        assert second.headers["retry-after"] == "1"
+        assert first.result().status_code == 201
+    assert service.post("/pay", json={"amount": 7, "seconds": 1.5}, headers=headers).content == first.result().content
+
+
+def test_fifty_parallel_repetitions_take_effect_once(service: Service, database: Database) -> None:
+    for _ in range(5):
+        before = database.value("select count(*) from payment")
+        headers = key()
+        with ThreadPoolExecutor(50) as pool:
+            runs = [pool.submit(service.post, "/pay", json={"amount": 7}, headers=headers) for _ in range(50)]
+            responses = [run.result() for run in runs]
+        assert {response.status_code for response in responses} <= {201, 409}
+        assert len({response.content for response in responses if response.status_code == 201}) == 1
+        assert sum("idempotency-replayed" not in r.headers for r in responses if r.status_code == 201) == 1
+        assert database.value("select count(*) from payment") == before + 1
+
+
+def test_a_key_belongs_to_its_caller(service: Service, database: Database) -> None:
+    headers = key()
+    problem(service.post("/mine", json={"amount": 7}, headers=headers), 401)
+    with service.new_client() as ann, service.new_client() as again, service.new_client() as ben:
+        for client, name in ((ann, "ann"), (again, "ann"), (ben, "ben")):
+            assert client.post("/enter", json={"name": name}).status_code == 200
+        first = ann.post("/mine", json={"amount": 7}, headers=headers)
+        assert again.post("/mine", json={"amount": 7}, headers=headers).content == first.content
+        other = ben.post("/mine", json={"amount": 7}, headers=headers)
+        assert other.status_code == 200
+        assert other.content != first.content
+    assert first.headers["cache-control"] == "private, no-store" or "private" in first.headers["cache-control"]
+
+
+def test_results_expire(service: Service, database: Database) -> None:
+    before = database.value("select count(*) from payment")
+    headers = key()
+    first = service.post("/must-pay", json={"amount": 7}, headers=headers)
+    assert service.post("/must-pay", json={"amount": 7}, headers=headers).content == first.content
+    expired = "select count(*) from rowcall.idempotency where key = %s and expires < clock_timestamp()"
+    wait_until(lambda: database.value(expired, headers["idempotency-key"]) == 1, "the result expires")
+    assert service.post("/must-pay", json={"amount": 7}, headers=headers).content != first.content
+    assert database.value("select count(*) from payment") == before + 2
+    database.execute("update rowcall.idempotency set expires = now() - interval '1 minute'")
+    left = database.value("select count(*) from rowcall.idempotency")
+    assert database.value("select rowcall.remove_expired_requests(1000000)") == left > 0
+
+
+def test_a_procedure_that_commits_runs_once(service: Service, database: Database) -> None:
+    count = "select count(*) from payment where amount = 77"
+    headers = key()
+    first = service.post("/steps", json={"amount": 77}, headers=headers)
+    assert first.status_code == 204, first.text
+    second = service.post("/steps", json={"amount": 77}, headers=headers)
+    assert parts(second) == parts(first)
+    assert database.value(count) == 2
+    headers = key()
+    failed = service.post("/steps", json={"amount": 77, "fails": True}, headers=headers)
+    assert "may have taken effect in part" in problem(failed, 409)["detail"]
+    again = service.post("/steps", json={"amount": 77, "fails": True}, headers=headers)
+    assert "its outcome is not known" in problem(again, 409)["detail"]
+    assert database.value(count) == 3
+
+
+def test_annotations_without_effect_are_reported(service: Service) -> None:
+    assert "GET /reads: idempotent has no effect: a GET only reads" in service.log
+    assert "/payments: idempotent has no effect" not in service.log
+
+
+def test_roles_have_no_access_to_keys_of_others(service: Service, database: Database) -> None:
+    service.post("/pay", json={"amount": 7}, headers=key())
+    database.execute("drop role if exists idem_reader; create role idem_reader")
+    try:
+        for sql in ("select * from rowcall.idempotency", "delete from rowcall.idempotency"):
+            with pytest.raises(Exception, match="permission denied"):
+                database.execute(f"set role idem_reader; {sql}")
+    finally:
+        database.execute("drop role idem_reader")
+
+
+def test_killed_workers_leave_one_effect_of_each_key(own_database: Database, serve_once: Serve) -> None:
+    """Clients repeat their requests until they get a response, while the workers are killed around COMMIT."""
+    own_database.execute(install_sql())
+    service = serve_once(
+        own_database, SQL, {"Auth:CookieAuth": "true", "Service:CrudSource:Enabled": "true"}, workers=2
+    )
+    stop = time.monotonic() + 6
+    statuses: list[int] = []
+
+    def work(number: int) -> int:
+        done = 0
+        with service.new_client(timeout=10) as client:
+            while time.monotonic() < stop:
+                headers = key()
+                amount = number * 1_000_000 + done + 1
+                while True:
+                    try:
+                        status = client.post("/pay", json={"amount": amount}, headers=headers).status_code
+                    except httpx.TransportError:
+                        continue
+                    statuses.append(status)
+                    if status == 201:
+                        break
+                    assert status in (409, 503), status
+                done += 1
+        return done
+
+    with ThreadPoolExecutor(9) as pool:
+        runs = [pool.submit(work, number) for number in range(1, 9)]
+        while time.monotonic() < stop - 1:
+            time.sleep(0.5)
+            for pid in service.pids()[:1]:
+                os.kill(pid, signal.SIGKILL)
+        total = sum(run.result() for run in runs)
+    counts = own_database.fetch("select count(*), count(distinct amount) from payment")[0]
+    assert counts == (total, total)
+    assert total > 50
+
+
+def test_without_the_schema_the_endpoint_is_left_out(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    sql = SQL.partition("create function must_pay")[0]
+    service = serve_once(own_database, sql)
+    assert service.post("/pay", json={"amount": 1}).status_code == 404
+    assert "run rowcall --install; the endpoint is left out" in service.log
+    connection = f"--ConnectionStrings:Default={own_database.conninfo}"
+    printed = rowcall(tmp_path, "--install", "--print")
+    assert printed.returncode == 0
+    assert printed.stdout == install_sql()
+    assert own_database.value("select to_regnamespace('rowcall') is null")
+    first = rowcall(tmp_path, "--install", connection)
+    assert (first.returncode, first.stdout.strip()) == (0, f"the schema rowcall has version {newest()}"), first.stderr
+    again = rowcall(tmp_path, "--install", connection)
+    assert again.stdout.strip() == f"the schema rowcall has version {newest()} already"
+    refused = rowcall(tmp_path, "--print")
+    assert refused.returncode != 0
+    wait_until(lambda: service.post("/pay", json={"amount": 1}).status_code == 201, "the endpoint is served", 30)
+
+
+def test_the_schema_is_installed_by_an_ordinary_role(own_database: Database, tmp_path: Path) -> None:
+    name = own_database.name
+    own_database.execute(f"create role installer_{name} login; grant create on database {name} to installer_{name}")
+    try:
+        connection = f"--ConnectionStrings:Default={own_database.conninfo_as(f'installer_{name}')}"
+        result = rowcall(tmp_path, "--install", connection)
+        assert result.returncode == 0, result.stderr
+        own_database.execute(f"revoke create on database {name} from installer_{name}")
+        assert rowcall(tmp_path, "--install", connection).returncode == 0
+        denied = f"--ConnectionStrings:Default={own_database.conninfo_as(f'installer_{name}')}"
+        own_database.execute("drop schema rowcall cascade")
+        failed = rowcall(tmp_path, "--install", denied)
+        assert failed.returncode != 0
+        assert "permission denied" in failed.stderr + failed.stdout
+    finally:
+        own_database.execute(
+            f"drop owned by installer_{name} cascade; drop role installer_{name}; drop schema if exists rowcall cascade"
+        )
+
+
+def test_parse_all_exposes_nothing_of_the_schema(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql = "create function hello() returns int language sql stable as 'select 1'"
+    settings = {"Service:CommentsMode": "ParseAll", "Service:CrudSource:Enabled": "true",
+                "Service:CrudSource:CommentsMode": "ParseAll", "Service:UrlPathPrefix": ""}  # fmt: skip
+    service = serve_once(own_database, sql, settings)
+    assert service.get("/hello").status_code == 200
+    assert service.post("/rowcall/forget-request", json={}).status_code == 404
+    assert service.get("/rowcall/idempotency").status_code == 404
+    assert service.get("/idempotency").status_code == 404
