@@ -13,10 +13,11 @@ from rowcall.core.codegen.names import Names, file_name, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
-from rowcall.core.codegen.sending import asks_in_query
+from rowcall.core.codegen.sending import asks_in_query, is_once
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
     aliases,
+    fetch_once,
     function_text,
     parse_query,
     source_builder,
@@ -159,6 +160,8 @@ class _Module:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
                 lines.append(parse_query(options))
+        if any(is_once(item.endpoint) and not item.url_only for item in self.functions):
+            lines += ["", fetch_once(typed=options.types)]
         if self._where:
             lines += ["", *filter_functions(self._where, options)]
         lines += self._builders()

@@ -73,3 +73,8 @@ def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
         # fetch refuses a GET that has a body.
         return Sending(query, excluded, None if endpoint.method == "GET" else body)
     return Sending(json_body=bool(given) and endpoint.method not in ("GET", "HEAD"))
+
+
+def is_once(endpoint: Endpoint) -> bool:
+    """Whether requests take effect once (`idempotent`), so that a client sends a key and may repeat them."""
+    return endpoint.options.idempotency is not None

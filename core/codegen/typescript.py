@@ -9,6 +9,7 @@ from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.names import quoted
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.sending import is_once
 from rowcall.core.endpoint.endpoint import ValueKind
 
 _NETWORK_ERROR = (
@@ -141,7 +142,8 @@ def _body(function: ClientFunction) -> str | None:
 def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
     """Yield the lines of `const response = await fetch(…);`"""
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
-    yield f"{awaited}fetch({_url(function)}, {opening}"
+    fetch = "fetchOnce" if is_once(function.endpoint) else "fetch"
+    yield f"{awaited}{fetch}({_url(function)}, {opening}"
     yield f'    method: "{function.endpoint.method}",'
     headers = _headers(function, options)
     if headers:
@@ -316,4 +318,32 @@ def parse_query(options: ClientCodeOptions) -> str:
         }}
     }}
     return "?" + parts.join("&");
+}};"""
+
+
+def fetch_once(*, typed: bool) -> str:
+    """Return the function `fetchOnce`, which repeats a request while its outcome is unknown."""
+    arguments = "url: string, init: RequestInit" if typed else "url, init"
+    returned = ": Promise<Response>" if typed else ""
+    return f"""const fetchOnce = async ({arguments}){returned} => {{
+    const headers = new Headers(init.headers);
+    if (!headers.has("Idempotency-Key")) {{
+        const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)));
+        headers.set("Idempotency-Key", bytes.map(byte => byte.toString(16).padStart(2, "0")).join(""));
+    }}
+    for (const pause of [200, 400, 800, 1600]) {{
+        try {{
+            const response = await fetch(url, {{...init, headers}});
+            const running = response.status === 409 && response.headers.has("Retry-After");
+            if (![502, 503, 504].includes(response.status) && !running) {{
+                return response;
+            }}
+        }} catch (error) {{
+            if (!(error instanceof TypeError)) {{
+                throw error;
+            }}
+        }}
+        await new Promise(resolve => setTimeout(resolve, pause * (0.5 + Math.random())));
+    }}
+    return fetch(url, {{...init, headers}});
 }};"""

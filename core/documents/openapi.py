@@ -154,7 +154,7 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
         operation["description"] = description
     operation["tags"] = list(requested.tags) or [endpoint.routine.schema]
     operation["operationId"] = _operation_id(endpoint, taken)
-    if listed := [*_path_parameters(endpoint), *_query_parameters(endpoint, parameters)]:
+    if listed := [*_path_parameters(endpoint), *_query_parameters(endpoint, parameters), *_header_parameters(endpoint)]:
         operation["parameters"] = listed
     if body is not None:
         operation["requestBody"] = body
@@ -312,6 +312,19 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "allowEmptyValue": True,
                 **_in_query(endpoint, item),
             }
+
+
+def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    idempotency = endpoint.options.idempotency
+    if idempotency is not None:
+        yield {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A new text, such as a UUID, for each request; a repetition with the same one gets the "
+            "stored response",
+            "required": idempotency.required,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+        }
 
 
 def _in_query(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:

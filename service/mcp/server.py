@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -237,6 +238,10 @@ class _Server:
             reported = problem if status is None else Problem(status, REFUSALS[status]["error_description"])
             return tool_result(entry, reported.status, CONTENT_TYPE, orjson.dumps(reported.members()))
         passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
+        idempotency = entry.endpoint.options.idempotency
+        if idempotency is not None and idempotency.required:
+            # Each call of a tool is a request of its own.
+            passed_on.append(("idempotency-key", str(uuid.uuid4())))
 
         async def call(outer: RequestContext) -> dict[str, Any]:
             answer = await self._inside(

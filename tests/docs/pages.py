@@ -74,6 +74,8 @@ class Page:
     """Names and texts of .sql files."""
     contexts: tuple[RequestContext | Stream, ...]
     """In the order of the page."""
+    installs: bool = False
+    """The page runs `rowcall --install` before its examples."""
 
 
 def pages() -> list[Page]:
@@ -101,7 +103,8 @@ def read_page(path: Path) -> Page:
         elif block["kind"] == "events":
             contexts.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
     name = path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else path.name
-    return Page(name, settings, "\n".join(sql), tuple(files), tuple(contexts))
+    installs = "`rowcall --install`" in text or "$ rowcall --install" in text
+    return Page(name, settings, "\n".join(sql), tuple(files), tuple(contexts), installs)
 
 
 def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:

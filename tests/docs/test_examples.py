@@ -11,6 +11,7 @@ import pytest
 
 from rowcall.core.config.table import KEYS, knows
 from tests.docs.pages import FOLDER, Page, RequestContext, Stream, filled, fits, pages
+from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.service import Service
@@ -37,6 +38,8 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     # Files of a page that names no pattern are only shown.
     places = [key for key in (pattern, "StaticFiles:RootPath") if key in page.settings]
     files = {key: f"{tmp_path}/{page.settings[key]}" for key in places}
+    if page.installs:
+        own_database.execute(install_sql())
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [

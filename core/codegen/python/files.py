@@ -12,8 +12,9 @@ from rowcall.core.codegen.options import PythonOptions
 from rowcall.core.codegen.python.functions import Method, method_text
 from rowcall.core.codegen.python.models import Models
 from rowcall.core.codegen.python.names import snake_case
-from rowcall.core.codegen.python.plumbing import HEAD, SYNC, asynchronous
+from rowcall.core.codegen.python.plumbing import HEAD, ONCE, ONCE_IMPORTS, SYNC, asynchronous
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
+from rowcall.core.codegen.sending import is_once
 from rowcall.core.codegen.shapes import ShapeReader
 from rowcall.core.endpoint.capabilities import ClientCode
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -80,9 +81,13 @@ def _module(
         return None
     headers = "".join(f"{name!r}: {value}, " for name, value in options.headers.items() if value)
     imports = "".join(f"{line}\n" for line in options.imports)
+    once = any(is_once(item.call.endpoint) for item in methods)
+    if once:
+        imports = ONCE_IMPORTS + imports
+    start_of_class = SYNC.rstrip("\n") + "\n" + ONCE if once else SYNC
     head = HEAD.format(base_url=options.base_url, headers=headers, imports=imports)
     blocks = [head.rstrip("\n"), *models.texts()]
-    for wait, start in (("", SYNC), ("await ", asynchronous(SYNC))):
+    for wait, start in (("", start_of_class), ("await ", asynchronous(start_of_class))):
         texts = [start.rstrip("\n"), *(method_text(item, models, definitions, options, wait) for item in methods)]
         blocks.append("\n\n".join(texts))
     code = "\n\n\n".join(blocks)

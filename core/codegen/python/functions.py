@@ -11,7 +11,7 @@ from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.codegen.python.models import Models
 from rowcall.core.codegen.python.names import snake_case
-from rowcall.core.codegen.sending import SEGMENT
+from rowcall.core.codegen.sending import SEGMENT, is_once
 from rowcall.core.codegen.shapes import INTEGER, JSON, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
 from rowcall.core.endpoint.endpoint import ResultPath
 
@@ -115,10 +115,11 @@ def _docstring(method: Method, definitions: Definitions, options: ClientOptions)
 
 def _body(method: Method, wait: str) -> Iterator[str]:
     call = method.call
+    send = "_send_once" if is_once(call.endpoint) else "_send"
     if call.answer.reading is Reading.RESPONSE:
-        yield f"return {wait}self._send({', '.join(_sent(method))})"
+        yield f"return {wait}self.{send}({', '.join(_sent(method))})"
         return
-    sent = f"_checked({wait}self._send({', '.join(_sent(method))}))"
+    sent = f"_checked({wait}self.{send}({', '.join(_sent(method))}))"
     if call.answer.reading is Reading.NOTHING:
         yield sent
         return

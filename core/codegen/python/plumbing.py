@@ -179,6 +179,10 @@ def asynchronous(sync: str) -> str:
         ("self.http.close()", "await self.http.aclose()"),
         ("    def _send(", "    async def _send("),
         ("return self.http.request(", "return await self.http.request("),
+        ("    def _send_once(", "    async def _send_once("),
+        ("response = self._send(", "response = await self._send("),
+        ("return self._send(", "return await self._send("),
+        ("time.sleep(", "await asyncio.sleep("),
         ("    def _stream(", "    async def _stream("),
         ("-> Iterator[str]", "-> AsyncIterator[str]"),
         ("        with self.http.stream(", "        async with self.http.stream("),
@@ -187,3 +191,23 @@ def asynchronous(sync: str) -> str:
     ):
         sync = sync.replace(old, new)
     return sync
+
+
+ONCE_IMPORTS = "import asyncio\nimport random\nimport time\nimport uuid\n"
+ONCE = '''
+    def _send_once(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request that takes effect once, and repeat it while its outcome is unknown."""
+        headers = {"Idempotency-Key": str(uuid.uuid4()), **(options.pop("headers", None) or {})}
+        for pause in (0.2, 0.4, 0.8, 1.6):
+            try:
+                response = self._send(method, path, headers=headers, **options)
+            except httpx.TransportError:
+                pass
+            else:
+                running = response.status_code == 409 and "retry-after" in response.headers
+                if response.status_code not in (502, 503, 504) and not running:
+                    return response
+            time.sleep(pause * (0.5 + random.random()))
+        return self._send(method, path, headers=headers, **options)
+'''
+"""A method of the synchronous client, if an endpoint is idempotent."""
