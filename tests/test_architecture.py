@@ -77,7 +77,7 @@ ORDER = {
     "ext": ("base response_cache", "http1", "binding rendering", "driver"),
     "service": (
         "startup_error background interpreter",
-        "sockets request_context shared_state http_client database discovery log protection identity",
+        "sockets request_context shared_state http_client database discovery log protection identity installation",
         "options pipeline",
         "response request",
         "auth sqlfiles cache limits outgoing uploads events static codegen mcp operations metrics tracing testing "

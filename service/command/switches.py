@@ -118,7 +118,7 @@ SWITCHES = (
         ("--install",),
         "Create or update the schema rowcall in the main database, which idempotent endpoints need; with --print, "
         "print its SQL instead, for a role that may create it.",
-        run="installation:install",
+        run="catalogue.installation:install",
     ),
     Switch(
         ("--contract",),

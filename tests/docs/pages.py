@@ -103,7 +103,7 @@ def read_page(path: Path) -> Page:
         elif block["kind"] == "events":
             contexts.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
     name = path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else path.name
-    installs = "`rowcall --install`" in text or "$ rowcall --install" in text
+    installs = "rowcall --install" in text
     return Page(name, settings, "\n".join(sql), tuple(files), tuple(contexts), installs)
 
 

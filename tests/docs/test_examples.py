@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from rowcall.core.config.table import KEYS, knows
-from tests.docs.pages import FOLDER, Page, RequestContext, Stream, filled, fits, pages
 from rowcall.service.installation.script import install_sql
+from tests.docs.pages import FOLDER, Page, RequestContext, Stream, filled, fits, pages
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.service import Service
