@@ -33,7 +33,7 @@ from rowcall.core.catalogue.catalog import (
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
 from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_tables_of
-from rowcall.service.discovery.installation import installed_version
+from rowcall.service.discovery.installation import INSTALLED
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
@@ -85,7 +85,7 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-        await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        installed = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
         rows = await _read_routines(cursor, wanted.routines)
         rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
@@ -96,7 +96,6 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
         tables = await build_tables(cursor, table_rows, types, owners)
         ignored_objects = await ignored_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
         ignored_tables = await ignored_tables_of(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
-        installed = await installed_version(cursor)
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
     routines = _Routines(types, owners).of(rows)
     return _put_together(
@@ -257,8 +256,12 @@ def _trusted(
 _PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILINE)
 
 
-async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
-    await cursor.execute("select pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)", [schema])
+async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> int:
+    """Set the search path for the transaction. Return the version of the schema `rowcall`."""
+    path = "pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)"
+    await cursor.execute(f"select {path}, {INSTALLED}".encode(), [schema])
+    row = await cursor.fetchone()
+    return 0 if row is None else int(row[1])
 
 
 async def _read_routines(

@@ -34,6 +34,7 @@ execute $rowcall_sql$
 {sql}
 $rowcall_sql$;
 insert into rowcall.schema_version (version) values ({version});
+comment on schema rowcall is 'Stored state of the service rowcall, version {version}';
 end if;
 end
 $rowcall$;
