@@ -29,6 +29,7 @@ from rowcall.service.database.pools.pool import STOPPING, NoticeHandler, PoolLoa
 from rowcall.service.database.preamble import Ahead, ahead_of
 from rowcall.service.database.session.guarded_statements import GuardedStatements
 from rowcall.service.database.session.resets import FULL_RESET
+from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.database.transactions.shared_session import SharedSession
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.database.watchdog import Watchdog
@@ -299,6 +300,17 @@ class Database:
             context,
             ahead,
             seconds=self._settings.limit(call, context),
+            resets=[] if self._pooler else FULL_RESET,
+        )
+
+    def joint_transaction(self, context: RequestContext) -> JointTransaction:
+        """Return a transaction for the calls of several requests. context: of all of them together."""
+        return JointTransaction(
+            self._exclusive,
+            self._watchdog,
+            self._failures,
+            context,
+            self._settings,
             resets=[] if self._pooler else FULL_RESET,
         )
 

@@ -36,6 +36,7 @@ from rowcall.service.auth.database_role import database_role, refuse_without_rol
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
 from rowcall.service.auth.parameter_injection import bind, hash_parameters
+from rowcall.service.batch.joint_requests import refuse_outside_of_batch, run_jointly
 from rowcall.service.cache.keys import record_values
 from rowcall.service.cache.proxied_responses import around_answer
 from rowcall.service.cache.response_cache import around, invalidating, plan_of, status_reporter
@@ -278,6 +279,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     reads = reads_of(call, begin, endpoint, services)
     if reads is not None:
         return (*((logged,) if logged else ()), reads.begin, reads.settle)
+    if services.joint:
+        return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
     if endpoint.options.idempotency is not None:
         once = take_once(endpoint, call, services, plain, set_by_sql=chooses(endpoint, services))
@@ -472,6 +475,7 @@ STEPS: Sequence[Factory] = (
     refuse_without_role,
     ask_for_token,
     refuse_unknown_connection,
+    refuse_outside_of_batch,
     refuse_to_lose,
     check_key,
     read_small_body,

@@ -47,7 +47,7 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
-from rowcall.service.options.server.http import http_options
+from rowcall.service.options.server.http import batch_options, http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
@@ -266,6 +266,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
         outbound=outbound_options(settings),
         deadlines=deadline_options(settings),
+        batch=batch_options(settings),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.mcp import McpOptions
@@ -223,6 +224,7 @@ class WorkerOptions:
     """None: `application_name` stays that of the connection."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
+    batch: BatchOptions | None = None
 
     def with_documents(self, requested: Descriptions) -> WorkerOptions:
         """Return the options of a worker that serves these documents about the endpoints."""

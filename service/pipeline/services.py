@@ -78,6 +78,9 @@ class Services:
     limited: bool = True
     """Rate limits count these requests; internal subrequests are not counted (limits-7)."""
 
+    joint: bool = False
+    """These requests share one transaction, which their scopes have (`service.batch`)."""
+
     drain_state: DrainState = field(default_factory=DrainState)
     """The drain state of the worker."""
 

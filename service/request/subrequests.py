@@ -18,6 +18,7 @@ from typing import Any
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import FORWARDED
 from rowcall.core.http.router import MalformedPathError, Match, Router, decode_path
+from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.request_context.deadline import end_by
@@ -87,7 +88,10 @@ class SubrequestScope:
         client: str = "",
         scheme: str = "http",
         calls: Subrequests | None = None,
+        transaction: JointTransaction | None = None,
     ) -> None:
+        self.transaction = transaction
+        """The transaction of all requests of a batch."""
         self.calls = calls
         """The subrequests of the schema snapshot with which the request context runs."""
         self.method = method
@@ -290,10 +294,16 @@ class Subrequests:
         outer: RequestContext,
         *,
         written: str | None = None,
+        transaction: JointTransaction | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as `call` does, with client address and scheme of the outer request."""
+        """Call an endpoint as `call` does, with client address and scheme of the outer request.
+
+        transaction: in which it runs, if its steps were compiled for that.
+        """
         client, scheme = str(outer.scope.client), str(outer.scope.scheme)
-        return await self._called(method, target, headers, body, outer, client, scheme, written=written)
+        return await self._called(
+            method, target, headers, body, outer, client, scheme, written=written, transaction=transaction
+        )
 
     async def _called(
         self,
@@ -306,6 +316,7 @@ class Subrequests:
         scheme: str,
         *,
         written: str | None,
+        transaction: JointTransaction | None = None,
     ) -> HttpResponse:
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
@@ -315,7 +326,9 @@ class Subrequests:
         own = [(name, value) for name, value in headers if name.lower() != "host"]
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
-        context = RequestContext(SubrequestScope(method, raw_path, query, own, depth, client, scheme, self), capture)
+        context = RequestContext(
+            SubrequestScope(method, raw_path, query, own, depth, client, scheme, self, transaction), capture
+        )
         try:
             context.scope.path = decode_path(raw_path)
             marked = _marked(raw_path)

@@ -41,6 +41,7 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
     ("Antiforgery:Enabled", "GET", ("Antiforgery:TokenPath",)),
     ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
+    ("Batch:Enabled", "POST", ("Batch:Path",)),
     ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
     (

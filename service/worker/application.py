@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,7 @@ from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
-from rowcall.service.worker.fixed_routes import service_routes, snapshot_routes
+from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, service_routes, snapshot_routes
 from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table
 
 if TYPE_CHECKING:
@@ -204,14 +204,19 @@ class Application:
         )
         streaming = snapshot.endpoints if any(item.events is not None for item in options) else ()
         streams = offered_streams(streaming, services, self.events)
-        fixed = {
-            route: counted(route.method, route.path, steps, self._options, self._host)
-            for route, steps in {**self._fixed, **dict(snapshot_routes(snapshot, services, send_subrequest))}.items()
-        }
         former = self._table
         removed, added = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(removed, added)
-        table = RouteTable(snapshot, services, routing or Routing(snapshot.endpoints), fixed, streams)
+        routing = routing or Routing(snapshot.endpoints)
+        own = {
+            **self._fixed,
+            **dict(snapshot_routes(snapshot, services, send_subrequest)),
+            **dict(self._batch_routes(services, routing)),
+        }
+        fixed = {
+            route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in own.items()
+        }
+        table = RouteTable(snapshot, services, routing, fixed, streams)
         table.postgrest = self._postgrest_interface(snapshot)
         if send_subrequest is not None:
             routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
@@ -221,6 +226,25 @@ class Application:
                 router, CompiledRoutes(router.routes, replace(services, send_subrequest=call_further, limited=False))
             )
         self._prepared = table
+
+    def _batch_routes(self, services: Services, routing: Routing) -> Iterator[CompiledRoute]:
+        """Iterate over the route of batches. Their endpoints are compiled for them: in their transaction, nothing is
+        cached, and nothing is read from replicas.
+        """
+        options = self._options.batch
+        if options is None:
+            return
+        from rowcall.service.batch.routes import batch_routes
+
+        router = routing.router
+        uncached = replace(self._options, cache=replace(self._options.cache, enabled=False))
+        jointly = replace(services, joint=True, replicas=None, options=uncached)
+        joint, independent = (
+            Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure) for _ in range(2)
+        )
+        joint.serve(router, CompiledRoutes(router.routes, jointly))
+        independent.serve(router, CompiledRoutes(router.routes, services))
+        yield from compiled(batch_routes(options, services, joint, independent))
 
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
         """Return PostgREST's interface, if it is served. Its modules are imported here, as most services need none."""

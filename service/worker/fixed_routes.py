@@ -52,6 +52,11 @@ def service_routes(
         yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
+def compiled(routes: FixedRoutes) -> Iterator[CompiledRoute]:
+    """Iterate over routes with their steps."""
+    return ((_route(fixed), fixed.steps) for fixed in routes)
+
+
 def _route(fixed: FixedRoute, *, refused: bool = False) -> Route:
     return Route(fixed.method, ascii_lower(fixed.path), (), (), refused, fixed.access)
 

@@ -35,7 +35,7 @@ PROBLEM_TYPES = {
 """Reference 01, 11.1."""
 
 
-MEMBERS = ("type", "title", "status", "detail", "hint", "sqlstate", "constraint", "table", "column", "errors")
+MEMBERS = ("type", "title", "status", "detail", "hint", "sqlstate", "constraint", "table", "column", "errors", "item")
 """In their order; only some are always present."""
 
 

@@ -17,6 +17,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
+from typing import Self
 
 from rowcall.core.errors.error_policy import DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable
@@ -58,12 +59,12 @@ class Transaction:
         self._resets = resets
         self._connection: Connection | None = None
         self._open = False
-        self._notice_listener = None if call.hear is None else _Throughout(call.hear(context))
+        self._notice_listener = None if call.hear is None else Throughout(call.hear(context))
         """Receives the notices of all executions of the transaction."""
         self.sqlstate: str | None = None
         """SQLSTATE of the last command that failed."""
 
-    async def __aenter__(self) -> Transaction:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -144,8 +145,11 @@ class Transaction:
         Raises: Problem: it failed. ClientDisconnectedError: the client has disconnected.
         """
         await self.begin()
+        await self._run_call(())
+
+    async def _run_call(self, ahead: Ahead) -> None:
         call, context = self._call, self._context
-        execution = Execution(call.statement(context.mask), context.arguments)
+        execution = Execution(call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
         execution.first_row_only = call.single
         context.execution = execution
@@ -230,7 +234,7 @@ class Transaction:
         yield from execution.values
 
 
-class _Throughout:
+class Throughout:
     """Forwards the notices of all executions of a transaction to one listener; the end of an execution is
     not its end.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rowcall.core.batch.options import BatchOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
@@ -250,3 +251,15 @@ def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name
             yield label, {key.casefold(): inner for key, inner in section.items()}
+
+
+def batch_options(settings: Settings) -> BatchOptions | None:
+    """Return the options of batches; None: they are off."""
+    if not settings.flag("Batch:Enabled"):
+        return None
+    return BatchOptions(
+        path=settings.text("Batch:Path"),
+        most_requests=settings.integer("Batch:MaxRequests", minimum=1),
+        most_bytes=settings.integer("Batch:MaxResponseBytes", minimum=1024),
+        seconds=settings.seconds("Batch:Timeout"),
+    )

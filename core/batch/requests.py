@@ -1,0 +1,181 @@
+"""The body of a batch → requests, whose references are resolved when the earlier responses are known.
+
+`$1.body.id` is a member of the first response, `$2.status` and `$1.headers.location` are its other parts. In a path a
+reference may be a part of the text; in a body and in a header it is the whole text, and keeps its JSON type there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from rowcall.core.text import exact_json
+
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
+OWN_HEADERS = frozenset(
+    (
+        *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "forwarded", "idempotency-key"),
+    )
+)
+"""Headers that requests of a batch cannot set: those of the batch apply, or those of its connection."""
+
+_STEP = r"(?:\.[A-Za-z_][\w-]*|\.\d+|\[\d+\])"
+_REFERENCE = re.compile(rf"\$([1-9]\d{{0,4}})\.(body|status|headers)({_STEP}*)")
+_STEPS = re.compile(r"\.?\[?([\w-]+)\]?")
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+class BatchError(ValueError):
+    """The batch cannot be read. item: number of the request, from 1; None: the whole."""
+
+    def __init__(self, message: str, item: int | None = None) -> None:
+        super().__init__(message if item is None else f"request {item}: {message}")
+        self.item = item
+
+
+class MissingResultError(ValueError):
+    """A reference names something that the earlier response does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A response, as references see it. body: parsed JSON, a text, or None."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """One request of a batch. body: JSON value. has_body: it has one, which may be null."""
+
+    number: int
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: Any = None
+    has_body: bool = False
+
+    def target(self, results: Sequence[Result]) -> str:
+        """Return path and query string with the values of references. Raises `MissingResultError`.
+
+        A reference at the begin is an address, such as that of `Location`; in all others, values are encoded.
+        """
+        begin, rest = "", self.path
+        first = _REFERENCE.match(self.path)
+        if first is not None:
+            begin, rest = _as_text(_value(first, results)), self.path[first.end() :]
+            if not begin.startswith("/") or not _is_plain(begin):
+                raise MissingResultError(f"{first[0]} is no path of this service")
+        return begin + _REFERENCE.sub(lambda match: quote(_as_text(_value(match, results)), safe=""), rest)
+
+    def filled_headers(self, results: Sequence[Result]) -> list[tuple[str, str]]:
+        return [(name, _as_text(_filled(value, results))) for name, value in self.headers]
+
+    def filled_body(self, results: Sequence[Result]) -> bytes | None:
+        """Return the body as JSON; None without one. Raises `MissingResultError`."""
+        return orjson.dumps(_filled(self.body, results)) if self.has_body else None
+
+
+def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:
+    """Parse a batch of at most `most` requests. Raises `BatchError`."""
+    try:
+        items = exact_json.parse(body)
+    except ValueError as error:
+        raise BatchError(f"the body is not valid JSON: {error}") from None
+    if not isinstance(items, list) or not items:
+        raise BatchError("the body has to be an array of requests")
+    if len(items) > most:
+        raise BatchError(f"there are {len(items)} requests, of which at most {most} are allowed")
+    return tuple(_request(number, item) for number, item in enumerate(items, 1))
+
+
+def _request(number: int, item: Any) -> BatchRequest:
+    if not isinstance(item, dict):
+        raise BatchError("it has to be an object with method and path", number)
+    unknown = sorted(item.keys() - {"method", "path", "headers", "body"})
+    if unknown:
+        raise BatchError(f"unknown member {unknown[0][:60]!r}; there are method, path, headers and body", number)
+    method, path, headers = item.get("method", "GET"), item.get("path"), item.get("headers") or {}
+    if not isinstance(method, str) or method.upper() not in METHODS:
+        raise BatchError(f"method has to be one of {', '.join(sorted(METHODS))}", number)
+    if not isinstance(path, str) or not (path.startswith("/") or _REFERENCE.match(path)) or not _is_plain(path):
+        raise BatchError("path has to be a text that begins with / and has no blanks or control characters", number)
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise BatchError("headers has to be an object of texts", number)
+    for name, value in headers.items():
+        if name.lower() in OWN_HEADERS or name.lower().startswith("x-forwarded-"):
+            raise BatchError(f"the header {name[:60]} cannot be set for one request", number)
+        if not _NAME.fullmatch(name) or not value.isprintable():
+            raise BatchError(f"{name[:60]!r} is no header that can be sent", number)
+    request = BatchRequest(
+        number, method.upper(), path, tuple((name.lower(), value) for name, value in headers.items()),
+        item.get("body"), "body" in item,
+    )  # fmt: skip
+    in_path = (int(match[1]) for match in _REFERENCE.finditer(path))
+    for later in (*in_path, *_numbers([*headers.values(), request.body])):
+        if later >= number:
+            raise BatchError(f"${later} is not the result of an earlier request", number)
+    return request
+
+
+def _is_plain(path: str) -> bool:
+    return path.isascii() and path.isprintable() and " " not in path
+
+
+def _numbers(value: Any) -> list[int]:
+    """Return the numbers of all references in a value: texts that are one."""
+    if isinstance(value, str):
+        match = _REFERENCE.fullmatch(value)
+        return [] if match is None else [int(match[1])]
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in _numbers(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    return []
+
+
+def _filled(value: Any, results: Sequence[Result]) -> Any:
+    """Return the value with results in the places of references. `$$` at the begin of a text stands for `$`."""
+    if isinstance(value, str):
+        if value.startswith("$$"):
+            return value[1:]
+        match = _REFERENCE.fullmatch(value)
+        return value if match is None else _value(match, results)
+    if isinstance(value, dict):
+        return {key: _filled(item, results) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, results) for item in value]
+    return value
+
+
+def _value(match: re.Match[str], results: Sequence[Result]) -> Any:
+    result = results[int(match[1]) - 1]
+    value: Any = {"body": result.body, "status": result.status, "headers": result.headers}[match[2]]
+    for step in _STEPS.findall(match[3]):
+        if isinstance(value, Mapping):
+            found = value.get(step.lower() if value is result.headers else step, _MISSING)
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            found = value[int(step)]
+        else:
+            found = _MISSING
+        if found is _MISSING:
+            raise MissingResultError(f"the response {match[1]} has no {match[0].partition('.')[2]}")
+        value = found
+    return value
+
+
+_MISSING: Any = object()
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

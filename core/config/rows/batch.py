@@ -1,0 +1,12 @@
+"""Keys of batches: several requests in one."""
+
+from rowcall.core.config.keys import Key, flag, integer, interval, section, text
+
+ROWS: tuple[Key, ...] = (
+    section("Batch", "Several requests in one, in one transaction or independent of each other."),
+    flag("Batch:Enabled", False, "Accept batches."),
+    text("Batch:Path", "/batch", "Path to which batches are posted."),
+    integer("Batch:MaxRequests", 50, "Most requests of a batch."),
+    integer("Batch:MaxResponseBytes", 10_000_000, "Most bytes of all responses of a batch together."),
+    interval("Batch:Timeout", "30 seconds", "Time limit of a whole batch."),
+)

@@ -1,0 +1,1 @@
+"""Several requests in one: in one transaction, or independent of each other."""

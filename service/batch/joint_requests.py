@@ -1,0 +1,52 @@
+"""How the endpoints of a batch run in its transaction, and which cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.sqlfile.source import FileSource
+from rowcall.service.database.call import Call
+from rowcall.service.database.transactions.joint_transaction import JointTransaction
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+
+def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
+    """Run a call in the transaction of the batch. Raises `Problem`."""
+    transaction: JointTransaction = context.scope.transaction
+    return transaction.run_next(call, context)
+
+
+def refuse_outside_of_batch(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that refuses an endpoint whose effects are not those of a transaction."""
+    reason = _reason(endpoint) if services.joint else None
+    if reason is None:
+        return None
+    detail = f"{endpoint.name} cannot be part of a batch in one transaction: {reason}; post it to ?transaction=false"
+
+    def refuse(_context: RequestContext) -> None:
+        raise Problem(400, detail)
+
+    return refuse
+
+
+def _reason(endpoint: Endpoint) -> str | None:
+    """Return why an endpoint cannot run in the transaction of a batch; None if it can."""
+    options, source = endpoint.options, endpoint.routine.source
+    if options.login or options.logout:
+        return "it changes who the caller is"
+    if options.upload is not None:
+        return "it takes files"
+    if endpoint.passes_through or options.proxy_out is not None:
+        return "another service answers it"
+    if options.connection is not None:
+        return f"it runs on the connection {options.connection}"
+    if options.invalidates:
+        return "it invalidates cached responses at once"
+    if endpoint.routine.may_commit:
+        return "it may commit"
+    if isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh:
+        return "it may commit"
+    return None

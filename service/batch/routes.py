@@ -1,0 +1,188 @@
+"""`POST /batch`: an array of requests, answered by an array of responses in the same order.
+
+In one transaction, all of them take effect or none: the first response that is no success is the response of the batch,
+with the number of its request. With `?transaction=false` each is a request of its own, and all are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from rowcall.core.batch.options import BatchOptions
+from rowcall.core.batch.requests import BatchError, BatchRequest, MissingResultError, Result, read_batch
+from rowcall.core.endpoint.access import ANYONE
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.forwarded_headers import FORWARDED
+from rowcall.core.text import exact_json
+from rowcall.service.database.transactions.joint_transaction import JointTransaction
+from rowcall.service.http_client.errors import TooLargeError
+from rowcall.service.http_client.messages import Headers, HttpResponse
+from rowcall.service.pipeline.fixed_route import FixedRoute
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
+from rowcall.service.request.subrequests import Subrequests
+from rowcall.service.request_context.request_context import RequestContext
+
+_JSON = "application/json"
+_OF_BATCH = frozenset(
+    (
+        *("accept", "content-length", "content-type", "connection", "content-encoding", "expect", "host"),
+        *("idempotency-key", "prefer", "te", "trailer", "transfer-encoding", "upgrade", "accept-encoding"),
+        *("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "range"),
+    )
+)
+"""Headers of the batch that do not apply to its requests."""
+_NOT_RETURNED = frozenset(("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"))
+
+
+def batch_routes(
+    options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests
+) -> Iterator[FixedRoute]:
+    """Yield the route. joint: calls endpoints whose steps run in the transaction of the batch. independent: calls them
+    as usual. Each request is authorized by itself.
+    """
+    yield FixedRoute("POST", options.path, ANYONE, (_Batches(options, services, joint, independent).answer,))
+
+
+class _Batches:
+    def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
+        self._options = options
+        self._database = services.main_database
+        self._limit = services.options.http.body_limit
+        self._joint = joint
+        self._independent = independent
+
+    async def answer(self, context: RequestContext) -> None:
+        """Respond to a batch. Raises `Problem`."""
+        in_transaction = _in_transaction(context.scope.query_string)
+        content_type = (context.scope.headers.get("content-type") or _JSON).partition(";")[0].strip().lower()
+        if content_type != _JSON:
+            raise Problem(415, f"a batch has the content type {_JSON}, not {content_type[:100]}")
+        body = await read_body(context.scope, context.protocol, self._limit)
+        try:
+            requests = read_batch(body, self._options.most_requests)
+        except BatchError as error:
+            raise Problem(400, str(error), others={} if error.item is None else {"item": error.item}) from None
+        try:
+            async with asyncio.timeout(self._options.seconds):
+                whole = await (self._together(requests, context) if in_transaction else self._each(requests, context))
+        except TimeoutError:
+            detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
+            raise Problem(504, detail) from None
+        if whole is not None:
+            context.protocol.response_bytes(200, [("content-type", _JSON)], whole)
+
+    async def _together(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
+        """Run all requests in one transaction. None: one of them has failed, and its response was sent."""
+        responses = _Responses(self._options.most_bytes)
+        async with self._database.joint_transaction(context) as transaction:
+            for request in requests:
+                try:
+                    status = await self._one(request, context, responses, self._joint, transaction)
+                except MissingResultError as error:
+                    raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
+                if not 200 <= status < 400 or transaction.failed:
+                    self._fail(context, request.number, responses.last)
+                    return None
+            await transaction.finish()
+        return responses.written()
+
+    async def _each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
+        """Run the requests one after the other, each by itself."""
+        responses = _Responses(self._options.most_bytes)
+        for request in requests:
+            try:
+                await self._one(request, context, responses, self._independent, None)
+            except MissingResultError as error:
+                problem = Problem(424, str(error), title="Failed Dependency")
+                responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
+        return responses.written()
+
+    async def _one(
+        self,
+        request: BatchRequest,
+        context: RequestContext,
+        responses: _Responses,
+        calls: Subrequests,
+        transaction: JointTransaction | None,
+    ) -> int:
+        """Run one request and add its response. Returns the status. Raises `MissingResultError`, `Problem`."""
+        body = request.filled_body(responses.results)
+        headers = _passed_on(context.scope.headers.items())
+        if body is not None and not any(name == "content-type" for name, _ in request.headers):
+            headers.append(("content-type", _JSON))
+        headers += request.filled_headers(responses.results)
+        response: HttpResponse = await calls.call_for_caller(
+            request.method, request.target(responses.results), headers, body, context, transaction=transaction
+        )
+        try:
+            received = await response.read(self._options.most_bytes)
+        except TooLargeError:
+            raise responses.too_large() from None
+        responses.add(response.status, response.headers, received)
+        return response.status
+
+    @staticmethod
+    def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
+        """Send the response of the request that has failed, with its number."""
+        status, headers, body = response
+        content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
+        members: dict[str, Any] = {"status": status}
+        if "json" in content_type and body[:1] == b"{":
+            members = orjson.loads(body)
+        own = [(name, value) for name, value in headers if name.lower() in ("retry-after", "www-authenticate")]
+        whole = orjson.dumps({**members, "item": number})
+        status = status if status >= 400 else 409
+        context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
+
+
+class _Responses:
+    """The responses so far. most: bytes of their bodies together."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = 0
+        self._written: list[bytes] = []
+        self.results: list[Result] = []
+        self.last: tuple[int, Headers, bytes] = (0, [], b"")
+
+    def add(self, status: int, headers: Headers, body: bytes) -> None:
+        """Add a response. Raises `Problem` if all of them together are too large."""
+        self._size += len(body)
+        if self._size > self._most:
+            raise self.too_large()
+        self.last = status, headers, body
+        shown = {name.lower(): value for name, value in headers if name.lower() not in _NOT_RETURNED}
+        content_type = shown.get("content-type", "").lower()
+        value: Any = None
+        if body and "json" in content_type.partition(";")[0]:
+            value = exact_json.parse(body)
+        elif body:
+            value = body.decode(errors="replace")
+        self.results.append(Result(status, shown, value))
+        self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value}))
+
+    def too_large(self) -> Problem:
+        return Problem(413, f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)")
+
+    def written(self) -> bytes:
+        return b"[" + b",".join(self._written) + b"]"
+
+
+def _passed_on(headers: Sequence[tuple[str, str]]) -> Headers:
+    """Return the headers of the batch that apply to each of its requests: who calls, from where."""
+    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH and name.lower() not in FORWARDED]
+
+
+def _in_transaction(query: str) -> bool:
+    """Return whether the requests are one transaction. Raises `Problem` for other parameters."""
+    match query:
+        case "" | "transaction=true":
+            return True
+        case "transaction=false":
+            return False
+    raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")

@@ -1,0 +1,106 @@
+"""One transaction for the calls of several requests (batches), each with its own preamble.
+
+Settings of a preamble end with its request: before the next one, those that it does not set itself are reset.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.text.naming import quote_identifier
+from rowcall.ext.driver.execution import Statement
+from rowcall.service.database.call import Call
+from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
+from rowcall.service.database.failures import Failures
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.statements import statement_for
+from rowcall.service.database.transactions.transaction import Throughout, Transaction
+from rowcall.service.database.watchdog import Watchdog
+from rowcall.service.request_context.request_context import RequestContext
+
+_OF_RESPONSES = (b"response.status", b"response.headers")
+"""Settings with which a routine sets its response."""
+
+
+class JointTransaction(Transaction):
+    """Use: `async with database.joint_transaction(context) as joint: await joint.run_next(call, context)`, for each
+    call, then `finish`.
+    """
+
+    def __init__(
+        self,
+        pool: DedicatedPool,
+        watchdog: Watchdog,
+        failures: Failures,
+        context: RequestContext,
+        settings: CallSettings,
+        *,
+        resets: list[Statement],
+    ) -> None:
+        """context: of the whole batch."""
+        whole = Call("batch", lambda _mask: ("", 0), None, PoolAssignment(0.0), volatile=True)
+        super().__init__(pool, watchdog, failures, whole, context, lambda: (), seconds=0.0, resets=resets)
+        self._settings = settings
+        self._set_before: frozenset[bytes] = frozenset()
+        """Names of settings of the preambles so far."""
+        self._listeners: list[Throughout] = []
+        self.failed = False
+        """A call has failed, so nothing can be committed."""
+
+    async def run_next(self, call: Call, context: RequestContext) -> None:
+        """Run a call and put its execution into the request context. Raises `Problem` if it failed."""
+        if self.failed:
+            raise Problem(409, "an earlier request of the batch has failed")
+        opening = await self._opening() if not self._open else ()
+        self._call, self._context = call, context
+        self._seconds = self._settings.limit(call, context)
+        self._notice_listener = None
+        if call.hear is not None:
+            self._notice_listener = Throughout(call.hear(context))
+            self._listeners.append(self._notice_listener)
+        try:
+            await self._run_call((*opening, *self._ahead_of(call, context)))
+        except BaseException:
+            self.failed = True
+            raise
+
+    def _ahead_of(self, call: Call, context: RequestContext) -> Ahead:
+        own = timeout_setting(self._seconds) + self._settings.values(call, watched=False, seconds=self._seconds)
+        preamble = call.preamble
+        ahead = ahead_of(own) if preamble is None else preamble.ahead(context, own)
+        settings = [] if preamble is None else preamble.setting_values(context)
+        names = frozenset(name for name in settings[::2] if name is not None)
+        result = (*self._resets_of(self._set_before - names), *ahead)
+        self._set_before |= names
+        return result
+
+    @staticmethod
+    def _resets_of(names: frozenset[bytes]) -> Ahead:
+        """Return the statements that end settings of earlier requests."""
+        own: Values = []
+        for name in (*sorted(names), *_OF_RESPONSES):
+            if b"." in name or name == b"role":
+                own += [name, b"none" if name == b"role" else b""]
+        others = (quote_identifier(name.decode()) for name in sorted(names) if b"." not in name and name != b"role")
+        return (*ahead_of(own), *((statement_for(f"set local {name} to default", 0), []) for name in others))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._notice_listener = None
+        await super().__aexit__(kind, error, trace)
+        self._close_listeners(committed=False)
+
+    async def finish(self) -> None:
+        """Commit, and report that to the receivers of notices. Raises `Problem`, also for deferred constraints."""
+        self._notice_listener = None
+        await self.commit()
+        self._close_listeners(committed=True)
+
+    def _close_listeners(self, *, committed: bool) -> None:
+        for listener in self._listeners:
+            listener.close(committed=committed)
+        self._listeners.clear()

@@ -1,0 +1,312 @@
+"""Several requests in one: in one transaction, or independent of each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create table orders (id int generated always as identity primary key, customer text not null, owner text);
+create table order_line (id int generated always as identity primary key, order_id int not null references orders
+  deferrable initially deferred, product text not null unique, price numeric);
+create function add_order(_customer text) returns orders language sql as
+$$ insert into orders (customer) values (_customer) returning * $$;
+comment on function add_order(text) is 'HTTP POST /orders
+status 201';
+create function add_line(_order_id int, _product text, _price numeric default 1.50) returns order_line language sql as
+$$ insert into order_line (order_id, product, price) values (_order_id, _product, _price) returning * $$;
+comment on function add_line(int, text, numeric) is 'HTTP POST /orders/{_order_id}/lines';
+create function order_lines(_order_id int) returns setof order_line language sql stable as
+$$ select * from order_line where order_id = _order_id order by id $$;
+comment on function order_lines(int) is 'HTTP GET /orders/{_order_id}/lines
+cached';
+create function located() returns text language plpgsql as $$
+begin
+  perform set_config('response.status', '201', true);
+  perform set_config('response.headers', '{"Location": "/orders/1/lines"}', true);
+  return 'made';
+end $$;
+comment on function located() is 'HTTP POST /located';
+create function plain() returns text language plpgsql as $$ begin
+  perform current_setting('response.status', true);
+  return coalesce(current_setting('response.status', true), '') || 'x';
+end $$;
+comment on function plain() is 'HTTP POST /plain
+response_settings';
+create function find(_id int) returns setof orders language sql stable as $$ select * from orders where id = _id $$;
+comment on function find(int) is 'HTTP GET /orders/{_id}
+single
+null_handling not_found';
+create function echo(_value jsonb) returns jsonb language sql stable as $$ select _value $$;
+comment on function echo(jsonb) is 'HTTP POST /echo';
+create function who() returns text language sql stable as
+$$ select concat_ws('|', current_user, current_setting('request.user_id', true)) $$;
+comment on function who() is 'HTTP GET /who
+authorize
+user_context';
+create function who_openly() returns text language sql stable as
+$$ select concat_ws('|', session_user = current_user, current_setting('request.user_id', true)) $$;
+comment on function who_openly() is 'HTTP GET /who-openly';
+create function for_boss() returns int language sql as $$ insert into orders (customer) values ('boss') returning 1 $$;
+comment on function for_boss() is 'HTTP POST /for-boss
+authorize boss';
+create function limited() returns int language sql as
+$$ insert into orders (customer) values ('limited') returning 1 $$;
+comment on function limited() is 'HTTP POST /limited
+rate_limiter three';
+create function enter(_name text) returns table (status int, user_id text, user_roles text[]) language sql as
+$$ select 200, _name, array[_name] $$;
+comment on function enter(text) is 'HTTP POST /enter
+login';
+create procedure commits() language plpgsql as $$ begin insert into orders (customer) values ('p'); commit; end $$;
+comment on procedure commits() is 'HTTP POST /commits';
+create procedure stays() language plpgsql as $$ begin insert into orders (customer) values ('stays'); end $$;
+comment on procedure stays() is 'HTTP POST /stays';
+create function hidden() returns int language sql stable as 'select 1';
+comment on function hidden() is 'HTTP GET /hidden
+internal';
+create function slow(_seconds float) returns void language sql as $$
+  insert into orders (customer) values ('slow'); select pg_sleep(_seconds) $$;
+comment on function slow(float) is 'HTTP POST /slow';
+create function large(_n int) returns text language sql stable as $$ select repeat('x', _n) $$;
+comment on function large(int) is 'HTTP GET /large';
+create function nothing() returns void language sql as '';
+comment on function nothing() is 'HTTP POST /nothing';
+create function many(_n int) returns table (n int) language sql stable as $$ select generate_series(1, _n) $$;
+comment on function many(int) is 'HTTP GET /many';
+create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
+comment on function sees() is 'HTTP GET /sees';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {
+        "Batch:Enabled": "true",
+        "Batch:MaxRequests": "20",
+        "Batch:MaxResponseBytes": "100000",
+        "Batch:Timeout": "2 seconds",
+        "Auth:CookieAuth": "true",
+        "CacheOptions:Enabled": "true",
+        "RateLimiterOptions:Enabled": "true",
+        "RateLimiterOptions:Policies:three:Type": "FixedWindow",
+        "RateLimiterOptions:Policies:three:Enabled": "true",
+        "RateLimiterOptions:Policies:three:PermitLimit": "3",
+        "RateLimiterOptions:Policies:three:QueueLimit": "0",
+        "RateLimiterOptions:Policies:three:WindowSeconds": "600",
+        "Service:RequiresAuthorization": "false",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+def request(path: str, body: Any = ..., method: str = "POST", **headers: str) -> dict[str, Any]:
+    result: dict[str, Any] = {"method": method, "path": path}
+    if body is not ...:
+        result["body"] = body
+    if headers:
+        result["headers"] = {name.replace("_", "-"): value for name, value in headers.items()}
+    return result
+
+
+def get(path: str) -> dict[str, Any]:
+    return {"method": "GET", "path": path}
+
+
+def post(service: Service, *requests: dict[str, Any], transaction: bool = True) -> httpx.Response:
+    return service.post("/batch" if transaction else "/batch?transaction=false", json=list(requests))
+
+
+def bodies(response: httpx.Response) -> list[Any]:
+    assert response.status_code == 200, response.text
+    return [item["body"] for item in response.json()]
+
+
+def test_later_requests_use_earlier_results(service: Service, database: Database) -> None:
+    response = post(
+        service,
+        request("/orders", {"customer": "ann"}),
+        request("/orders/$1.body.id/lines", {"product": "a"}),
+        request("/orders/$1.body.id/lines", {"product": "b", "price": 12345678901234567890.5}),
+        get("/orders/$2.body.orderId/lines"),
+        request(
+            "/echo", {"value": {"order": "$1.body", "rows": ["$4.body[1].product", "$4.body.0.id"], "at": "$1.status"}}
+        ),
+    )
+    answers = response.json()
+    assert response.status_code == 200, response.text
+    assert [item["status"] for item in answers] == [201, 200, 200, 200, 200]
+    order = answers[0]["body"]
+    assert order["customer"] == "ann"
+    assert [line["product"] for line in answers[3]["body"]] == ["a", "b"]
+    assert answers[4]["body"] == {
+        "order": order,
+        "rows": ["b", answers[1]["body"]["id"]],
+        "at": 201,
+    }
+    assert answers[0]["headers"]["content-type"].startswith("application/json")
+    assert database.value("select count(*) from order_line where order_id = %s", order["id"]) == 2
+    assert '"price":1.50' in response.text
+    database.execute("delete from order_line")
+
+
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [
+        (request("/orders/999999/lines", {"product": "nowhere"}), 409),
+        (request("/orders", {"customer": None}), 400),
+        (request("/orders", {"custmer": "x"}), 404),
+        (get("/orders/999999"), 404),
+        (get("/no-such-path"), 404),
+        (request("/for-boss"), 401),
+        (get("/hidden"), 404),
+        (request("/commits"), 400),
+        (request("/enter", {"name": "ann"}), 400),
+        (request("/echo", {"value": "$1.body.nothing"}), 400),
+    ],
+)
+def test_all_or_nothing(service: Service, database: Database, failing: dict[str, Any], status: int) -> None:
+    count = "select count(*) from orders where customer = 'gone'"
+    response = post(
+        service, request("/orders", {"customer": "gone"}), failing, request("/orders", {"customer": "gone"})
+    )
+    found = problem(response, status)
+    # The key is checked at the end of the transaction, which is no single request.
+    assert found.get("item") == (None if "999999/lines" in failing["path"] else 2)
+    assert database.value(count) == 0
+    apart = post(
+        service,
+        request("/orders", {"customer": "gone"}),
+        failing,
+        request("/orders", {"customer": "gone"}),
+        transaction=False,
+    )
+    assert [item["status"] for item in apart.json()][::2] == [201, 201]
+    assert database.value(count) == 2
+    database.execute("delete from orders where customer = 'gone'")
+
+
+def test_requests_see_what_earlier_ones_did_and_others_do_not(service: Service, database: Database) -> None:
+    before = service.get("/sees").json()
+    seen = bodies(post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees")))
+    assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
+
+
+def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -> None:
+    made = bodies(post(service, request("/orders", {"customer": "c"})))[0]["id"]
+    assert service.get(f"/orders/{made}/lines").json() == []
+    rows = bodies(
+        post(service, request(f"/orders/{made}/lines", {"product": f"c{made}"}), get(f"/orders/{made}/lines"))
+    )[1]
+    assert len(rows) == 1
+    assert service.get(f"/orders/{made}/lines").json() == []
+
+
+def test_settings_end_with_their_request(service: Service) -> None:
+    answers = post(
+        service, request("/located"), request("/plain"), request("/nothing"), get("$1.headers.location")
+    ).json()
+    assert [item["status"] for item in answers[:3]] == [201, 200, 204]
+    assert answers[0]["headers"]["location"] == "/orders/1/lines"
+    assert answers[1]["body"] == "x"
+    assert answers[2]["body"] is None
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "ann"})
+        response = client.post("/batch", json=[get("/who"), get("/who-openly"), get("/who")])
+        first, openly, last = (item["body"] for item in response.json())
+        assert first.endswith("|ann")
+        assert last == first
+        assert openly in ("true|", "t|")
+
+
+def test_each_request_has_its_own_authorization(service: Service, database: Database) -> None:
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "boss"})
+        assert client.post("/batch", json=[request("/for-boss")]).status_code == 200
+        client.post("/enter", json={"name": "ann"})
+        assert problem(client.post("/batch", json=[request("/for-boss")]), 403)["item"] == 1
+
+
+def test_each_request_counts_for_limits(service: Service) -> None:
+    response = post(service, *(request("/limited") for _ in range(4)), transaction=False)
+    assert [item["status"] for item in response.json()] == [200, 200, 200, 429]
+    refused = post(service, request("/limited"))
+    assert problem(refused, 429)["item"] == 1
+
+
+def test_a_failed_dependency(service: Service) -> None:
+    response = post(
+        service, get("/orders/999999"), request("/echo", {"value": "$1.body.id"}), get("/who-openly"), transaction=False
+    )
+    assert [item["status"] for item in response.json()] == [404, 424, 200]
+    assert "the response 1 has no body.id" in response.json()[1]["body"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("", "not valid JSON"),
+        ("{}", "has to be an array"),
+        ("[]", "has to be an array"),
+        ("[1]", "request 1: it has to be an object"),
+        ('[{"path": "/x", "url": 1}]', "unknown member 'url'"),
+        ('[{"path": "x"}]', "begins with /"),
+        ('[{"path": "/a b"}]', "begins with /"),
+        ('[{"method": "TRACE", "path": "/x"}]', "method has to be one of"),
+        ('[{"path": "/x", "headers": {"Cookie": "a"}}]', "the header Cookie cannot be set"),
+        ('[{"path": "/x", "headers": {"X-Forwarded-For": "a"}}]', "cannot be set"),
+        ('[{"path": "/x", "headers": {"X": "a\\r\\nb"}}]', "is no header that can be sent"),
+        ('[{"path": "/x", "headers": {"X": 1}}]', "an object of texts"),
+        ('[{"path": "/$1.body.id"}]', "request 1: $1 is not the result of an earlier request"),
+        ('[{"path": "/x"}, {"path": "/x", "body": {"a": ["$2.body"]}}]', "request 2: $2 is not the result"),
+        ("[" + ",".join(['{"path": "/sees"}'] * 21) + "]", "at most 20 are allowed"),
+    ],
+)
+def test_mistakes_are_named(service: Service, body: str, part: str) -> None:
+    response = service.post("/batch", content=body, headers={"content-type": "application/json"})
+    assert part in problem(response, 400)["detail"]
+
+
+def test_other_mistakes(service: Service) -> None:
+    assert "transaction=false" in problem(service.post("/batch?parallel=1", json=[get("/sees")]), 400)["detail"]
+    assert (
+        "content type"
+        in problem(service.post("/batch", content="x", headers={"content-type": "text/plain"}), 415)["detail"]
+    )
+    assert service.get("/batch").status_code == 405
+    assert problem(post(service, get("/batch")), 404)["item"] == 1
+
+
+def test_limits_of_the_whole(service: Service, database: Database) -> None:
+    count = "select count(*) from orders where customer = 'slow'"
+    assert "Batch:Timeout" in problem(post(service, request("/slow", {"seconds": 30})), 504)["detail"]
+    assert database.value(count) == 0
+    for transaction in (True, False):
+        response = post(service, *(get("/large?n=60000") for _ in range(2)), transaction=transaction)
+        assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
+        assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
+        assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+def test_texts_that_begin_with_a_dollar(service: Service) -> None:
+    found = bodies(post(service, request("/echo", {"value": ["$$1.body", "$1", "costs $1.body", "$"]})))
+    assert found == [["$1.body", "$1", "costs $1.body", "$"]]
+
+
+def test_a_batch_is_off_by_default(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database)
+    assert service.post("/batch", json=[get("/sees")]).status_code == 404
+
+
+def test_values_of_references_are_encoded_in_paths(service: Service) -> None:
+    first = request("/echo", {"value": {"x": "1/../../x?y=1#z", "away": "https://other.example/"}})
+    answers = post(service, first, get("/orders/$1.body.x"), get("$1.body.away"), transaction=False).json()
+    assert [item["status"] for item in answers] == [200, 400, 424]
+    assert "'1/../../x?y=1#z' is not an integer" in answers[1]["body"]["detail"]
+    assert "is no path of this service" in answers[2]["body"]["detail"]
