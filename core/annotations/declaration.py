@@ -232,6 +232,8 @@ class Annotation:
     """A first argument such as `:id` is a name. In other lines, a word with a colon makes the line a header."""
     in_files: bool = False
     """Only in `.sql` files, where `core.sqlfile.statement_comments` reads it."""
+    phrase: str | None = None
+    """Two words that mean the same as the aliases, of which the first one alone is prose or a header."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 

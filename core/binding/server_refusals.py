@@ -30,12 +30,16 @@ class ServerRefusals:
     parameters: Sequence[EndpointParameter]
     own: Collection[int] = ()
     columns: Sequence[str | None] = ()
+    version: int | None = None
+    """Index of the parameter that `If-Match` fills: a value that is no version fits no row."""
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
         """Return the error for a refused argument. place: its index among the values in the call."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None
+        if present[place] == self.version:
+            return BindingError(412, f"the header If-Match has no version of the row: {message}")
         return _error(f"{_place(self.parameters[present[place]])}: {message}", self.parameters[present[place]])
 
     def computed(self, mask: int, column: str) -> BindingError | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rowcall.core.annotations import BY_WORD
+from rowcall.core.annotations import BY_PHRASE, BY_WORD
 from rowcall.core.annotations.declaration import FALSE_WORDS, HIDDEN, TRUE_WORDS, Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import TAGS, is_route, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
@@ -164,7 +164,7 @@ def _names_with_colon(line: Line) -> bool:
 
 
 def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
-    annotation = BY_WORD.get(line.keyword)
+    annotation = BY_WORD.get(line.keyword) or BY_PHRASE.get(" ".join(line.words[:2]).lower())
     if annotation is None or annotation.apply is None or annotation is TAGS:
         return None
     if draft.muted and not annotation.everywhere:

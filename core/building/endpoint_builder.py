@@ -58,6 +58,7 @@ from rowcall.core.queryable.language import MOST_ROWS, obstacle
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.tables.versions import version_diagnostics, versioned
 from rowcall.core.text.naming import default_path
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
@@ -185,6 +186,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *unknown_names(endpoint, defaults.known, draft.used),
         *disabled_features(endpoint, defaults.off, draft.used),
         *identity_loss(endpoint, defaults.around),
+        *version_diagnostics(endpoint, draft.used),
         *unmet_installation(endpoint, catalog.installed, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
@@ -384,6 +386,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     if options.idempotency is not None and runs_without_key(endpoint) is not None:
         endpoint = replace(endpoint, options=_shared(replace(options, idempotency=None)))
         options = endpoint.options
+    endpoint = versioned(endpoint)
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 
 

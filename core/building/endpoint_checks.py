@@ -12,7 +12,7 @@ from rowcall.core.annotations import BY_NAME
 from rowcall.core.binding.written_values import read_value
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ValueKind
 from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_placeholders
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -288,6 +288,22 @@ def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(identity, line, f"{endpoint.name}: {message}")
 
 
+def _patch_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report a parameter for the members of a body that cannot get them."""
+    name = endpoint.options.patch_parameter
+    parameter = next((item for item in endpoint.parameters if item.db_name == name), None)
+    if parameter is None:
+        return
+    if parameter.kind is not ValueKind.JSON or parameter.array:
+        reason = "its type has to be json or jsonb"
+    elif endpoint.transport is not Transport.BODY:
+        reason = "the values of this endpoint are not in a JSON body"
+    else:
+        return
+    message = f"{endpoint.name}: {name} is no merge patch: {reason}"
+    yield Diagnostic(endpoint.routine.identity, used["param"], message)
+
+
 CHECKS: tuple[Check, ...] = (
     _volatile_get,
     _impossible_path,
@@ -305,6 +321,7 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "request_headers_parameter_name": _headers_parameter,
     "openapi": _examples,
     "raw": _raw_in_vain,
+    "param": _patch_in_vain,
     "queryable": _queries_in_vain,
     "hedge": _hedged_for_nothing,
     "encrypt": _sent_on_as_it_came,

@@ -23,6 +23,8 @@ def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[
     indexes |= unsupplied_parameters(endpoint)
     outgoing = endpoint.outgoing
     indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
+    if endpoint.version_index is not None:
+        indexes.add(endpoint.version_index)
     headers = headers_parameter(endpoint)
     if headers is not None:
         indexes.add(headers)

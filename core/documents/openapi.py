@@ -315,6 +315,14 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
 
 
 def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    if endpoint.version_index is not None:
+        yield {
+            "name": "If-Match",
+            "in": "header",
+            "description": "The ETag of the row as it was read; another version is 412",
+            "required": True,
+            "schema": {"type": "string"},
+        }
     idempotency = endpoint.options.idempotency
     if idempotency is not None:
         yield {
@@ -349,10 +357,16 @@ def _request_body(
         return {"required": True, "content": {"multipart/form-data": {"schema": file}}}
     if _travels_in_query(endpoint):
         return None
-    members = [item for item in parameters if not item.path and not item.of_query]
+    patch = endpoint.options.patch_parameter
+    members = [item for item in parameters if not item.path and not item.of_query and item.db_name != patch]
+    if patch is not None:
+        schema: Schema = {"properties": {item.api_name: _member(endpoint, item, options) for item in members}}
+        open_object = {"schema": {"type": "object", **schema, "additionalProperties": True}}
+        content = dict.fromkeys(("application/merge-patch+json", "application/json"), open_object)
+        return {"required": False, "content": content}
     if not members:
         return None
-    schema: Schema = {
+    schema = {
         "type": "object",
         "properties": {item.api_name: _member(endpoint, item, options) for item in members},
     }

@@ -271,6 +271,10 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    patch_parameter: str | None = None
+    """Database name of the parameter with the members of a body that are no other parameters (`is merge patch`)."""
+    version_column: str | None = None
+    """Column with the version of a row, for `ETag` and `If-Match`."""
     idempotency: Idempotency | None = None
     """Whether a request with a key takes effect once."""
     queryable: Queryable | None = None
@@ -391,6 +395,8 @@ class Endpoint(Record):
     """Session effects of a run."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
+    version_index: int | None = None
+    """Index of the parameter that `If-Match` fills (`Options.version_column`). None: the endpoint does not need it."""
     query: ResultQuery | None = None
     """The query of a request over the result (`queryable`). Its values are the last parameters."""
 

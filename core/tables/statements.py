@@ -6,7 +6,7 @@ rows, so it exists only for an endpoint annotated `allow_unfiltered` (issue 5).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import Identity, RoutineKind, Table, TableColumn
@@ -51,6 +51,7 @@ def statement(
     Raises:
         UncallableError: no column to write was supplied, or none that selects rows.
     """
+    version = _Version.of(table, endpoint, present)
     values = list(_values(columns, endpoint, present))
     target = quote_qualified(table.schema, table.name)
     results = _listed(column.expression for column in endpoint.shape.columns)
@@ -58,18 +59,23 @@ def statement(
         case Command.SELECT:
             return f"select {results} from {target}{_where(values)}"
         case Command.UPDATE:
-            text = _update(target, table, values, endpoint)
+            text = _update(target, table, values, endpoint, version)
         case Command.DELETE:
-            text = _delete(target, values, endpoint)
+            text = _delete(target, values, endpoint, version)
         case Command.INSERT:
             text = f"{_insert(target, table, values)}{_on_conflict(operation.conflict, table)}"
+    if version is not None and not results:
+        # The number of rows shows whether the version was found.
+        results = "1"
     return f"{text} returning {results}" if results else text
 
 
 def _values(columns: Sequence[TableColumn], endpoint: Endpoint, present: int) -> Iterator[_Value]:
     number = 0
     for index, parameter in enumerate(endpoint.parameters):
-        if present >> index & 1:
+        if present >> index & 1 and index == endpoint.version_index:
+            number += 1
+        elif present >> index & 1:
             number += 1
             yield _Value(columns[parameter.position], parameter.api_name, f"${number}::{parameter.cast}")
 
@@ -78,7 +84,45 @@ def _where(values: Sequence[_Value]) -> str:
     return f" where {' and '.join(value.condition for value in values)}" if values else ""
 
 
-def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpoint) -> str:
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The version column of a write. condition: empty if any version may be written. assignment: of the next version,
+    empty if a trigger sets it."""
+
+    name: str
+    condition: str
+    assignment: str
+
+    @classmethod
+    def of(cls, table: Table, endpoint: Endpoint, present: int) -> _Version | None:
+        """Return the version, or None if the endpoint writes without one."""
+        index = endpoint.version_index
+        if index is None:
+            return None
+        wanted = (endpoint.options.version_column or "").lower()
+        column = next(column for column in table.columns if column.name.lower() == wanted)
+        name = quote_identifier(column.name)
+        number = (present & ((1 << index) - 1)).bit_count() + 1
+        found = f"{name} = any (${number}::{endpoint.parameters[index].cast})" if present >> index & 1 else ""
+        following = NEXT_VERSIONS.get(column.type_name, "").format(name=name)
+        return cls(name, found, f"{name} = {following}" if following else "")
+
+
+NEXT_VERSIONS: Mapping[str, str] = {
+    **dict.fromkeys(("smallint", "integer", "bigint"), "{name} + 1"),
+    **dict.fromkeys(("timestamp with time zone", "timestamp without time zone"), "pg_catalog.clock_timestamp()"),
+    "uuid": "pg_catalog.gen_random_uuid()",
+}
+"""Expressions for the next version by the type of its column. The versions of other types are those of a trigger."""
+
+
+def _and_version(where: str, version: _Version | None) -> str:
+    if version is None or not version.condition:
+        return where
+    return f"{where} and {version.condition}" if where else f" where {version.condition}"
+
+
+def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpoint, version: _Version | None) -> str:
     keys = [value for value in values if value.column.name in table.key]
     assigned = [value for value in values if value.column.name not in table.key]
     if not assigned:
@@ -86,13 +130,16 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
     if not keys:
         names = [parameter.api_name for parameter in endpoint.parameters if parameter.db_name in table.key]
         raise UncallableError(f"an update needs a column of the key: {', '.join(names)}")
-    return f"update {target} set {_listed(value.assignment for value in assigned)}{_where(keys)}"
+    assignments = [value.assignment for value in assigned]
+    if version is not None and version.assignment:
+        assignments.append(version.assignment)
+    return f"update {target} set {_listed(assignments)}{_and_version(_where(keys), version)}"
 
 
-def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
+def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: _Version | None) -> str:
     if not values and not endpoint.options.allow_unfiltered:
         raise UncallableError("a delete needs a column that says which rows are meant")
-    return f"delete from {target}{_where(values)}"
+    return f"delete from {target}{_and_version(_where(values), version)}"
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:

@@ -27,6 +27,7 @@ from rowcall.core.queryable.statement import Query
 from rowcall.core.tables.routines import TableOperation
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.ext.rendering.timed_rows import TimedWriter
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import ask_for_token
@@ -68,6 +69,8 @@ from rowcall.service.request.before_routine import before_routine
 from rowcall.service.request.binding import read_small_body
 from rowcall.service.request.deadlines import may_have_deadline, set_deadline
 from rowcall.service.request.headers import fill_headers, headers_context
+from rowcall.service.request.merge_patch import collect_patch
+from rowcall.service.request.preconditions import check_version, require_version, tag_with_version
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -240,7 +243,10 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps that run the routine and evaluate the result."""
     if is_sign(endpoint):
         return ()
-    return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
+    writer = body_writer(endpoint, services.answer_codecs)
+    if writer is None and endpoint.version_index is not None:
+        writer = RawRenderer(services.codecs, True)  # counts the rows
+    return _run(endpoint, services, writer, plan_of(endpoint, services))
 
 
 def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
@@ -391,7 +397,8 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     resolved = {item.target for item in resolved_parameters(endpoint)}
     routine = endpoint.routine
     columns = tuple(item.name for item in routine.parameters) if isinstance(routine.source, TableOperation) else ()
-    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled, columns)
+    own = filled | hashed | resolved | endpoint.outgoing.filled
+    return ServerRefusals(endpoint.parameters, own, columns, endpoint.version_index)
 
 
 def may_stream(endpoint: Endpoint) -> bool:
@@ -481,13 +488,16 @@ STEPS: Sequence[Factory] = (
     read_small_body,
     keep_body,
     keep_for_proxy,
+    collect_patch,
     apply_query,
     bind,
+    require_version,
     forget_supplied,
     fill_headers,
     validate,
     resume,
     tag_answers,
+    tag_with_version,
     record_values,
     hash_parameters,
     encrypt,
@@ -501,6 +511,7 @@ STEPS: Sequence[Factory] = (
     choose_format,
     sign,
     run,
+    check_version,
     say_where_it_wrote,
     respond,
     send_result,

@@ -44,6 +44,8 @@ def _param(draft: Draft, line: Line) -> None:
     lower = [word.lower() for word in words]
     if lower[:3] == ["is", "hash", "of"] and len(words) > 3:
         add_hash(draft, parameter, words[3].removeprefix(":"))
+    elif lower == ["is", "merge", "patch"]:
+        _merge_patch(draft, parameter)
     elif lower[:3] == ["is", "upload", "metadata"]:
         _upload_metadata(draft, line, parameter)
     elif lower[1:] == ["is", "upload", "metadata"]:
@@ -62,6 +64,13 @@ def _split(rest: str) -> tuple[str, str]:
         parameter, _, value = parameter.partition("=")
         behind = f"= {value} {behind}"
     return parameter.removeprefix(":"), behind.strip()
+
+
+def _merge_patch(draft: Draft, parameter: str) -> None:
+    name = draft.parameter_named(parameter)
+    if name is None:
+        raise BadValueError(f"the routine has no parameter {parameter}")
+    draft.set(patch_parameter=name)
 
 
 def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
@@ -95,7 +104,9 @@ def declared_type(line: Line) -> tuple[str, str | None, str | None]:
     """Return the parameter of a line, its new name, and its type as written."""
     parameter, rest = _split(line.rest)
     words = [word.lower() for word in rest.replace(",", " ").split()]
-    if words[1:3] in (["hash", "of"], ["upload", "metadata"]) or (words[1:2] == ["is"] and words[0] != "type"):
+    if words[1:3] in (["hash", "of"], ["upload", "metadata"], ["merge", "patch"]) or (
+        words[1:2] == ["is"] and words[0] != "type"
+    ):
         return parameter, None, None
     return parameter, *_name_and_type(_head(rest), colon=line.rest.startswith(":"))
 
@@ -180,10 +191,10 @@ ANNOTATIONS = (
         aliases=("parameter", "param"),
         syntax="param <parameter> [is] <name> [<type>] [default <default>] | param <parameter> default [<default>] | "
         "param <parameter> type is <type> [default <default>] | param <parameter> is hash of <parameter> | "
-        "param <parameter> is upload metadata",
+        "param <parameter> is upload metadata | param <parameter> is merge patch",
         description="Gives a parameter another name in requests, reads it as another type, or gives it a default: one "
-        "word, a text in single quotes, or null. Can also fill it with the hash of another parameter, or with the "
-        "metadata of uploaded files.",
+        "word, a text in single quotes, or null. Can also fill it with the hash of another parameter, with the "
+        "metadata of uploaded files, or with all members of a JSON body that are no other parameters.",
         apply=_param,
         minimum_words=3,
         colon_names=True,

@@ -1,0 +1,152 @@
+"""Optimistic locking: the version of a row as entity tag, and conditions of requests on it (RFC 9110, 8.8.3 and 13.1).
+
+The version is a column. Reading sends it as a strong `ETag`; writing needs an `If-Match` with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import quote, unquote
+
+import orjson
+
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ValueKind
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.tables.operations import Command
+from rowcall.core.tables.routines import TableOperation
+
+IF_MATCH = "If-Match"
+_TAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
+_SAFE = "!#$&'()*+,-./:;<=>?@[]^_`{|}~ "
+READING = frozenset(("GET", "HEAD", "QUERY"))
+
+
+def versions_of(header: str) -> tuple[str, ...] | None:
+    """Return the versions in `If-Match`; None for `*`, which any existing row fulfils. Weak tags fit none.
+
+    Raises ValueError: the header is not a list of entity tags.
+    """
+    if header.strip() == "*":
+        return None
+    versions: list[str] = []
+    place = 0
+    while place < len(header):
+        match = _TAG.match(header, place)
+        if match is None:
+            raise ValueError("it is no list of entity tags")
+        if match[1] is None:
+            versions.append(unquote(match[2]))
+        place = match.end()
+    return tuple(versions)
+
+
+def entity_tag(body: bytes, key: str) -> str | None:
+    """Return the entity tag of a row of JSON; None if it has no version."""
+    try:
+        row = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(row, list) and len(row) == 1:
+        row = row[0]
+    value = row.get(key) if isinstance(row, dict) else None
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return f'"{quote(text, safe=_SAFE)}"'
+
+
+def versioned(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint with the parameter that `If-Match` fills, if it writes."""
+    name = endpoint.options.version_column
+    if name is None or endpoint.method in READING:
+        return endpoint
+    source = endpoint.routine.source
+    if isinstance(source, TableOperation):
+        if source.operation.command not in (Command.UPDATE, Command.DELETE):
+            return endpoint
+        column = next((column for column in source.table.columns if column.name.lower() == name.lower()), None)
+        if column is None:
+            return endpoint
+        parameter = EndpointParameter(
+            db_name="",
+            api_name=IF_MATCH,
+            kind=ValueKind.OTHER,
+            array=True,
+            cast=f"{column.type_name}[]",
+            has_default=True,
+            position=-1,
+            of_query=True,
+        )
+        parameters = (*endpoint.parameters, parameter)
+        return replace(endpoint, parameters=parameters, version_index=len(parameters) - 1)
+    index = _parameter(endpoint, name)
+    if index is None:
+        return endpoint
+    parameters = tuple(
+        replace(item, ignored=True, has_default=True) if place == index else item
+        for place, item in enumerate(endpoint.parameters)
+    )
+    return replace(endpoint, parameters=parameters, version_index=index)
+
+
+def _parameter(endpoint: Endpoint, name: str) -> int | None:
+    """Return the index of the parameter of a routine with the name of the version column."""
+    names = (name.lower(), f"_{name.lower()}")
+    for index, parameter in enumerate(endpoint.parameters):
+        if parameter.db_name.lower() in names or parameter.api_name.lower() == name.lower():
+            return index
+    return None
+
+
+def sent_version(endpoint: Endpoint) -> int | None:
+    """Return the index of the parameter with which a request could write the version of a table's row; such a value is
+    not used, so that a row can be sent back as it was read."""
+    name = (endpoint.options.version_column or "").lower()
+    if not isinstance(endpoint.routine.source, TableOperation):
+        return None
+    return next((index for index, item in enumerate(endpoint.parameters) if item.db_name.lower() == name), None)
+
+
+def version_key(endpoint: Endpoint) -> str | None:
+    """Return the key of the version in a response with one row; None if it is not in the response."""
+    name, shape = endpoint.options.version_column, endpoint.shape
+    if name is None or shape.path is not ResultPath.ROWS or not shape.named or endpoint.options.raw:
+        return None
+    if shape.is_set and not endpoint.options.single and not _is_one_row(endpoint):
+        return None
+    return next((column.key.decode() for column in shape.columns if name.casefold() in column.names), None)
+
+
+def _is_one_row(endpoint: Endpoint) -> bool:
+    """Whether a table operation returns the rows that it has written, which is usually one, as an array."""
+    source = endpoint.routine.source
+    return isinstance(source, TableOperation) and source.writes
+
+
+def version_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Report `version_column` lines that cannot be in force. An endpoint that would write unchecked is left out."""
+    name, line = endpoint.options.version_column, used.get("version_column")
+    if name is None:
+        return
+    identity, source = endpoint.routine.identity, endpoint.routine.source
+    if endpoint.method in READING:
+        if version_key(endpoint) is None and not isinstance(source, TableOperation):
+            reason = "only a JSON row has a version: add single, and return the column"
+            yield Diagnostic(identity, line, f"{endpoint.name}: version_column {name} has no effect: {reason}")
+    elif endpoint.version_index is None and not _is_insert(endpoint):
+        what = "column" if isinstance(source, TableOperation) else "parameter"
+        message = f"version_column: there is no {what} {name}, which If-Match could fill; the endpoint is left out"
+        yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+
+
+def _is_insert(endpoint: Endpoint) -> bool:
+    source = endpoint.routine.source
+    return isinstance(source, TableOperation) and source.operation.command is Command.INSERT
+
+
+def array_of(versions: Sequence[str]) -> bytes:
+    """Return an array literal of texts."""
+    quoted = (version.replace("\\", "\\\\").replace('"', '\\"') for version in versions)
+    return ("{" + ",".join(f'"{version}"' for version in quoted) + "}").encode()

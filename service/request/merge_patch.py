@@ -1,0 +1,59 @@
+"""`param … is merge patch`: a parameter with all members of a body that are no other parameters (RFC 7396).
+
+In such an object a missing member and one that is null are different: a routine leaves the column of the first one
+unchanged, and sets that of the second one to NULL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint, ValueKind
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.text import json_text
+from rowcall.service.request.binding import body_limit, read_fields
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that collects the members before binding."""
+    name = endpoint.options.patch_parameter
+    if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
+        return None
+    parameter = next((item for item in endpoint.parameters if item.db_name.lower() == name.lower()), None)
+    if parameter is None or parameter.kind is not ValueKind.JSON:
+        return None
+    patch = parameter.api_name
+    known = frozenset(item.api_name for item in endpoint.parameters if not item.path) - {patch}
+    groups = frozenset(item.group for item in endpoint.parameters if item.group is not None)
+    limit = body_limit(endpoint, services)
+
+    async def collect(context: RequestContext) -> None:
+        body = context.body
+        if body is None:
+            body = await read_fields(context, services, limit)
+        try:
+            members = json_text.body_members(body or b"{}")
+            collected = [pair for pair in members if pair[0] not in known and pair[0] not in groups]
+            # A client that knows the parameter may also send it by its name.
+            named = [pair for pair in collected if pair[0] == patch]
+            if named and not named[0][1].startswith(b"{"):
+                raise BindingError(400, f"parameter '{patch}': an object with the members to change is needed", patch)
+            inner = [pair for _, value in named for pair in json_text.object_members(value)]
+        except json_text.JsonTextError as error:
+            raise BindingError(400, str(error)) from None
+        inner += (pair for pair in collected if pair[0] != patch)
+        kept = [pair for pair in members if pair[0] in known or pair[0] in groups]
+        context.body = _object([*kept, (patch, _object(inner))])
+
+    return collect
+
+
+def _object(members: list[tuple[str, bytes]]) -> bytes:
+    return b"{" + b",".join(orjson.dumps(name) + b":" + value for name, value in members) + b"}"

@@ -1,0 +1,128 @@
+"""Conditions of requests on the version of a row: `If-Match` (RFC 9110, 13.1.1), and the tags of responses."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.errors.problems import Problem
+from rowcall.core.tables.routines import TableOperation
+from rowcall.core.tables.versions import array_of, entity_tag, sent_version, version_key, versions_of
+from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+_CHANGED = "the row has another version by now, or does not exist; read it again"
+
+
+def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Return the step that fills the version from `If-Match`. It follows binding. Raises `Problem` 428 and 412."""
+    index = endpoint.version_index
+    if index is None:
+        return None
+    many = isinstance(endpoint.routine.source, TableOperation)
+    sent = sent_version(endpoint)
+
+    def fill(context: RequestContext) -> None:
+        if sent is not None:
+            remove_argument(context, sent)
+        headers = context.scope.headers.get_all("if-match")
+        if not headers:
+            detail = "this request needs the header If-Match with the ETag of the row as it was read"
+            raise Problem(428, detail, title="Precondition Required")
+        try:
+            versions = versions_of(",".join(headers))
+        except ValueError as error:
+            raise Problem(400, f"the header If-Match: {error}") from None
+        if versions is None and many:
+            remove_argument(context, index)
+            return
+        if versions is None:
+            raise Problem(400, "the header If-Match: this endpoint needs the version of the row, not *")
+        if not versions:
+            raise Problem(412, _CHANGED)
+        if many:
+            set_argument(context, index, array_of(versions))
+        elif len(versions) > 1:
+            raise Problem(400, "the header If-Match: this endpoint takes one version")
+        else:
+            set_argument(context, index, versions[0].encode())
+
+    return fill
+
+
+def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Return the step behind a write that found no row with the expected version. Raises `Problem` 412."""
+    if endpoint.version_index is None or not counts_rows(endpoint):
+        return None
+
+    def check(context: RequestContext) -> None:
+        execution = context.execution
+        if execution is not None and not execution.streaming and execution.rows == 0:
+            raise Problem(412, _CHANGED)
+
+    return check
+
+
+def counts_rows(endpoint: Endpoint) -> bool:
+    """Whether the number of rows of a write shows if it found the version."""
+    if isinstance(endpoint.routine.source, TableOperation):
+        return True
+    return endpoint.shape.path is ResultPath.ROWS and endpoint.shape.named
+
+
+def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Return the step after which responses with one row have its version as `ETag`."""
+    key = version_key(endpoint)
+    if key is None or endpoint.options.invalidates:
+        return None
+
+    def tag(context: RequestContext) -> None:
+        wanted = ",".join(context.scope.headers.get_all("if-none-match"))
+        protocol = context.protocol
+        if type(protocol) is HeadProtocol:
+            protocol.change = partial(_tagged, key, wanted)
+        else:
+            context.protocol = _VersionProtocol(protocol, key, wanted)
+
+    return tag
+
+
+def _tagged(key: str, wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+    """Return status and headers with the tag: 304 if the client has this version. wanted: `If-None-Match`."""
+    mark = entity_tag(body, key) if 200 <= status < 300 else None
+    if mark is None:
+        return status, headers
+    if status == 200 and wanted and (wanted.strip() == "*" or mark in (item.strip() for item in wanted.split(","))):
+        return 304, [
+            *((name, value) for name, value in headers if not name.lower().startswith("content-")),
+            ("etag", mark),
+        ]
+    return status, [*headers, ("etag", mark)]
+
+
+class _VersionProtocol(ObservedProtocol):
+    __slots__ = ("_key", "_wanted")
+
+    def __init__(self, protocol: object, key: str, wanted: str) -> None:
+        super().__init__(protocol)
+        self._key = key
+        self._wanted = wanted
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        status, headers = _tagged(self._key, self._wanted, status, headers, body)
+        if status == 304:
+            self.inner.response_empty(304, headers)
+        else:
+            self.inner.response_bytes(status, headers, body)
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, headers)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, headers, file)

@@ -1,0 +1,71 @@
+"""`param … is merge patch`: a routine tells members that are missing from those that are null (RFC 7396)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create table person (id int primary key, name text, email text, age int);
+insert into person values (1, 'Ann', 'ann@example.com', 30), (2, 'Ben', 'ben@example.com', 40);
+create function change_person(_id int, _changes jsonb, _note text default null) returns person language sql as $$
+  update person set
+    name = case when _changes ? 'name' then _changes ->> 'name' else name end,
+    email = case when _changes ? 'email' then _changes ->> 'email' else email end,
+    age = case when _changes ? 'age' then (_changes ->> 'age')::int else age end
+  where id = _id returning * $$;
+comment on function change_person(int, jsonb, text) is 'HTTP PATCH /persons/{_id}
+param _changes is merge patch';
+create function echo(_patch json, _n int default 0) returns json language sql as
+$$ select json_build_object('patch', _patch, 'n', _n) $$;
+comment on function echo(json, int) is 'HTTP POST /echo
+param _patch is merge patch';
+create function wrong(_patch text) returns text language sql as $$ select _patch $$;
+comment on function wrong(text) is 'HTTP POST /wrong
+param _patch is merge patch';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {"Service:RequiresAuthorization": "false"})
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"email": None}, {"id": 1, "name": "Ann", "email": None, "age": 30}),
+        ({"name": "Anna", "age": 31}, {"id": 1, "name": "Anna", "email": None, "age": 31}),
+        ({}, {"id": 1, "name": "Anna", "email": None, "age": 31}),
+        ({"note": "not a change", "age": None}, {"id": 1, "name": "Anna", "email": None, "age": None}),
+        ({"changes": {"name": "Ann"}, "age": 5}, {"id": 1, "name": "Ann", "email": None, "age": 5}),
+    ],
+)
+def test_missing_members_and_null_are_different(
+    service: Service, body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    response = service.request(
+        "PATCH", "/persons/1", json=body, headers={"content-type": "application/merge-patch+json"}
+    )
+    assert (response.status_code, response.json()) == (200, expected), response.text
+
+
+def test_members_keep_their_text(service: Service) -> None:
+    body = '{"a": 1.50, "n": 7, "big": 12345678901234567890.5, "\\u0061b": {"x": [null, "é"]}}'
+    response = service.post("/echo", content=body.encode(), headers={"content-type": "application/json"})
+    assert response.text == ('{"patch" : {"a":1.50,"big":12345678901234567890.5,"ab":{"x": [null, "é"]}}, "n" : 7}'), (
+        response.text
+    )
+    assert service.post("/echo").json() == {"patch": {}, "n": 0}
+
+
+def test_mistakes(service: Service) -> None:
+    for body in ('{"a": 1', "[1]", '{"a": 1, "a": 2}', '{"patch": 5}'):
+        problem(service.post("/echo", content=body, headers={"content-type": "application/json"}), 400)
+    assert "_patch is no merge patch: its type has to be json or jsonb" in service.log
