@@ -81,7 +81,7 @@ ORDER = {
         "options pipeline",
         "response request",
         "auth sqlfiles cache limits outgoing uploads events static codegen mcp operations metrics tracing testing "
-        "encryption postgrest queryable idempotency batch",
+        "encryption postgrest queryable idempotency batch tenancy",
         "handler",
         "snapshot supervisor worker",
         "embedded manual command cli",

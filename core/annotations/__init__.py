@@ -30,6 +30,7 @@ from rowcall.core.annotations.rows import (
     sql_files,
     table_formats,
     tables,
+    tenancy,
     uploads,
     validation,
 )
@@ -45,6 +46,7 @@ _MODULES = (
     limits,
     encryption,
     execution,
+    tenancy,
     idempotency,
     response,
     querying,

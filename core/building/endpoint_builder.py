@@ -34,7 +34,7 @@ from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
-from rowcall.core.endpoint.capabilities import Queryable, Tool
+from rowcall.core.endpoint.capabilities import Queryable, Tenant, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -127,6 +127,7 @@ class EndpointDefaults:
     user_parameters: bool = False
     user_context: bool = False
     role_from_claim: bool = False
+    tenant: Tenant | None = None
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     login_path: str | None = None
     """An endpoint at this path signs in, also without annotation; `logout_path` likewise."""
@@ -252,6 +253,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
         user_parameters=defaults.user_parameters,
         user_context=defaults.user_context,
         role_from_claim=defaults.role_from_claim,
+        tenant=defaults.tenant,
     )
 
 

@@ -53,6 +53,8 @@ class CachePlan:
     """How long a response may be used after its lifetime. None: not at all."""
     per_user: bool = False
     """Whether claims are part of the key, because they are in session variables (caching-12)."""
+    surroundings: bool = False
+    """Whether tenant and time zone of the request are part of the key."""
     before: tuple[BeforeValue, ...] = ()
     """Request values of `BeforeRoutineCommands`, which may for example select the tenant."""
 
@@ -95,6 +97,7 @@ def cache_plan(
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
+        surroundings=endpoint.options.tenant is not None or endpoint.options.time_zone is not None,
         before=() if endpoint.passes_through else tuple(value for item in commands for value in item.values),
     )
 

@@ -66,6 +66,35 @@ class Queryable(Record):
         return self.select or self.filter or self.order or self.page
 
 
+class ValuePlace(enum.Enum):
+    """Where a tenant or a time zone of a request comes from."""
+
+    CLAIM = "claim"
+    HEADER = "header"
+    HOST = "host"
+    PREFER = "prefer"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant(Record):
+    """`tenant`: the tenant of a request, and the setting that a routine sees."""
+
+    place: ValuePlace
+    name: str
+    """Type of a claim, name of a header, or pattern of a host name with one `*`."""
+    setting: str = "request.tenant"
+    schemas: tuple[str, ...] = ()
+    """Search path with `{0}` for the tenant. Empty: `setting` has its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeZone(Record):
+    """`timezone_from`: the time zone in which a routine runs, and in which its timestamps are rendered."""
+
+    place: ValuePlace
+    name: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Idempotency(Record):
     """`idempotent`: requests with an `Idempotency-Key` take effect once."""

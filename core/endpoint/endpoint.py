@@ -26,6 +26,8 @@ from rowcall.core.endpoint.capabilities import (
     Impersonation,
     Queryable,
     Reading,
+    Tenant,
+    TimeZone,
     Tool,
     Upload,
 )
@@ -271,6 +273,8 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    tenant: Tenant | None = None
+    time_zone: TimeZone | None = None
     patch_parameter: str | None = None
     """Database name of the parameter with the members of a body that are no other parameters (`is merge patch`)."""
     version_column: str | None = None

@@ -99,7 +99,7 @@ def is_personal(endpoint: Endpoint) -> bool:
     """Return whether the response depends on the caller or is restricted to some callers."""
     options = endpoint.options
     claims = options.user_parameters or options.user_context or options.role_from_claim
-    return claims or options.login or not endpoint.access.anonymous
+    return claims or options.login or options.tenant is not None or not endpoint.access.anonymous
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 
 from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.cache.key import characters, hashed
 from rowcall.core.cache.plan import CachePlan
+from rowcall.core.endpoint.capabilities import Tenant, TimeZone
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.driver.cache_fast_path import encode_key
 from rowcall.service.cache.user_key import claims_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.before_routine import value_of
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import tenant_of, zone_of
 
 KeyOf = Callable[[RequestContext], bytes | None]
 Part = Callable[[RequestContext], bytes]
@@ -37,6 +40,8 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         parts.append(claims_of(services))
     if plan.before:
         parts.append(_given_before(plan, services))
+    if plan.surroundings:
+        parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
     values = plain_values if changes_values(endpoint) else None
 
     def key_with_parts(context: RequestContext) -> bytes:
@@ -63,7 +68,8 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
     """Whether the key consists of prefix and parameter values only."""
-    if endpoint.options.proxy is not None or plan.per_user or plan.before or changes_values(endpoint):
+    depends_on_request = plan.per_user or plan.surroundings or bool(plan.before)
+    if endpoint.options.proxy is not None or depends_on_request or changes_values(endpoint):
         return False
     return plan.hash_from is None and plan.longest_key is None
 
@@ -102,6 +108,11 @@ def _given_before(plan: CachePlan, services: Services) -> Part:
         return hashlib.sha256(whole).digest()
 
     return before_values
+
+
+def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
+    """Return the key part for tenant and time zone."""
+    return joined(tenant_of(tenant, context) or "", zone_of(zone, context) or "")
 
 
 def _request(context: RequestContext) -> bytes:

@@ -122,6 +122,8 @@ class Call:
     should use.
     """
     made: Callable[[int], Statement] | None = None
+    of_tenant: bool = False
+    """A command of its preamble fails if the schema of the tenant does not exist."""
     inner: Callable[[int], str] | None = None
     """Returns the SQL of the routine for a mask, if the statement is a query over its result (`queryable`)."""
     on_repeat: Callable[[], None] | None = None

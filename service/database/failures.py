@@ -140,7 +140,7 @@ class Failures:
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
         """Whether the call may run again at once without taking effect twice."""
-        if _is_query_fault(call, mask, execution):
+        if _is_query_fault(call, mask, execution) or _has_no_tenant(call, execution):
             return False
         if _is_over(execution):
             self._report_stale(execution)
@@ -223,6 +223,8 @@ class Failures:
             # Nothing of it has run, and no time was left to run it on another connection.
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             return call.policy.timeout.out_of_time()
+        if _has_no_tenant(call, execution):
+            return Problem(404, "there is no such tenant")
         if execution.error is not None and _is_query_fault(call, context.mask, execution):
             return Problem(400, f"the query does not fit the columns of the result: {execution.error.message}")
         if (
@@ -257,6 +259,12 @@ class Failures:
         problem = Problem(500, "the result could not be rendered")
         problem.logged = True
         return problem
+
+
+def _has_no_tenant(call: Call, execution: Execution) -> bool:
+    """Whether the schema of the request's tenant does not exist."""
+    error = execution.error
+    return call.of_tenant and execution.failed_ahead and error is not None and error.sqlstate == NO_SCHEMA
 
 
 def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:

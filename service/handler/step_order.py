@@ -82,6 +82,8 @@ from rowcall.service.response.rendering import body_writer, with_column_checks
 from rowcall.service.response.response_set_by_sql import respond_as_set_by_sql, with_reading
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.tenancy.tenants import require_tenant, tenant_settings
+from rowcall.service.tenancy.time_zones import apply_time_zone, time_zone_settings
 from rowcall.service.tracing.request_tracing import query_tag, trace_name, trace_requests
 from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 from rowcall.service.uploads.storing import in_transaction
@@ -377,6 +379,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
         hear=services.hear(endpoint),
+        of_tenant=endpoint.options.tenant is not None and bool(endpoint.options.tenant.schemas),
         inner=_inner_sql(endpoint),
         on_repeat=repetition_counter(endpoint, services),
     )
@@ -420,6 +423,8 @@ PREAMBLE: Sequence[PreambleFactory] = (
     trace_name,
     headers_context,
     user_context,
+    tenant_settings,
+    time_zone_settings,
     database_role,
     before_routine,
 )
@@ -480,6 +485,8 @@ STEPS: Sequence[Factory] = (
     refuse_cross_site,
     authorize,
     refuse_without_role,
+    require_tenant,
+    apply_time_zone,
     ask_for_token,
     refuse_unknown_connection,
     refuse_outside_of_batch,

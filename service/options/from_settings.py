@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.annotations.declaration import BadValueError
+from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
@@ -18,6 +20,7 @@ from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.uploads.options import Folder
@@ -82,6 +85,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
+        tenant=_tenant(settings),
         idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
         queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
         neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
@@ -182,6 +186,14 @@ def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
     environment = {**os.environ, **settings.variables}
     names = settings.name_defaults("Service:AvailableEnvVars")
     return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
+
+
+def _tenant(settings: Settings) -> Tenant | None:
+    text = settings.text_or_none("Service:Tenant")
+    try:
+        return None if text is None else tenant_from(text)
+    except BadValueError as error:
+        raise StartupError(f"Service:Tenant: {error}") from None
 
 
 def _transport(settings: Settings) -> Transport | None:

@@ -11,6 +11,8 @@ VALUES = {
     "<true or false>": ("true", "FALSE", "{_id}"),
     "<number>": ("1", "8192"),
     "<rows>": ("1", "25"),
+    "<tenant>": ("org_id", "X-Tenant"),
+    "<setting>": ("app.tenant", "request.tenant"),
     "<status>": ("200", "201", "204", "299"),
     "<interval>": ("5s", "1.5h", "00:00:01", "250"),
     "<directive>": ("no-cache", "max-age=60"),

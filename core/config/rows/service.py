@@ -152,6 +152,12 @@ ROWS: tuple[Key, ...] = (
         "Respond with 200 and an empty body, instead of the JSON text `null`, if `single` returns no row or a JSON "
         "value is NULL.",
     ),
+    text(
+        "Service:Tenant",
+        None,
+        "Tenant of the requests of all endpoints, as the annotation `tenant` has it: `from claim org_id as search_path "
+        "tenant_{0}`. null: none.",
+    ),
     interval(
         "Service:IdempotencyLifetime",
         "24 hours",

@@ -1,0 +1,64 @@
+"""Tenant and time zone of a request, as endpoints take them from claims and headers."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from rowcall.core.auth.claims import User
+from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
+from rowcall.service.request_context.request_context import RequestContext
+
+LONGEST = 255
+_TIME_ZONE = re.compile(r'(?:^|[,;\s])timezone\s*=\s*"?([A-Za-z0-9_+/-]+)"?', re.IGNORECASE)
+
+
+def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
+    """Return the tenant of a request, or None if it has none."""
+    if tenant is None:
+        return None
+    if tenant.place is ValuePlace.HOST:
+        return _of_host(tenant.name, context)
+    return _value(tenant.place, tenant.name, context) or None
+
+
+def _of_host(pattern: str, context: RequestContext) -> str | None:
+    """Return the part of the host name in the place of the `*`."""
+    scope = context.scope
+    host = (scope.headers.get("host") or scope.authority or "").lower()
+    host = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
+    before, _, behind = pattern.partition("*")
+    if len(host) <= len(before) + len(behind) or not host.startswith(before) or not host.endswith(behind):
+        return None
+    return host[len(before) : len(host) - len(behind)]
+
+
+def zone_of(zone: TimeZone | None, context: RequestContext) -> str | None:
+    """Return the time zone that a request names, or None."""
+    if zone is None:
+        return None
+    if zone.place is ValuePlace.PREFER:
+        match = _TIME_ZONE.search(",".join(context.scope.headers.get_all("prefer")))
+        return None if match is None else match[1]
+    return _value(zone.place, zone.name, context) or None
+
+
+def _value(place: ValuePlace, name: str, context: RequestContext) -> str | None:
+    if place is ValuePlace.HEADER:
+        value: str | None = context.scope.headers.get(name.lower())
+        return value
+    user: User | None = context.user
+    return None if user is None else user.first(name)
+
+
+@lru_cache(maxsize=1024)
+def is_time_zone(name: str) -> bool:
+    """Whether a name is one of a time zone."""
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        return False
+    except KeyError:
+        return False
+    return True

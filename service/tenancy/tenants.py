@@ -1,0 +1,70 @@
+"""`tenant`: the tenant of a request as a setting, or as the schema in which names are looked up."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.endpoint.capabilities import ValuePlace
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.text.naming import quote_identifier
+from rowcall.service.database.preamble import Command, Preamble
+from rowcall.service.database.statements import statement_for
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import LONGEST, tenant_of
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,47}")
+"""Tenants that may be part of the name of a schema."""
+NO_SCHEMA = "the tenant does not exist"
+_EXISTS = "select pg_catalog.length($1::text::pg_catalog.regnamespace::text)"
+"""Fails if the schema does not exist: a search path without it would lead to the objects of other schemas."""
+
+
+def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that refuses requests without a valid tenant."""
+    tenant = endpoint.options.tenant
+    if tenant is None:
+        return None
+    challenge = services.options.auth.schemes.challenge
+
+    def require(context: RequestContext) -> None:
+        value = tenant_of(tenant, context)
+        if value is None and tenant.place is ValuePlace.CLAIM:
+            if context.user is None:
+                raise unauthorized(challenge, f"{endpoint.name} is for signed-in users of a tenant")
+            raise Problem(403, f"{endpoint.name} is for users with a tenant in the claim {tenant.name}")
+        if value is None and tenant.place is ValuePlace.HEADER:
+            raise Problem(400, f"the header {tenant.name} has to name the tenant")
+        if value is None:
+            raise Problem(404, f"the host name is none of a tenant ({tenant.name})")
+        if len(value) > LONGEST or not value.isprintable() or (tenant.schemas and not _NAME.fullmatch(value)):
+            raise Problem(400, "the name of the tenant has characters that are not allowed, or is too long")
+
+    return require
+
+
+def tenant_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
+    """Return the preamble with the setting of the tenant."""
+    tenant = endpoint.options.tenant
+    if tenant is None:
+        return None
+    if not tenant.schemas:
+        name = tenant.setting.encode()
+
+        def setting(context: RequestContext) -> list[bytes | None]:
+            return [name, (tenant_of(tenant, context) or "").encode()]
+
+        return Preamble(settings=(setting,))
+    first, *_ = tenant.schemas
+
+    def search_path(context: RequestContext) -> list[bytes | None]:
+        value = tenant_of(tenant, context) or ""
+        path = ", ".join(quote_identifier(schema.replace("{0}", value)) for schema in tenant.schemas)
+        return [b"search_path", path.encode()]
+
+    def schema(context: RequestContext) -> list[bytes | None]:
+        return [quote_identifier(first.replace("{0}", tenant_of(tenant, context) or "")).encode()]
+
+    exists = Command(statement_for(_EXISTS, 1), schema, has_no_session_effects=True, lasting=statement_for(_EXISTS, 1))
+    return Preamble(settings=(search_path,), commands=(exists,))

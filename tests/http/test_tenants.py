@@ -1,0 +1,207 @@
+"""`tenant` and `timezone_from`: what a request sets for its transaction, and never for another request."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create schema tenant_red; create schema tenant_blue; create schema "tenant_Odd-1";
+create table tenant_red.item (id int, owner text default 'red');
+create table tenant_blue.item (id int, owner text default 'blue');
+create table "tenant_Odd-1".item (id int, owner text default 'odd');
+insert into tenant_red.item select n from generate_series(1, 3) n;
+insert into tenant_blue.item select n from generate_series(1, 5) n;
+insert into "tenant_Odd-1".item values (1);
+create table item (id int, owner text default 'public');
+insert into item values (1);
+create function items() returns table (owner text, n bigint) language plpgsql stable as $$
+begin return query select i.owner, count(*) from item i group by 1; end $$;
+comment on function items() is 'HTTP GET /items
+tenant from header X-Tenant as search_path tenant_{0}, public';
+create function add_item(_id int) returns text language plpgsql as $$
+declare made text; begin insert into item (id) values (_id) returning owner into made; return made; end $$;
+comment on function add_item(int) is 'HTTP POST /items
+tenant from header X-Tenant as search_path tenant_{0}, public';
+create function cached_items() returns table (owner text, n bigint) language plpgsql stable as $$
+begin return query select i.owner, count(*) from item i where id < 100 group by 1; end $$;
+comment on function cached_items() is 'HTTP GET /cached-items
+cached
+tenant from header X-Tenant as search_path tenant_{0}, public';
+create function of_setting() returns text language sql stable as $$ select current_setting('app.tenant', true) $$;
+comment on function of_setting() is 'HTTP GET /of-setting
+tenant from header X-Tenant as setting app.tenant';
+create function of_claim() returns text language sql stable as $$ select current_setting('request.tenant', true) $$;
+comment on function of_claim() is 'HTTP GET /of-claim
+authorize
+tenant from claim org';
+create function of_host() returns text language sql stable as $$ select current_setting('request.tenant', true) $$;
+comment on function of_host() is 'HTTP GET /of-host
+tenant from host *.shop.example';
+create function without() returns text language sql stable as $$
+  select concat_ws('|', coalesce(current_setting('app.tenant', true), ''), current_setting('search_path'),
+    current_setting('TimeZone')) $$;
+comment on function without() is 'HTTP GET /without';
+create table guarded (id int, tenant text);
+insert into guarded values (1, 'red'), (2, 'red'), (3, 'blue');
+create function enter(_name text, _org text default null) returns table (status int, user_id text, org text)
+language sql as $$ select 200, _name, _org $$;
+comment on function enter(text, text) is 'HTTP POST /enter
+login';
+create function times() returns table (at timestamptz, local timestamp, day text) language sql stable as
+$$ select '2026-07-01T22:30:00Z'::timestamptz, '2026-07-01T22:30:00Z'::timestamptz::timestamp,
+   to_char('2026-07-01T22:30:00Z'::timestamptz, 'YYYY-MM-DD') $$;
+comment on function times() is 'HTTP GET /times
+single
+cached
+timezone_from prefer';
+create function times_of_header() returns timestamptz language sql stable as
+$$ select '2026-07-01T22:30:00Z'::timestamptz $$;
+comment on function times_of_header() is 'HTTP GET /times-of-header
+timezone_from header X-Zone';
+create function wrong() returns int language sql stable as 'select 1';
+comment on function wrong() is 'HTTP GET /wrong
+tenant from cookie x
+timezone_from nowhere';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {
+        "Auth:CookieAuth": "true",
+        "CacheOptions:Enabled": "true",
+        "Service:RequiresAuthorization": "false",
+        "ConnectionSettings:Pool:SharedConnections": "2",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+def of(service: Service, path: str, tenant: str) -> httpx.Response:
+    return service.get(path, headers={"x-tenant": tenant})
+
+
+def test_the_schema_of_the_tenant_is_searched_first(service: Service) -> None:
+    assert of(service, "/items", "red").json() == [{"owner": "red", "n": 3}]
+    assert of(service, "/items", "blue").json() == [{"owner": "blue", "n": 5}]
+    assert of(service, "/items", "Odd-1").json() == [{"owner": "odd", "n": 1}]
+
+
+@pytest.mark.parametrize("path", ["/items", "/cached-items"])
+def test_a_tenant_that_does_not_exist_sees_nothing(service: Service, path: str) -> None:
+    for _ in range(3):
+        assert problem(of(service, path, "green"), 404)["detail"] == "there is no such tenant"
+    assert "X-Tenant has to name the tenant" in problem(service.get(path), 400)["detail"]
+    for name in ('red"', "red,public", "a b", "x" * 60, "$user", "Ä"):
+        response = service.get(path, headers={b"x-tenant": name.encode()})  # type: ignore[dict-item]
+        problem(response, 400)
+    assert "the database has changed" not in service.log
+    assert of(service, path, "red").status_code == 200
+
+
+def test_settings_of_tenants(service: Service) -> None:
+    assert of(service, "/of-setting", "red; drop").text == "red; drop"
+    assert service.get("/of-host", headers={"host": "Red.shop.example:8080"}).text == "red"
+    problem(service.get("/of-host", headers={"host": "other.example"}), 404)
+    problem(service.get("/of-host", headers={"host": ".shop.example"}), 404)
+    problem(service.get("/of-claim"), 401)
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "ann", "org": "red"})
+        assert client.get("/of-claim").text == "red"
+        client.post("/enter", json={"name": "ben"})
+        assert "tenant in the claim org" in problem(client.get("/of-claim"), 403)["detail"]
+
+
+def test_two_tenants_and_none_under_interleaved_requests(service: Service) -> None:
+    """No request sees what another one has set, on pipelined and dedicated connections, cached or not."""
+    expected = {"red": 3, "blue": 5, "Odd-1": 1}
+    plain = service.get("/without").text
+
+    def work(seed: int) -> int:
+        chance = random.Random(seed)
+        with service.new_client() as client:
+            for _ in range(400):
+                tenant = chance.choice(list(expected))
+                headers = {"x-tenant": tenant}
+                match chance.randrange(5):
+                    case 0:
+                        assert client.get("/without").text == plain
+                    case 1:
+                        assert client.get("/of-setting", headers=headers).text == tenant
+                    case 2:
+                        path = "/cached-items" if chance.random() < 0.5 else "/items"
+                        assert client.get(path, headers=headers).json()[0]["owner"] == {"Odd-1": "odd"}.get(
+                            tenant, tenant
+                        )
+                    case 3:
+                        made = client.post("/items", json={"id": 1000 + seed}, headers=headers)
+                        assert made.text == {"Odd-1": "odd"}.get(tenant, tenant)
+                    case 4:
+                        zone = chance.choice(["Europe/Berlin", "Asia/Tokyo", None])
+                        prefer = {} if zone is None else {"prefer": f"timezone={zone}"}
+                        day = "2026-07-01" if zone is None else "2026-07-02"
+                        assert client.get("/times", headers=prefer).json()["day"] == day
+        return 400
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(work, range(16))) == 6400
+
+
+def test_responses_of_a_tenant_are_private(service: Service) -> None:
+    assert "private" in of(service, "/items", "red").headers["cache-control"]
+
+
+def test_time_zones(service: Service) -> None:
+    plain = service.get("/times")
+    assert plain.json() == {"at": "2026-07-01T22:30:00+00:00", "local": "2026-07-01T22:30:00", "day": "2026-07-01"}
+    assert "preference-applied" not in plain.headers
+    berlin = service.get("/times", headers={"prefer": 'return=minimal, timezone="Europe/Berlin"'})
+    assert berlin.json() == {"at": "2026-07-02T00:30:00+02:00", "local": "2026-07-02T00:30:00", "day": "2026-07-02"}
+    assert berlin.headers["preference-applied"] == "timezone=Europe/Berlin"
+    assert "Prefer" in berlin.headers["vary"]
+    assert (
+        service.get("/times", headers={"prefer": "timezone=Asia/Kolkata"}).json()["at"] == "2026-07-02T04:00:00+05:30"
+    )
+    assert service.get("/times").json() == plain.json()
+    assert (
+        "there is no time zone 'Mars/Base'"
+        in problem(service.get("/times", headers={"prefer": "timezone=Mars/Base"}), 400)["detail"]
+    )
+    assert service.get("/times-of-header", headers={"x-zone": "America/New_York"}).text == "2026-07-01 18:30:00-04"
+    assert service.get("/without", headers={"prefer": "timezone=Europe/Berlin"}).text == service.get("/without").text
+
+
+def test_a_tenant_for_all_endpoints(database: Database, serve_once: Serve) -> None:
+    sql = """
+    create function anything() returns text language sql stable as $$ select current_setting('app.org', true) $$;
+    comment on function anything() is 'HTTP GET /anything';
+    create function shared() returns text language sql stable as $$ select current_setting('app.org', true) $$;
+    comment on function shared() is 'HTTP GET /shared
+    tenant off';
+    """
+    service = serve_once(database, sql, {"Service:Tenant": "from header X-Org as setting app.org"})
+    assert service.get("/anything", headers={"x-org": "7"}).text == "7"
+    problem(service.get("/anything"), 400)
+    assert service.get("/shared").status_code == 200
+
+
+def test_mistakes_are_named(service: Service, database: Database, tmp_path: object) -> None:
+    assert "'from cookie x' is none of: from claim <claim>" in service.log
+    assert "'nowhere' is none of: prefer, claim <claim>, header <header>" in service.log
+    result = rowcall(
+        tmp_path,  # type: ignore[arg-type]
+        f"--ConnectionStrings:Default={database.conninfo}",
+        "--Service:Tenant=from cookie x",
+        "--validate",
+    )
+    assert result.returncode != 0
+    assert "Service:Tenant: 'from cookie x' is none of" in result.stdout + result.stderr
