@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
+from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.execution import Execution, Statement, finished_execution
@@ -19,7 +20,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.statements import numbers
-from rowcall.service.idempotency.key import digest_of, key_of, owner_of
+from rowcall.service.idempotency.key import digest_of, key_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
@@ -81,6 +82,9 @@ class _Once:
         names, values = self._values(context, key)
         async with self._database.transaction(self._call, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
+            if state.word != "new":
+                # The key is free again before the response is sent, so that the next repetition finds it so.
+                await transaction.commit()
             if self._take(context, state):
                 return
             await transaction.call()
