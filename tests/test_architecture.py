@@ -70,7 +70,7 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue outgoing endpoint",
-        "http binding tables formats protection auth events operations cache limits uploads postgrest batch",
+        "http binding tables formats protection auth events operations cache limits uploads postgrest batch jobs",
         "annotations sqlfile queryable building codegen documents testing",
         "config",
     ),
@@ -81,7 +81,7 @@ ORDER = {
         "options pipeline",
         "response request",
         "auth sqlfiles cache limits outgoing uploads events static codegen mcp operations metrics tracing testing "
-        "encryption postgrest queryable idempotency batch tenancy",
+        "encryption postgrest queryable idempotency batch tenancy jobs",
         "handler",
         "snapshot supervisor worker",
         "embedded manual command cli",

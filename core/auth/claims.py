@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -212,3 +213,13 @@ def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim
 
 def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
+
+
+ANONYMOUS = "anonymous"
+
+
+def owner_of(user: User | None) -> str:
+    """Return the caller to whom keys belong: the same for all sessions of a user."""
+    if user is None:
+        return ANONYMOUS
+    return hashlib.sha256(orjson.dumps([list(claim) for claim in user.subject])).hexdigest()

@@ -19,7 +19,7 @@ from rowcall.core.building.comments import read_comment
 from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
-from rowcall.core.building.installation import runs_without_key, unmet_installation
+from rowcall.core.building.installation import runs_at_once, runs_without_key, unmet_installation
 from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
@@ -99,6 +99,8 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
+    jobs: bool = False
+    """Jobs are accepted."""
     idempotency_seconds: float = 86_400.0
     """For which results of requests with an `Idempotency-Key` are stored, unless the comment sets it."""
     queryable_rows: int = MOST_ROWS
@@ -188,7 +190,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *disabled_features(endpoint, defaults.off, draft.used),
         *identity_loss(endpoint, defaults.around),
         *version_diagnostics(endpoint, draft.used),
-        *unmet_installation(endpoint, catalog.installed, draft.used),
+        *unmet_installation(endpoint, catalog.installed, draft.used, jobs=defaults.jobs),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
@@ -388,6 +390,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     if options.idempotency is not None and runs_without_key(endpoint) is not None:
         endpoint = replace(endpoint, options=_shared(replace(options, idempotency=None)))
         options = endpoint.options
+    if endpoint.options.job is not None and runs_at_once(endpoint) is not None:
+        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, job=None)))
     endpoint = versioned(endpoint)
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 

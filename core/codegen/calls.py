@@ -130,6 +130,8 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
     if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return Answer(Reading.RESPONSE)
+    if requested.job is not None:
+        return Answer(Reading.JSON, JSON)
     if requested.login:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:

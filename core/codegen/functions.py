@@ -227,6 +227,8 @@ def _result(
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return "Response", Reading.RESPONSE, False
+    if requested.job is not None:
+        return "{id: string, state: string}", Reading.JSON, True
     if requested.login:
         return "string", Reading.TEXT, False
     if void:

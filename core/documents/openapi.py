@@ -144,6 +144,14 @@ INVALIDATED: Schema = {
 """Response of an endpoint that invalidates cached responses (caching-40)."""
 
 
+ENQUEUED: Schema = {
+    "type": "object",
+    "properties": {"id": {"type": "string", "format": "uuid"}, "state": {"type": "string"}},
+    "required": ["id", "state"],
+}
+"""Response of an endpoint whose call is a job."""
+
+
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
     parameters = list(_shown_parameters(endpoint, options))
@@ -408,6 +416,13 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
     if endpoint.options.login or endpoint.options.logout:
         # The body depends on the authentication scheme: a text of the routine, or tokens.
         return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
+    if endpoint.options.job is not None:
+        enqueued = {
+            "description": "Enqueued",
+            "headers": {"Location": {"description": "Address of the job", "schema": _TEXT}},
+            "content": {"application/json": {"schema": ENQUEUED}},
+        }
+        return {"202": enqueued, "default": problem}
     if answer is None:
         status = endpoint.success_status
         return {str(status): {"description": _empty_description(status)}, "default": problem}

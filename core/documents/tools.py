@@ -185,7 +185,7 @@ def _envelope(endpoint: Endpoint) -> str | None:
         return None
     if options.table_format is not None or options.upload is not None or endpoint.passes_through:
         return None
-    if options.proxy_out is not None or options.invalidates:
+    if options.proxy_out is not None or options.invalidates or options.job is not None:
         return None
     if shape.path is ResultPath.ROWS and shape.content_type == BYTES:
         # Rows of bytes are concatenated without separators.

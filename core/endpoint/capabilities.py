@@ -66,6 +66,19 @@ class Queryable(Record):
         return self.select or self.filter or self.order or self.page
 
 
+@dataclass(frozen=True, slots=True)
+class Job(Record):
+    """`job`: requests only enqueue the call of the routine, which a worker runs later."""
+
+    queue: str = "default"
+    retries: int = 3
+    backoff: float = 5.0
+    """Seconds before the second attempt; doubled for each further one."""
+    unique_by: tuple[str, ...] | None = None
+    """Parameters whose values only one unfinished job may have. None: any number of equal jobs. Empty: all."""
+    priority: int = 0
+
+
 class ValuePlace(enum.Enum):
     """Where a tenant or a time zone of a request comes from."""
 

@@ -24,6 +24,7 @@ from rowcall.core.endpoint.capabilities import (
     Forwarding,
     Idempotency,
     Impersonation,
+    Job,
     Queryable,
     Reading,
     Tenant,
@@ -273,6 +274,7 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    job: Job | None = None
     tenant: Tenant | None = None
     time_zone: TimeZone | None = None
     patch_parameter: str | None = None

@@ -116,8 +116,8 @@ SWITCHES = (
     ),
     Switch(
         ("--install",),
-        "Create or update the schema rowcall in the main database, which idempotent endpoints need; with --print, "
-        "print its SQL instead, for a role that may create it.",
+        "Create or update the schema rowcall in the main database, which idempotent endpoints and jobs need; with "
+        "--print, print its SQL instead, for a role that may create it.",
         run="catalogue.installation:install",
     ),
     Switch(

@@ -52,6 +52,8 @@ from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.idempotency.key import check_key
 from rowcall.service.idempotency.once import take_once
+from rowcall.service.jobs.enqueuing import enqueue
+from rowcall.service.jobs.running import run_in_job
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
@@ -245,6 +247,8 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps that run the routine and evaluate the result."""
     if is_sign(endpoint):
         return ()
+    if endpoint.options.job is not None and not services.job_runs:
+        return (enqueue(endpoint, services),)
     writer = body_writer(endpoint, services.answer_codecs)
     if writer is None and endpoint.version_index is not None:
         writer = RawRenderer(services.codecs, True)  # counts the rows
@@ -287,6 +291,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     reads = reads_of(call, begin, endpoint, services)
     if reads is not None:
         return (*((logged,) if logged else ()), reads.begin, reads.settle)
+    if services.job_runs:
+        return (*((logged,) if logged else ()), run_in_job(endpoint, call, services))
     if services.joint:
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
@@ -453,6 +459,8 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that makes the response of the result."""
     if is_sign(endpoint) or endpoint.options.invalidates:
         return None
+    if endpoint.options.job is not None and not services.job_runs:
+        return None  # it was enqueued
     if chooses(endpoint, services):
         return respond_as_set_by_sql(endpoint)
     if isinstance(endpoint.query, Query) and endpoint.query.page_size is not None:
@@ -530,7 +538,28 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
     return _compiled(endpoint, services.there(endpoint.options.connection), done)
 
 
+def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Return the steps of an attempt of a job, whose arguments are bound. services: with `job_runs`."""
+    return _compiled(endpoint, services, STEPS[: STEPS.index(comment_headers)])
+
+
+_IN_JOB: Sequence[Factory] = (
+    ignore_nulls_of_types,
+    skip_null_call,
+    resolve_parameters,
+    send_requests,
+    send_on,
+    catch_result,
+    choose_format,
+    check_version,
+    send_result,
+)
+"""Steps that belong to the attempts of a job, and not to the request that enqueues it."""
+
+
 def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -> tuple[Step, ...]:
+    if endpoint.options.job is not None and not services.job_runs:
+        done = (*done, *_IN_JOB)
     steps: list[Step] = []
     for factory in STEPS:
         step = None if factory in done else factory(endpoint, services)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 
-import orjson
-
-from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.pipeline.services import Services
@@ -16,7 +13,6 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 HEADER = "idempotency-key"
 LONGEST = 255
 """Characters of the longest key."""
-ANONYMOUS = "anonymous"
 
 _PLAIN = re.compile(r"[\x21\x23-\x7e]+")
 _QUOTED = re.compile(r'"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
@@ -64,13 +60,6 @@ def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
             )
 
     return check
-
-
-def owner_of(user: User | None) -> str:
-    """Return the caller to whom keys belong: the same for all sessions of a user."""
-    if user is None:
-        return ANONYMOUS
-    return hashlib.sha256(orjson.dumps([list(claim) for claim in user.subject])).hexdigest()
 
 
 def digest_of(context: RequestContext) -> bytes:

@@ -50,7 +50,7 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
-from rowcall.service.options.server.http import batch_options, http_options
+from rowcall.service.options.server.http import batch_options, http_options, job_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
@@ -86,6 +86,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         tenant=_tenant(settings),
+        jobs=settings.flag("Jobs:Enabled"),
         idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
         queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
         neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
@@ -279,6 +280,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         outbound=outbound_options(settings),
         deadlines=deadline_options(settings),
         batch=batch_options(settings),
+        jobs=job_options(settings),
     )
 
 

@@ -24,6 +24,7 @@ from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.jobs.options import JobOptions
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.postgrest.options import PostgRestOptions
@@ -225,6 +226,7 @@ class WorkerOptions:
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
     batch: BatchOptions | None = None
+    jobs: JobOptions | None = None
 
     def with_documents(self, requested: Descriptions) -> WorkerOptions:
         """Return the options of a worker that serves these documents about the endpoints."""

@@ -78,6 +78,8 @@ class Services:
     limited: bool = True
     """Rate limits count these requests; internal subrequests are not counted (limits-7)."""
 
+    job_runs: bool = False
+    """These requests are attempts of jobs, which their scopes have (`service.jobs`)."""
     joint: bool = False
     """These requests share one transaction, which their scopes have (`service.batch`)."""
 

@@ -42,6 +42,7 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
     ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
     ("Batch:Enabled", "POST", ("Batch:Path",)),
+    ("Jobs:Enabled", None, ("Jobs:Path",)),
     ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
     (

@@ -25,6 +25,7 @@ from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.auth.access import anonymous_refusal
 from rowcall.service.auth.session_introspection import connect_sessions
 from rowcall.service.background import Background
+from rowcall.service.database.connector import Connector
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.database.replicas.replicas import Replicas
@@ -59,10 +60,11 @@ from rowcall.service.static.serving import StaticFiles
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
 from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, service_routes, snapshot_routes
-from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table
+from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table, runnable
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
+    from rowcall.service.jobs.runner import JobRunner
     from rowcall.service.postgrest.interface import PostgRestInterface
 
 log = logging.getLogger("rowcall")
@@ -116,6 +118,11 @@ class Application:
         )
         services = replace(services, limiting=partial(limit_named, services), drain_state=self.drain_state)
         connect_sessions(services)
+        self._jobs: JobRunner | None = None
+        if options.jobs is not None and options.jobs.concurrency:
+            from rowcall.service.jobs.runner import JobRunner
+
+            self._jobs = JobRunner(options.jobs, Connector(options.target), options.auth, self._runner.start)
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
@@ -164,6 +171,8 @@ class Application:
                 self.unpublished_notices, whose=carried and self._options.notices is not None
             )
         await self._databases.main.start()
+        if self._jobs is not None:
+            self._background.keep("the job runner", self._jobs.run)
         if self._replicas is not None:
             self._replicas.start()
         sessions = self._identity.sessions
@@ -212,12 +221,15 @@ class Application:
             **self._fixed,
             **dict(snapshot_routes(snapshot, services, send_subrequest)),
             **dict(self._batch_routes(services, routing)),
+            **dict(self._job_routes(services)),
         }
         fixed = {
             route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in own.items()
         }
         table = RouteTable(snapshot, services, routing, fixed, streams)
         table.postgrest = self._postgrest_interface(snapshot)
+        if self._jobs is not None:
+            table.jobs = runnable(snapshot.endpoints, services)
         if send_subrequest is not None:
             routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
             table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
@@ -246,6 +258,14 @@ class Application:
         independent.serve(router, CompiledRoutes(router.routes, services))
         yield from compiled(batch_routes(options, services, joint, independent))
 
+    def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
+        options = self._options.jobs
+        if options is None:
+            return iter(())
+        from rowcall.service.jobs.routes import job_routes
+
+        return compiled(job_routes(options, services))
+
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
         """Return PostgREST's interface, if it is served. Its modules are imported here, as most services need none."""
         if snapshot.postgrest is None:
@@ -272,6 +292,8 @@ class Application:
                 log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
+            if self._jobs is not None and self._table.jobs is not None:
+                self._jobs.serve(self._table.jobs)
             if any(item.upload is not None for item in self.snapshot.options):
                 self._background.start(tidy(self.snapshot.endpoints, self._options.uploads))
             if self._options.events.warn_unbound:
@@ -312,6 +334,8 @@ class Application:
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        if self._jobs is not None:
+            self._jobs.stop()
         self._background.cancel()
         if self._client is not None:
             self._client.close()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.router import REPLACED, Match, Route, Router
 from rowcall.core.http.routing import Routing
 from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.step_order import compile_job
 from rowcall.service.handler.streams import Offered
 from rowcall.service.handler.upload_chunks import piece_routes
 from rowcall.service.log.request_log import logged
@@ -24,7 +27,25 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.uploads.resumable.protocol import announced, resumes
 
 if TYPE_CHECKING:
+    from rowcall.service.jobs.runner import RunnableJobs
     from rowcall.service.postgrest.interface import PostgRestInterface
+
+
+def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
+    """Return the endpoints whose calls are jobs. Their steps are compiled when the first job runs."""
+    from rowcall.service.jobs.runner import RunnableJobs
+
+    of_jobs = {endpoint.name: endpoint for endpoint in endpoints if endpoint.options.job is not None}
+    services = replace(services, job_runs=True, limited=False, replicas=None)
+    steps: dict[str, tuple[Step, ...]] = {}
+
+    def steps_of(endpoint: Endpoint) -> tuple[Step, ...]:
+        compiled = steps.get(endpoint.name)
+        if compiled is None:
+            compiled = steps[endpoint.name] = compile_job(endpoint, services)
+        return compiled
+
+    return RunnableJobs(of_jobs, steps_of)
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):
@@ -59,6 +80,8 @@ class RouteTable:
         self.routing: Routing | None = routing
         self.internal_routing: Routing | None = None
         """Routing with internal endpoints, if there are internal subrequests."""
+        self.jobs: RunnableJobs | None = None
+        """The endpoints whose jobs run here."""
         self.postgrest: PostgRestInterface | None = None
         """PostgREST's interface, for paths without a route."""
         routes = routing.router.routes
@@ -186,6 +209,7 @@ def empty_table() -> RouteTable:
     table = RouteTable.__new__(RouteTable)
     table.snapshot = SchemaSnapshot(0, (), {})
     table.routing = table.internal_routing = None
+    table.jobs = None
     table.router = Router()
     table.find = table.router.find
     table.streams = {}

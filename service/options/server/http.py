@@ -9,6 +9,7 @@ from rowcall.core.batch.options import BatchOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
+from rowcall.core.jobs.options import JobOptions
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
@@ -262,4 +263,18 @@ def batch_options(settings: Settings) -> BatchOptions | None:
         most_requests=settings.integer("Batch:MaxRequests", minimum=1),
         most_bytes=settings.integer("Batch:MaxResponseBytes", minimum=1024),
         seconds=settings.seconds("Batch:Timeout"),
+    )
+
+
+def job_options(settings: Settings) -> JobOptions | None:
+    """Return the options of jobs; None: they are off."""
+    if not settings.flag("Jobs:Enabled"):
+        return None
+    return JobOptions(
+        path=settings.text("Jobs:Path"),
+        concurrency=settings.integer("Jobs:Concurrency"),
+        queues=settings.texts("Jobs:Queues") or (),
+        roles=settings.texts("Jobs:Roles") or (),
+        retention=settings.seconds("Jobs:Retention"),
+        longest_pause=settings.seconds("Jobs:LongestPause"),
     )

@@ -1,0 +1,1 @@
+"""Jobs: calls of endpoints that run later."""

@@ -1,0 +1,85 @@
+"""The step that enqueues the call of a routine and answers 202 with the address of the job (RFC 9110, 15.3.3)."""
+
+from __future__ import annotations
+
+import orjson
+
+from rowcall.core.auth.claims import owner_of
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.ext.driver.execution import Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.database.preamble import Values
+from rowcall.service.database.statements import numbers
+from rowcall.service.jobs.job import arguments_of, names_of
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+_ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp())::text"
+
+
+def own_call(label: str, sql: str, values: int, services: Services, *, binary: tuple[int, ...] | None = None) -> Call:
+    """Return a call of the service itself, whose result is the texts of a row, separated by NUL."""
+    renderer = RawRenderer(Codecs(), True, separator=b"\0", new_line=b"\n", quotes=False)
+    return Call(
+        label=label,
+        build=lambda _mask: ("", 0),
+        made=lambda _mask: Statement(next(numbers), sql.encode(), values, renderer, binary=binary),
+        renderer=None,
+        pace=PoolAssignment(services.options.database.slow),
+        volatile=True,
+    )
+
+
+def enqueue(endpoint: Endpoint, services: Services) -> Step:
+    """Return the step that enqueues a request whose arguments are bound and validated."""
+    options, job = services.options.jobs, endpoint.options.job
+    assert options is not None  # noqa: S101 (compiled where jobs are on)
+    assert job is not None  # noqa: S101 (of endpoints with this option only)
+    database = services.database
+    call = own_call(f"{endpoint.name} enqueue", _ADD, 7, services)
+    address = options.path.rstrip("/")
+    signature = names_of(endpoint)
+    chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
+    fixed: Values = [endpoint.name.encode(), job.queue.encode(), str(job.priority).encode()]
+
+    async def run(context: RequestContext) -> None:
+        values = arguments_of(endpoint, context)
+        user = context.user
+        claims = None if user is None else orjson.dumps([list(claim) for claim in user.claims])
+        name, queue, priority = fixed
+        arguments = b'{"signature":' + orjson.dumps(signature) + b',"values":' + values + b"}"
+        unique = None if chosen is None else _unique_key(context, chosen)
+        sent: Values = [name, arguments, queue, priority, unique, owner_of(user).encode(), claims]
+        async with database.transaction(call, context) as transaction:
+            execution = await transaction.begin_with(call, sent)
+            await transaction.commit()
+        number = (execution.body or b"").decode()
+        body = orjson.dumps({"id": number, "state": "waiting"})
+        headers = [("content-type", "application/json"), ("location", f"{address}/{number}")]
+        context.protocol.response_bytes(202, headers, body)
+
+    return run
+
+
+def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the indexes of the parameters whose values are unique; without names, those of all."""
+    wanted = {name.lower() for name in names}
+    return tuple(
+        index
+        for index, item in enumerate(endpoint.parameters)
+        if not wanted or not wanted.isdisjoint((item.db_name.lower(), item.api_name.lower()))
+    )
+
+
+def _unique_key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
+    """Return the values of the parameters as text. A missing one differs from NULL."""
+    parts: list[tuple[int, str | None]] = []
+    for index in indexes:
+        bit = 1 << index
+        if context.mask & bit:
+            value = context.arguments[(context.mask & (bit - 1)).bit_count()]
+            parts.append((index, None if value is None else value.decode(errors="replace")))
+    return orjson.dumps(parts)

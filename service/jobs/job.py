@@ -1,0 +1,72 @@
+"""A job that a worker has taken, and the arguments of its routine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from rowcall.core.auth.claims import User
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.binding.binding import Binder, Binding
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.service.request_context.request_context import RequestContext
+
+Report = Callable[[str], None]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One attempt of a job. cancelled: set when its caller has cancelled it. report: stores a message of progress."""
+
+    id: str
+    endpoint: str
+    attempt: int
+    arguments: Any
+    bound: bool
+    claims: Any
+    report: Report
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def user(self, options: AuthOptions) -> User | None:
+        """Return the caller who has enqueued it, with the claims of that time."""
+        if not isinstance(self.claims, list):
+            return None
+        return User(tuple((str(kind), str(value)) for kind, value in self.claims), options.identity, "job")
+
+
+def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
+    """Return the bound arguments of a request as JSON: texts by the names of the parameters in the database."""
+    values = iter(context.arguments)
+    return orjson.dumps(
+        {
+            str(index): None if (value := next(values)) is None else value.decode(errors="surrogateescape")
+            for index in range(len(endpoint.parameters))
+            if context.mask >> index & 1
+        }
+    )
+
+
+def names_of(endpoint: Endpoint) -> str:
+    """Return the signature for which arguments were bound."""
+    return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
+
+
+def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
+    """Return mask and values. Raises `BindingError` for arguments that do not fit the endpoint."""
+    if job.bound:
+        if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):
+            raise BindingError(409, "the parameters of the endpoint have changed since the job was enqueued")
+        values: Mapping[str, str | None] = job.arguments.get("values", {})
+        mask = sum(1 << int(index) for index in values)
+        texts = [values[key] for key in sorted(values, key=int)]
+        arguments = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
+        return Binding(mask, arguments, None in arguments)
+    binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
+    return binder.bind_body(orjson.dumps(job.arguments))

@@ -1,0 +1,281 @@
+"""Takes jobs of the database and runs them, in every worker of every host.
+
+A connection of its own waits for notifications, so that a job begins as soon as it is committed; without one, the time
+of the next job is awaited. `keep` (`service.background`) restarts the runner when the database was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+import psycopg
+
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.jobs.options import JobOptions
+from rowcall.service.database.connector import Connector
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.jobs.job import Job, bind_arguments
+from rowcall.service.jobs.running import GONE
+from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+log = logging.getLogger("rowcall.jobs")
+
+CHANNEL = "rowcall_jobs"
+LONGEST_WAIT = 10.0
+"""Seconds after which a worker looks for jobs without a notification."""
+GRACE = 10.0
+"""Seconds between taking a job and locking its row, after which its worker counts as lost."""
+GATHER = 0.002
+"""Seconds for which the ends of jobs are gathered before new ones are taken."""
+TIDY = 5.0
+"""Seconds between two searches for jobs of lost workers."""
+MOST_REMOVED = 1000
+MOST_MESSAGE = 4000
+CANCEL_WITHIN = 10.0
+
+_TAKE = (
+    "select id::text, endpoint, attempts, arguments, bound, claims from rowcall.take_jobs(%s::text[], %s::text[], %s)"
+)
+
+
+class RunnableJobs(NamedTuple):
+    """The endpoints whose jobs can run, by name, and the function that returns the steps of one."""
+
+    endpoints: Mapping[str, Endpoint]
+    steps: Callable[[Endpoint], tuple[Step, ...]]
+
+
+class _Caller:
+    """Stands for the client of a job, who leaves when the job is cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def client_disconnect(self) -> Awaitable[Any]:
+        return self._job.cancelled.wait()
+
+
+class JobRunner:
+    def __init__(
+        self,
+        options: JobOptions,
+        connector: Connector,
+        auth: AuthOptions,
+        start: Callable[[RequestContext, tuple[Step, ...]], None],
+    ) -> None:
+        """start: runs the steps of a request."""
+        self._options = options
+        self._connector = connector
+        self._auth = auth
+        self._start_steps = start
+        self._wake = asyncio.Event()
+        self._jobs = RunnableJobs({}, lambda _endpoint: ())
+        self._running: dict[str, Job] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._lock = asyncio.Lock()
+        self._stopping = False
+
+    def serve(self, jobs: RunnableJobs) -> None:
+        """Set the endpoints of the schema snapshot in use."""
+        self._jobs = jobs
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
+        async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
+            await queue.set_autocommit(True)
+            await listener.set_autocommit(True)
+            await listener.execute(f"listen {CHANNEL}".encode())
+            self._connection = queue
+            listening = asyncio.get_running_loop().create_task(self._listen(listener))
+            try:
+                await self._work(listening)
+            finally:
+                self._connection = None
+                listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError, psycopg.Error):
+                    await listening
+
+    def stop(self) -> None:
+        """Take no further jobs. Those that run are cancelled; other workers run them again."""
+        self._stopping = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _listen(self, listener: psycopg.AsyncConnection[Any]) -> None:
+        async for notification in listener.notifies():
+            word, _, number = notification.payload.partition(" ")
+            if word == "cancel" and number in self._running:
+                self._running[number].cancelled.set()
+            else:
+                self._wake.set()
+
+    async def _work(self, listening: asyncio.Task[None]) -> None:
+        loop = asyncio.get_running_loop()
+        tidied = 0.0
+        while not self._stopping:
+            self._wake.clear()
+            if listening.done():
+                listening.result()
+                raise psycopg.OperationalError("the connection for notifications was lost")
+            if loop.time() - tidied > TIDY:
+                tidied = loop.time()
+                await self._tidy()
+            if self._running:
+                # Short jobs end in quick succession, and are replaced by one query.
+                await asyncio.sleep(GATHER)
+            free = self._options.concurrency - len(self._running)
+            taken = await self._take(free) if free > 0 and self._jobs.endpoints else 0
+            if taken == 0 or taken >= free:
+                pause = TIDY if taken else min(TIDY, await self._next())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+
+    async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        async with self._lock:
+            connection = self._connection
+            if connection is None:
+                raise psycopg.OperationalError("there is no connection for jobs")
+            return await (await connection.execute(sql.encode(), values)).fetchall()
+
+    async def _take(self, most: int) -> int:
+        queues = list(self._options.queues) or None
+        rows = await self._query(_TAKE, list(self._jobs.endpoints), queues, most)
+        for number, endpoint, attempt, arguments, bound, claims in rows:
+            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None)
+            job.report = self._reporter(job)
+            self._running[number] = job
+            self._spawn(self._run_job(job))
+        return len(rows)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _reporter(self, job: Job) -> Callable[[str], None]:
+        """Return the function that stores a message of progress; of several at once, the last one."""
+        pending: list[str] = []
+
+        async def store() -> None:
+            await asyncio.sleep(0.05)
+            message = pending[-1]
+            pending.clear()
+            with contextlib.suppress(psycopg.Error):
+                await self._query("select rowcall.report_job(%s::uuid, %s, %s)", job.id, job.attempt, message)
+
+        def report(message: str) -> None:
+            pending.append(message[:MOST_MESSAGE])
+            if len(pending) == 1:
+                self._spawn(store())
+
+        return report
+
+    async def _next(self) -> float:
+        """Return the seconds until the next job may run."""
+        queues = list(self._options.queues) or None
+        ((seconds,),) = await self._query(
+            "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
+        )
+        return LONGEST_WAIT if seconds is None else max(0.01, float(seconds))
+
+    async def _tidy(self) -> None:
+        ((recovered,),) = await self._query("select rowcall.recover_jobs(%s::float8)", GRACE)
+        if recovered:
+            log.warning("%d jobs wait again, as their workers were lost", recovered)
+        await self._query("select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+
+    # --- one job -----------------------------------------------------------------------------------------------------
+
+    async def _run_job(self, job: Job) -> None:
+        try:
+            await self._attempt(job)
+        except asyncio.CancelledError:
+            raise
+        except psycopg.Error as error:
+            log.error("job %s of %s: its outcome cannot be stored: %s", job.id, job.endpoint, str(error).strip())
+        except Exception:
+            log.exception("job %s of %s", job.id, job.endpoint)
+        finally:
+            self._running.pop(job.id, None)
+            self._wake.set()
+
+    async def _attempt(self, job: Job) -> None:
+        endpoint = self._jobs.endpoints[job.endpoint]
+        options = endpoint.options.job
+        retries = 0 if options is None else options.retries
+        if job.attempt > retries + 1:
+            await self._fail(job, "its workers were lost too often", None)
+            return
+        context = RequestContext(
+            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(_Caller(job))
+        )
+        context.scope.job = job
+        context.user = job.user(self._auth)
+        try:
+            context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job)
+        except BindingError as error:
+            await self._fail(job, error.detail, None)
+            return
+        capture: CapturedResponse = context.protocol
+        self._start_steps(context, self._jobs.steps(endpoint))
+        status, reason = await self._outcome(job, capture)
+        if 200 <= status < 300 or status == GONE:
+            return
+        if job.cancelled.is_set():
+            await self._fail(job, "it was cancelled", None, state="cancelled")
+            return
+        delay = None if job.attempt > retries else self._pause(job.attempt, 0.0 if options is None else options.backoff)
+        log.warning(
+            "job %s of %s: attempt %d failed: %s%s", job.id, job.endpoint, job.attempt, reason,
+            "" if delay is None else f"; the next one follows in {delay:.1f} s",
+        )  # fmt: skip
+        await self._fail(job, reason, delay)
+
+    @staticmethod
+    async def _outcome(job: Job, capture: CapturedResponse) -> tuple[int, str]:
+        """Return status of the attempt and the reason of a failure."""
+        cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
+        try:
+            waiting: set[asyncio.Future[Any]] = {capture.begun, cancelled}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not capture.begun.done():
+                # The statement is cancelled now. A request whose client has left may end without a response.
+                await asyncio.wait({capture.begun}, timeout=CANCEL_WITHIN)
+        finally:
+            cancelled.cancel()
+        if not capture.begun.done():
+            return 499, "it was cancelled"
+        response = capture.begun.result()
+        try:
+            body = await response.read(1_000_000)
+        except OutboundError as error:
+            return response.status, str(error)
+        try:
+            members = orjson.loads(body)
+            parts = [str(members[name]) for name in ("title", "detail") if members.get(name)]
+            return response.status, ": ".join(parts)
+        except (orjson.JSONDecodeError, AttributeError, TypeError):
+            return response.status, f"status {response.status}"
+
+    def _pause(self, attempt: int, backoff: float) -> float:
+        longest = min(self._options.longest_pause, backoff * 2.0 ** min(attempt - 1, 30))
+        return longest * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
+
+    async def _fail(self, job: Job, reason: str, delay: float | None, *, state: str = "failed") -> None:
+        """Store the end of an attempt without effect. delay: seconds until the next one; None: there is none."""
+        await self._query(
+            "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
+            job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,
+        )  # fmt: skip

@@ -1,0 +1,72 @@
+"""How the routine of a job runs: in the transaction that finishes the job, so that its work is never done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.service.database.call import Call, NoticeListener
+from rowcall.service.database.database import Database
+from rowcall.service.jobs.enqueuing import own_call
+from rowcall.service.jobs.job import Job
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+_HOLD = "select rowcall.hold_job($1::uuid, $2::int)::text"
+_FINISH = "select rowcall.finish_job($1::uuid, $2::int, $3, $4)"
+GONE = 410
+"""Status of an attempt whose job belongs to another worker by now."""
+
+
+def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
+    """Return the step that runs the call of a job."""
+    hold = own_call(f"{endpoint.name} job", _HOLD, 2, services)
+    finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,))
+    content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
+    call.hear = _Progress.of
+    return partial(_run, services.database, call, hold, finish, content_type)
+
+
+def _run(
+    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+) -> Awaitable[None]:
+    return _run_once(database, call, hold, finish, content_type, context)
+
+
+async def _run_once(
+    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+) -> None:
+    job: Job = context.scope.job
+    names = [job.id.encode(), str(job.attempt).encode()]
+    async with database.transaction(call, context) as transaction:
+        held = await transaction.begin_with(hold, list(names))
+        if held.body not in (b"t", b"true"):
+            raise Problem(GONE, "the job runs elsewhere, or has ended")
+        await transaction.call()
+        execution = context.execution
+        is_null = execution is None or execution.is_null
+        body = None if execution is None or is_null else execution.body
+        await transaction.commit((finish, [*names, content_type, body]))
+
+
+class _Progress(NoticeListener):
+    """Stores what a routine RAISEs as INFO: the progress of its job."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    @classmethod
+    def of(cls, context: RequestContext) -> _Progress:
+        return cls(context.scope.job)
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        if severity == "INFO":
+            self._job.report(message)
+
+    def send(self, message: str) -> None:
+        """Messages of the service are no progress."""
+
+    def end(self, committed: bool) -> None:
+        """The row of the job has the outcome."""

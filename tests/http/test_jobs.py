@@ -1,0 +1,284 @@
+"""Jobs: calls of endpoints that run later, once, in a worker of any host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table work (id int generated always as identity, what text, who text);
+create function report(_month int, _names text[] default null, _extra jsonb default null)
+returns table (month int, names text[], extra jsonb) language sql as $$
+  insert into work (what) values ('report ' || _month);
+  select _month, _names, _extra $$;
+comment on function report(int, text[], jsonb) is 'HTTP POST /reports
+job queue reports
+validate _month using required';
+create function total(_a int) returns int language sql as
+$$ insert into work (what) values ('total'); select _a * 2 $$;
+comment on function total(int) is 'HTTP POST /totals/{_a}
+job';
+create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
+comment on function nothing() is 'HTTP POST /nothing
+job';
+create function who() returns text language sql as $$
+  insert into work (what, who) values ('who', current_setting('request.user_id', true));
+  select current_setting('request.user_id', true) $$;
+comment on function who() is 'HTTP POST /who
+authorize
+user_context
+job';
+create table trials (name text primary key, n int not null default 0);
+create function flaky(_name text, _until int) returns int language plpgsql as $$
+declare tried int;
+begin
+  -- The sequence keeps its value when the attempt is rolled back.
+  tried := nextval('tries_' || _name);
+  insert into work (what) values ('flaky ' || _name);
+  if tried < _until then raise exception 'attempt % of %', tried, _name using errcode = 'P0007'; end if;
+  return tried;
+end $$;
+comment on function flaky(text, int) is 'HTTP POST /flaky
+job retries 2 backoff 100ms';
+create sequence tries_a; create sequence tries_b;
+create function slow(_seconds float) returns text language plpgsql as $$
+begin
+  raise info 'begun';
+  insert into work (what) values ('slow');
+  perform pg_sleep(_seconds / 2);
+  raise info '{"percent": 50}';
+  perform pg_sleep(_seconds / 2);
+  return 'slept';
+end $$;
+comment on function slow(float) is 'HTTP POST /slow
+job retries 0 timeout 30s';
+create function only_once(_key text, _other int) returns text language sql as
+$$ insert into work (what) values ('once ' || _key); select pg_sleep(0.3)::text $$;
+comment on function only_once(text, int) is 'HTTP POST /only-once
+job unique by key';
+create function by_trigger() returns trigger language plpgsql as $$
+begin
+  perform rowcall.enqueue('POST /reports', jsonb_build_object('month', new.id, 'names', array['x', 'y']), 'reports');
+  return new;
+end $$;
+create table orders (id int primary key);
+create trigger by_trigger after insert on orders for each row execute function by_trigger();
+create function hashed(_password text, _hash text default null) returns text language sql as $$ select _hash $$;
+comment on function hashed(text, text) is 'HTTP POST /hashed
+param _hash is hash of _password
+job';
+create function enter(_name text) returns table (status int, user_id text, user_roles text[]) language sql as
+$$ select 200, _name, array[_name] $$;
+comment on function enter(text) is 'HTTP POST /enter
+login';
+create procedure commits() language plpgsql as $$ begin commit; end $$;
+comment on procedure commits() is 'HTTP POST /commits
+job';
+create function reads() returns int language sql stable as 'select 1';
+comment on function reads() is 'HTTP GET /reads
+job';
+create function wrong() returns int language sql as 'select 1';
+comment on function wrong() is 'HTTP POST /wrong
+job quickly';
+"""
+SETTINGS = {
+    "Jobs:Enabled": "true",
+    "Jobs:Roles:0": "boss",
+    "Auth:CookieAuth": "true",
+    "Service:RequiresAuthorization": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    database.execute(install_sql())
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def enqueue(service: Service, path: str, client: httpx.Client | None = None, **body: Any) -> str:
+    response = (client or service).post(path, json=body)  # type: ignore[union-attr]
+    assert response.status_code == 202, response.text
+    location: str = response.headers["location"]
+    assert response.json() == {"id": location.rpartition("/")[2], "state": "waiting"}
+    return location
+
+
+def ended(service: Service, location: str, client: httpx.Client | None = None) -> dict[str, Any]:
+    def state() -> dict[str, Any] | None:
+        response = (client or service).get(location)  # type: ignore[union-attr]
+        assert response.status_code == 200, response.text
+        members: dict[str, Any] = response.json()
+        return members if members["state"] in ("done", "failed", "cancelled") else None
+
+    found = wait_until(state, f"{location} ends", 20)
+    assert found is not None
+    return found
+
+
+def count(database: Database, what: str) -> int:
+    result: int = database.value("select count(*) from work where what = %s", what)
+    return result
+
+
+def test_a_job_runs_and_its_result_is_kept(service: Service, database: Database) -> None:
+    extra = {"a": [1.50, None, "x\u00e9"]}
+    job = ended(service, enqueue(service, "/reports", month=5, names=["a,b", None, '"'], extra=extra))
+    assert job["result"] == [{"month": 5, "names": ["a,b", None, '"'], "extra": extra}]
+    assert (job["state"], job["attempts"], job["queue"], job["endpoint"]) == ("done", 1, "reports", "POST /reports")
+    assert job["started"] >= job["created"]
+    assert count(database, "report 5") == 1
+    assert ended(service, enqueue(service, "/totals/21"))["result"] == "42"
+    assert ended(service, enqueue(service, "/nothing"))["result"] in (None, "")
+
+
+def test_arguments_are_validated_before_the_job_is_accepted(service: Service, database: Database) -> None:
+    before = database.value("select count(*) from rowcall.job")
+    problem(service.post("/reports", json={"month": "x"}), 400)
+    problem(service.post("/reports", json={}), 404)
+    problem(service.post("/reports", json={"month": 1, "nmaes": []}), 404)
+    problem(service.post("/who"), 401)
+    assert database.value("select count(*) from rowcall.job") == before
+
+
+def test_the_claims_of_the_caller_travel_along(service: Service, database: Database) -> None:
+    with service.new_client() as ann, service.new_client() as ben, service.new_client() as boss:
+        for client, name in ((ann, "ann"), (ben, "ben"), (boss, "boss")):
+            client.post("/enter", json={"name": name})
+        location = enqueue(service, "/who", ann)
+        assert ended(service, location, ann)["result"] == "ann"
+        problem(ben.get(location), 404)
+        problem(service.get(location), 404)
+        problem(ben.delete(location), 404)
+        assert boss.get(location).json()["result"] == "ann"
+
+
+def test_a_failed_attempt_is_repeated_and_leaves_nothing(service: Service, database: Database) -> None:
+    job = ended(service, enqueue(service, "/flaky", name="a", until=3))
+    assert (job["state"], job["attempts"], job["result"], job["error"]) == ("done", 3, "3", None)
+    assert count(database, "flaky a") == 1
+    job = ended(service, enqueue(service, "/flaky", name="b", until=99))
+    assert (job["state"], job["attempts"]) == ("failed", 3)
+    assert "attempt 3 of b" in job["error"]
+    assert "result" not in job
+    assert count(database, "flaky b") == 0
+
+
+def test_progress_and_cancelling(service: Service, database: Database) -> None:
+    location = enqueue(service, "/slow", seconds=60)
+    wait_until(lambda: service.get(location).json()["progress"] == "begun", "the job reports its progress")
+    assert service.get(location).headers["retry-after"] == "1"
+    cancelled = service.request("DELETE", location)
+    assert (cancelled.status_code, cancelled.json()["state"]) == (202, "running")
+    assert ended(service, location)["state"] == "cancelled"
+    assert count(database, "slow") == 0
+    assert service.request("DELETE", location).json()["state"] == "cancelled"
+    location = enqueue(service, "/slow", seconds=1)
+    job = ended(service, location)
+    assert (job["state"], job["progress"], job["result"]) == ("done", '{"percent": 50}', "slept")
+    problem(service.request("DELETE", location), 409)
+
+
+def test_a_waiting_job_is_cancelled_at_once(service: Service, database: Database) -> None:
+    number = database.value("select rowcall.enqueue('POST /nothing', '{}', 'default', now() + interval '1 hour')::text")
+    assert database.value("select rowcall.cancel_job(%s::uuid)", number) == "cancelled"
+    problem(service.get(f"/jobs/{number}"), 404)
+    problem(service.get("/jobs/1"), 404)
+    problem(service.get(f"/jobs/{number[:-1]}"), 404)
+
+
+def test_one_unfinished_job_for_equal_values(service: Service, database: Database) -> None:
+    locations = {enqueue(service, "/only-once", key="k", other=n) for n in range(10)}
+    assert len(locations) == 1
+    assert enqueue(service, "/only-once", key="other", other=1) not in locations
+    ended(service, locations.pop())
+    assert count(database, "once k") == 1
+    ended(service, enqueue(service, "/only-once", key="k", other=1))
+    assert count(database, "once k") == 2
+
+
+def test_jobs_of_a_transaction(service: Service, database: Database) -> None:
+    database.execute("begin; insert into orders values (101); rollback")
+    database.execute("begin; insert into orders values (102), (103); commit")
+    wait_until(lambda: count(database, "report 102") == 1 and count(database, "report 103") == 1, "the jobs have run")
+    assert count(database, "report 101") == 0
+    assert database.value("select count(*) from rowcall.job where arguments ->> 'month' = '101'") == 0
+    database.execute("select rowcall.enqueue('POST /reports', '{\"month\": \"x\"}', 'reports')")
+    wait_until(
+        lambda: (
+            database.fetch("select state, error from rowcall.job where arguments ->> 'month' = 'x'")[0][0] == "failed"
+        ),
+        "the arguments are refused",
+    )
+
+
+def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> None:
+    job = ended(service, enqueue(service, "/hashed", password="correct horse"))
+    assert job["state"] == "done"
+    assert job["result"] != "correct horse"
+    assert len(job["result"]) > 20
+
+
+def test_a_job_begins_as_soon_as_it_is_committed(service: Service) -> None:
+    began = time.monotonic()
+    for _ in range(5):
+        ended(service, enqueue(service, "/nothing"))
+    # Without notifications each would take seconds.
+    assert time.monotonic() - began < 5
+
+
+def test_lines_without_effect_are_reported(service: Service) -> None:
+    log = service.log
+    assert "POST /commits: job has no effect: a procedure that commits" in log
+    assert "GET /reads: job has no effect: a GET has to answer at once" in log
+    assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log
+
+
+def test_without_the_switch_the_endpoint_is_left_out(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, settings={"Auth:CookieAuth": "true"})
+    assert service.post("/nothing").status_code == 404
+    assert "job is switched off (Jobs:Enabled); the endpoint is left out" in service.log
+
+
+def test_killed_workers_lose_no_job_and_repeat_no_committed_work(own_database: Database, serve_once: Serve) -> None:
+    """Two hosts whose workers are killed all the time run every job once."""
+    own_database.execute(install_sql())
+    own_database.execute(SQL)
+    hosts = [serve_once(own_database, settings=SETTINGS, workers=2) for _ in range(2)]
+    own_database.execute("create unlogged table done (n int)")
+    own_database.execute(
+        "create function counted(_n int) returns void language plpgsql as $$ begin insert into done values (_n); "
+        "perform pg_sleep(0.002); end $$; comment on function counted(int) is 'HTTP POST /counted\njob retries 100'; "
+        "notify rowcall, 'reload'"
+    )
+    for host in hosts:
+        wait_until(lambda: host.post("/counted", json={"n": -1}).status_code == 202, "the endpoint is served", 30)  # noqa: B023 (called at once)
+    own_database.execute(
+        "select rowcall.enqueue('POST /counted', jsonb_build_object('n', n)) from generate_series(1, 2000) n"
+    )
+    deadline = time.monotonic() + 90
+    left = "select count(*) from rowcall.job where state in ('waiting', 'running')"
+    with ThreadPoolExecutor(1):
+        kills = 0
+        while own_database.value(left) and time.monotonic() < deadline:
+            time.sleep(0.5)
+            if kills < 12:
+                victim = hosts[kills % 2].pids()[:1]
+                kills += 1
+                for pid in victim:
+                    os.kill(pid, signal.SIGKILL)
+    assert own_database.value(left) == 0
+    assert own_database.fetch("select count(*), count(distinct n) from done where n > 0") == [(2000, 2000)]
+    assert own_database.value("select count(*) from rowcall.job where state = 'failed'") == 0
