@@ -19,7 +19,7 @@ from rowcall.core.building.comments import read_comment
 from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
-from rowcall.core.building.installation import runs_at_once, runs_without_key, unmet_installation
+from rowcall.core.building.installation import keeps_from_schedule, runs_at_once, runs_without_key, unmet_installation
 from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
@@ -173,6 +173,10 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         draft.exposed = draft.get("tool", _NO_TOOL).enabled
         if draft.exposed:
             draft.set(internal=True)
+    if not draft.exposed and "schedule" in draft.changes:
+        # Only a schedule calls it.
+        draft.exposed = True
+        draft.set(internal=True)
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         if routine.of_extension:
             return Built(None)
@@ -392,6 +396,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         options = endpoint.options
     if endpoint.options.job is not None and runs_at_once(endpoint) is not None:
         endpoint = replace(endpoint, options=_shared(replace(endpoint.options, job=None)))
+    if endpoint.options.schedule is not None and keeps_from_schedule(endpoint) is not None:
+        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, schedule=None)))
     endpoint = versioned(endpoint)
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 

@@ -11,7 +11,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 
-NEEDED = {"idempotent": 1, "job": 2}
+NEEDED = {"idempotent": 1, "job": 2, "schedule": 3}
 """Version of the schema that each annotation needs."""
 _READING = ("GET", "HEAD", "QUERY")
 
@@ -23,7 +23,12 @@ def unmet_installation(
     they are accepted.
     """
     identity, source = endpoint.routine.identity, endpoint.routine.source
-    for annotation, obstacle in (("idempotent", runs_without_key(endpoint)), ("job", runs_at_once(endpoint))):
+    obstacles = {
+        "idempotent": runs_without_key(endpoint),
+        "job": runs_at_once(endpoint),
+        "schedule": keeps_from_schedule(endpoint),
+    }
+    for annotation, obstacle in obstacles.items():
         line = used.get(annotation)
         if line is None:
             continue
@@ -34,8 +39,8 @@ def unmet_installation(
         elif endpoint.options.connection is not None:
             message = f"{annotation} needs the main connection, where it is stored; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
-        elif annotation == "job" and not jobs:
-            message = "job is switched off (Jobs:Enabled); the endpoint is left out"
+        elif annotation in ("job", "schedule") and not jobs:
+            message = f"{annotation} is switched off (Jobs:Enabled); the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif installed < NEEDED[annotation]:
             found = f"has version {installed}" if installed else "is not in the database"
@@ -43,11 +48,26 @@ def unmet_installation(
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}; the endpoint is left out", left_out=1)
 
 
+def keeps_from_schedule(endpoint: Endpoint) -> str | None:
+    """Return why a schedule cannot call the routine of an endpoint; None if it can."""
+    if isinstance(endpoint.routine.source, TableOperation):
+        return "it is for functions, procedures and SQL files"
+    needed = [item.api_name for item in endpoint.parameters if not (item.has_default or item.defaulted)]
+    if needed:
+        return f"nothing gives it {', '.join(needed)}"
+    return _runs_within_request(endpoint)
+
+
 def runs_at_once(endpoint: Endpoint) -> str | None:
     """Return why the routine of an endpoint cannot run later as a job; None if it can."""
-    options = endpoint.options
     if endpoint.method in _READING:
         return f"a {endpoint.method} has to answer at once"
+    return _runs_within_request(endpoint)
+
+
+def _runs_within_request(endpoint: Endpoint) -> str | None:
+    """Return why no job can call the routine, whatever the method; None if one can."""
+    options = endpoint.options
     if endpoint.routine.may_commit:
         return "a procedure that commits cannot be finished together with its job"
     if options.login or options.logout or options.upload is not None:

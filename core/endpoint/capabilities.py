@@ -79,6 +79,19 @@ class Job(Record):
     priority: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Schedule(Record):
+    """`schedule`: the times at which a job calls the routine."""
+
+    expression: str
+    """Five fields of cron, or a name such as `@daily`."""
+    time_zone: str = "UTC"
+    missed: bool = False
+    """The last time that was missed while no service ran is made up for."""
+    overlap: bool = False
+    """A job may be enqueued while the former one has not ended."""
+
+
 class ValuePlace(enum.Enum):
     """Where a tenant or a time zone of a request comes from."""
 

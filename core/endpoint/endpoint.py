@@ -27,6 +27,7 @@ from rowcall.core.endpoint.capabilities import (
     Job,
     Queryable,
     Reading,
+    Schedule,
     Tenant,
     TimeZone,
     Tool,
@@ -275,6 +276,7 @@ class Options(Record):
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
     job: Job | None = None
+    schedule: Schedule | None = None
     tenant: Tenant | None = None
     time_zone: TimeZone | None = None
     patch_parameter: str | None = None

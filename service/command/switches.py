@@ -121,6 +121,11 @@ SWITCHES = (
         run="catalogue.installation:install",
     ),
     Switch(
+        ("--schedules",),
+        "Read the database and print its schedules as JSON, with their next times and the outcome of the last one.",
+        run="catalogue.schedules:show",
+    ),
+    Switch(
         ("--contract",),
         "Write the parts of the API that clients rely on to FILE, for a repository; with --check, list the changes "
         "since then: the exit code is 4 for changes that break clients, 3 for changes that may.",

@@ -17,6 +17,7 @@ import orjson
 import psycopg
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.jobs.options import JobOptions
@@ -24,6 +25,7 @@ from rowcall.service.database.connector import Connector
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.jobs.job import Job, bind_arguments
 from rowcall.service.jobs.running import GONE
+from rowcall.service.jobs.schedules import Schedules
 from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -79,6 +81,7 @@ class JobRunner:
         self._start_steps = start
         self._wake = asyncio.Event()
         self._jobs = RunnableJobs({}, lambda _endpoint: ())
+        self._schedules = Schedules(())
         self._running: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connection: psycopg.AsyncConnection[Any] | None = None
@@ -88,6 +91,9 @@ class JobRunner:
     def serve(self, jobs: RunnableJobs) -> None:
         """Set the endpoints of the schema snapshot in use."""
         self._jobs = jobs
+        self._schedules = Schedules(
+            endpoint for endpoint in jobs.endpoints.values() if endpoint.options.schedule is not None
+        )
         self._wake.set()
 
     async def run(self) -> None:
@@ -128,19 +134,27 @@ class JobRunner:
             if listening.done():
                 listening.result()
                 raise psycopg.OperationalError("the connection for notifications was lost")
+            if not self._jobs.endpoints:
+                # The schema rowcall may be missing.
+                await self._wait(TIDY)
+                continue
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
+            await self._schedules.enqueue_due(self._query)
             if self._running:
                 # Short jobs end in quick succession, and are replaced by one query.
                 await asyncio.sleep(GATHER)
             free = self._options.concurrency - len(self._running)
-            taken = await self._take(free) if free > 0 and self._jobs.endpoints else 0
+            taken = await self._take(free) if free > 0 else 0
             if taken == 0 or taken >= free:
-                pause = TIDY if taken else min(TIDY, await self._next())
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
+                await self._wait(min(TIDY if taken else min(TIDY, await self._next()), self._schedules.pause()))
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait for a notification, the end of a job or another schema snapshot, but not longer."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         async with self._lock:
@@ -213,8 +227,8 @@ class JobRunner:
 
     async def _attempt(self, job: Job) -> None:
         endpoint = self._jobs.endpoints[job.endpoint]
-        options = endpoint.options.job
-        retries = 0 if options is None else options.retries
+        options = endpoint.options.job or JobSettings()
+        retries = options.retries
         if job.attempt > retries + 1:
             await self._fail(job, "its workers were lost too often", None)
             return
@@ -236,7 +250,7 @@ class JobRunner:
         if job.cancelled.is_set():
             await self._fail(job, "it was cancelled", None, state="cancelled")
             return
-        delay = None if job.attempt > retries else self._pause(job.attempt, 0.0 if options is None else options.backoff)
+        delay = None if job.attempt > retries else self._pause(job.attempt, options.backoff)
         log.warning(
             "job %s of %s: attempt %d failed: %s%s", job.id, job.endpoint, job.attempt, reason,
             "" if delay is None else f"; the next one follows in {delay:.1f} s",

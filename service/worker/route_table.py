@@ -35,7 +35,11 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
     """Return the endpoints whose calls are jobs. Their steps are compiled when the first job runs."""
     from rowcall.service.jobs.runner import RunnableJobs
 
-    of_jobs = {endpoint.name: endpoint for endpoint in endpoints if endpoint.options.job is not None}
+    of_jobs = {
+        endpoint.name: endpoint
+        for endpoint in endpoints
+        if endpoint.options.job is not None or endpoint.options.schedule is not None
+    }
     services = replace(services, job_runs=True, limited=False, replicas=None)
     steps: dict[str, tuple[Step, ...]] = {}
 

@@ -11,6 +11,8 @@ VALUES = {
     "<true or false>": ("true", "FALSE", "{_id}"),
     "<number>": ("1", "8192"),
     "<rows>": ("1", "25"),
+    "<cron>": ("'*/5 * * * *'", "0 3 * * 1", "@daily"),
+    "<zone>": ("Europe/Berlin", "UTC"),
     "<tenant>": ("org_id", "X-Tenant"),
     "<setting>": ("app.tenant", "request.tenant"),
     "<status>": ("200", "201", "204", "299"),

@@ -1,9 +1,12 @@
-"""Annotations about work that runs later: job."""
+"""Annotations about work that runs later: job, schedule."""
 
 from __future__ import annotations
 
+import re
+
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
-from rowcall.core.endpoint.capabilities import Job
+from rowcall.core.endpoint.capabilities import Job, Schedule
+from rowcall.core.jobs.schedule import ScheduleError, check_schedule
 from rowcall.core.text.interval import parse_interval
 
 _WORDS = ("queue", "retries", "backoff", "timeout", "priority")
@@ -55,7 +58,52 @@ def _change(word: str, argument: str) -> dict[str, object]:
     )
 
 
+_SCHEDULE = re.compile(
+    r"""(?:'(?P<single>[^']+)'|"(?P<double>[^"]+)"|(?P<bare>@\w+|(?:\S+\s+){4}\S+))(?P<words>(?:\s+.*)?)"""
+)
+
+
+def _schedule(draft: Draft, line: Line) -> None:
+    _assign_schedule(draft, line.rest)
+
+
+def _assign_schedule(draft: Draft, value: str) -> None:
+    match = _SCHEDULE.fullmatch(value.strip())
+    if match is None:
+        raise BadValueError(f"'{value}' is no cron expression, such as '*/5 * * * *'")
+    words = match["words"].split()
+    changes: dict[str, object] = {}
+    while words:
+        first = [word.lower() for word in words[:3]]
+        if first[:1] == ["timezone"] and len(words) > 1:
+            changes["time_zone"], words = words[1], words[2:]
+        elif first[:2] == ["if", "missed"] and first[2:] in (["run"], ["skip"]):
+            changes["missed"], words = first[2] == "run", words[3:]
+        elif first[:1] == ["overlap"] and first[1:2] in (["run"], ["skip"]):
+            changes["overlap"], words = first[1] == "run", words[2:]
+        else:
+            raise BadValueError(f"'{' '.join(words)}' is none of timezone <zone>, if missed run|skip, overlap run|skip")
+    expression = " ".join((match["single"] or match["double"] or match["bare"]).split())
+    schedule = Schedule(expression, **changes)  # type: ignore[arg-type]
+    try:
+        check_schedule(schedule)
+    except ScheduleError as error:
+        raise BadValueError(str(error)) from None
+    draft.set(schedule=schedule)
+
+
 ANNOTATIONS = (
+    Annotation(
+        name="schedule",
+        aliases=("schedule",),
+        syntax="schedule <cron> [timezone <zone>] [if missed run|skip] [overlap run|skip]",
+        description="A job calls the routine at the times of a cron expression, once for all hosts. Objects with only "
+        "this line have no path. `if missed run` makes up for the last time at which no service ran; `overlap run` "
+        "begins although the former job has not ended.",
+        apply=_schedule,
+        assign=_assign_schedule,
+        minimum_words=2,
+    ),
     Annotation(
         name="job",
         aliases=("job",),

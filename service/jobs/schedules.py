@@ -1,0 +1,87 @@
+"""Enqueues the jobs of schedules when they are due. Every worker tries; the database lets one of them succeed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rowcall.core.endpoint.capabilities import Job, Schedule
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.jobs.schedule import due_after, due_before
+
+log = logging.getLogger("rowcall.jobs")
+
+TOLERANCE = timedelta(seconds=60)
+"""Delay up to which a time is not missed, as during a restart."""
+LONGEST_PAUSE = 30.0
+"""Seconds after which the clock is read again, which may have been set."""
+
+Query = Callable[..., Awaitable[list[tuple[Any, ...]]]]
+
+
+class Schedules:
+    """The schedules of one schema snapshot."""
+
+    def __init__(
+        self, endpoints: Iterable[Endpoint], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._endpoints = tuple(endpoints)
+        self._clock = clock
+        self._next: dict[str, datetime] = {}
+        """The next time of each endpoint; empty before the first look at the database."""
+
+    def pause(self) -> float:
+        """Return the seconds until a schedule is due."""
+        if not self._next:
+            return LONGEST_PAUSE
+        seconds = (min(self._next.values()) - self._clock()).total_seconds()
+        return min(LONGEST_PAUSE, max(0.001, seconds))
+
+    async def enqueue_due(self, query: Query) -> None:
+        """Enqueue the jobs that are due. query: runs a statement and returns its rows."""
+        if not self._endpoints:
+            return
+        now = self._clock()
+        if not self._next:
+            await self._begin(query, now)
+        for endpoint in self._endpoints:
+            due = self._next[endpoint.name]
+            if due > now:
+                continue
+            schedule = _schedule(endpoint)
+            # After a long pause of this process, only the last time counts.
+            due = due_before(schedule, now) or due
+            if schedule.missed or now - due <= TOLERANCE:
+                await _enqueue(query, endpoint, due)
+            self._next[endpoint.name] = next(due_after(schedule, now))
+
+    async def _begin(self, query: Query, now: datetime) -> None:
+        """Find the next times, and those that were missed while no service ran."""
+        former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
+        rows = await query(
+            "select endpoint, due from rowcall.last_due(%s::text[], %s::timestamptz[])",
+            list(former), list(former.values()),
+        )  # fmt: skip
+        last: dict[str, datetime] = dict(rows)
+        for endpoint in self._endpoints:
+            schedule, due = _schedule(endpoint), former[endpoint.name]
+            if due is not None and last[endpoint.name] < due and (schedule.missed or now - due <= TOLERANCE):
+                log.info("%s: its job for %s is made up for", endpoint.name, due)
+                await _enqueue(query, endpoint, due)
+        self._next = {endpoint.name: next(due_after(_schedule(endpoint), now)) for endpoint in self._endpoints}
+
+
+async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
+    schedule, job = _schedule(endpoint), endpoint.options.job or Job()
+    await query(
+        "select rowcall.enqueue_due(%s, %s, %s, %s, %s)",
+        endpoint.name, due, job.queue, job.priority, schedule.overlap,
+    )  # fmt: skip
+
+
+def _schedule(endpoint: Endpoint) -> Schedule:
+    schedule = endpoint.options.schedule
+    assert schedule is not None  # noqa: S101 (only such endpoints are given)
+    return schedule

@@ -1,0 +1,208 @@
+"""Schedules: one job for each time, over all workers and hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowcall.core.endpoint.capabilities import Schedule
+from rowcall.service.installation.script import install_sql
+from rowcall.service.jobs.schedules import Schedules
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table ticks (name text, at timestamptz default clock_timestamp());
+create function tick() returns void language sql as $$ insert into ticks values ('tick') $$;
+comment on function tick() is 'schedule "* * * * * *"';
+create function slow_tick() returns void language sql as $$ insert into ticks values ('slow'); select pg_sleep(2.5) $$;
+comment on function slow_tick() is 'schedule "* * * * * *"';
+create function yearly() returns void language sql as $$ insert into ticks values ('yearly') $$;
+comment on function yearly() is 'Closes the year.
+schedule @yearly timezone Europe/Berlin if missed run overlap run';
+create function also(_n int default 7) returns int language sql as
+$$ insert into ticks values ('also ' || _n); select _n $$;
+comment on function also(int) is 'HTTP POST /also
+schedule 0 3 * * 1-5';
+create function needs(_n int) returns int language sql as 'select 1';
+comment on function needs(int) is 'HTTP POST /needs
+schedule @daily';
+create function five() returns int language sql as 'select 1';
+comment on function five() is 'HTTP POST /five
+schedule 61 * * * *';
+create function zone() returns int language sql as 'select 1';
+comment on function zone() is 'HTTP POST /zone
+schedule @daily timezone Europe/Berlim';
+create function words() returns int language sql as 'select 1';
+comment on function words() is 'HTTP POST /words
+schedule @daily if missed panic';
+create table things (id int primary key);
+comment on table things is 'HTTP
+schedule @daily';
+"""
+SETTINGS = {
+    "Jobs:Enabled": "true",
+    "Service:CrudSource:Enabled": "true",
+    "Service:RequiresAuthorization": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def hosts(database: Database, serve: Serve) -> list[Service]:
+    database.execute(install_sql())
+    database.execute(SQL)
+    return [serve(database, settings=SETTINGS, workers=2) for _ in range(2)]
+
+
+def count(database: Database, name: str) -> int:
+    result: int = database.value("select count(*) from ticks where name = %s", name)
+    return result
+
+
+def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Database) -> None:
+    wait_until(lambda: count(database, "tick") >= 4, "the schedule has been due four times", 20)
+    jobs = "select count(*) from rowcall.job where endpoint = 'POST /api/tick'"
+    seconds = "select extract(epoch from max(at) - min(at)) from ticks where name = 'tick'"
+    assert database.value(jobs) <= float(database.value(seconds)) + 3
+
+
+def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database: Database) -> None:
+    wait_until(lambda: count(database, "slow") >= 2, "the slow routine has run twice", 20)
+    gap = database.value(
+        "select min(gap) from (select at - lag(at) over (order by at) as gap from ticks where name = 'slow') g"
+    )
+    assert gap >= timedelta(seconds=2)
+
+
+def test_a_schedule_is_no_path(hosts: list[Service]) -> None:
+    assert hosts[0].post("/api/tick").status_code == 404
+    assert hosts[0].post("/also", json={"n": 1}).json() == 1
+
+
+def test_mistakes_are_named(hosts: list[Service]) -> None:
+    log = hosts[0].log
+    assert "POST /needs: schedule has no effect: nothing gives it n" in log
+    assert "'61 * * * *' is no cron expression: Bad minute" in log
+    assert "there is no time zone 'Europe/Berlim'" in log
+    assert "'if missed panic' is none of timezone <zone>, if missed run|skip, overlap run|skip" in log
+    assert "things: schedule has no effect: it is for functions, procedures and SQL files" in log
+    assert hosts[0].post("/zone").status_code == 200
+
+
+def test_a_time_that_was_missed(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute(SQL)
+    for name in ("tick", "slow_tick"):
+        own_database.execute(f"drop function {name}")
+    first = serve_once(own_database, settings=SETTINGS, workers=2)
+    known = "select count(*) from rowcall.schedule"
+    wait_until(lambda: own_database.value(known) == 2, "the schedules are known")
+    first.stop()
+    assert own_database.value("select count(*) from rowcall.job") == 0
+    own_database.execute("update rowcall.schedule set due = due - interval '1 year'")
+    services = [serve_once(own_database, settings=SETTINGS, workers=2) for _ in range(2)]
+    wait_until(lambda: count(own_database, "yearly") == 1, "the missed job has run")
+    assert all(service.post("/also").status_code == 200 for service in services)
+    assert own_database.value("select count(*) from rowcall.job") == 1
+
+
+def test_jobs_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, settings=SETTINGS)
+    assert "POST /also: schedule needs the schema rowcall, which is not in the database" in service.log
+    own_database.execute(install_sql() + "notify rowcall, 'reload'")
+    wait_until(lambda: count(own_database, "tick") >= 1, "the schedule is due", 30)
+
+
+def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
+    own_database.execute(SQL)
+    settings = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Jobs:Enabled=true"]
+    done = rowcall(tmp_path, "--schedules", *settings)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+    assert (
+        "yearly: schedule needs the schema rowcall, which is not in the database: run rowcall --install" in done.stderr
+    )
+    assert rowcall(tmp_path, "--install", *settings).returncode == 0
+    own_database.execute("select rowcall.enqueue_due('POST /api/yearly', '2025-12-31 23:00Z', 'default', 0, false)")
+    done = rowcall(tmp_path, "--schedules", *settings)
+    listed: dict[str, dict[str, Any]] = {entry["endpoint"]: entry for entry in json.loads(done.stdout)}
+    year = datetime.now(UTC).year
+    assert listed["POST /api/yearly"] == {
+        "endpoint": "POST /api/yearly",
+        "schedule": "@yearly",
+        "timezone": "Europe/Berlin",
+        "ifMissed": "run",
+        "overlap": "run",
+        "next": [f"{year + n}-01-01T00:00:00+01:00" for n in (1, 2, 3)],
+        "last": "2026-01-01T00:00:00+01:00",
+        "lastState": "waiting",
+    }
+    assert (listed["POST /also"]["last"], listed["POST /also"]["lastState"]) == (None, None)
+
+
+def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, settings={"Service:RequiresAuthorization": "false"})
+    assert "POST /also: schedule is switched off (Jobs:Enabled); the endpoint is left out" in service.log
+    assert service.post("/also").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("expression", "day", "expected"),
+    [
+        # Daylight saving time begins at 01:00 UTC on 29 March 2026, and ends at 01:00 UTC on 25 October.
+        ("30 2 * * *", "2026-03-29", ["01:00"]),
+        ("30 2 * * *", "2026-10-25", ["00:30"]),
+        ("*/30 2 * * *", "2026-03-29", []),
+        ("30 2 * * *", "2026-03-30", ["00:30"]),
+        ("30 2 * * *", "2026-10-26", ["01:30"]),
+        ("*/30 2 * * *", "2026-10-25", ["00:00", "00:30", "01:00", "01:30"]),
+        ("0 * * * *", "2026-03-29", [f"{hour:02}:00" for hour in range(24)]),
+    ],
+)
+def test_changes_of_daylight_saving_time(
+    own_database: Database, expression: str, day: str, expected: list[str]
+) -> None:
+    """The clocks of two hosts, one a little slow, run over the day of the change."""
+    own_database.execute(install_sql())
+    asyncio.run(_run_over(own_database, Schedule(expression, "Europe/Berlin", overlap=True), day))
+    at = "to_char(arguments_due at time zone 'UTC', 'HH24:MI')"
+    found = own_database.fetch(f"select {at} from due_log order by arguments_due")
+    assert [row[0] for row in found] == expected
+
+
+async def _run_over(database: Database, schedule: Schedule, day: str) -> None:
+    database.execute(
+        "create table due_log (arguments_due timestamptz);"
+        "create function note() returns trigger language plpgsql as"
+        " 'begin insert into public.due_log select due from rowcall.schedule; return null; end';"
+        "create trigger note after update of job on rowcall.schedule for each row execute function note()"
+    )
+    start = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+    now = start - timedelta(hours=1)
+
+    def clock(lag: float) -> Callable[[], datetime]:
+        return lambda: now - timedelta(seconds=lag)
+
+    async with await psycopg.AsyncConnection.connect(database.conninfo, autocommit=True) as connection:
+
+        async def query(sql: str, *values: object) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(sql.encode(), values)).fetchall()
+
+        endpoint: Any = SimpleNamespace(name="POST /e", options=SimpleNamespace(schedule=schedule, job=None))
+        schedules = [Schedules([endpoint], clock(lag)) for lag in (0, 7)]
+        while now < start + timedelta(days=1):
+            for each in schedules:
+                await each.enqueue_due(query)
+            now += timedelta(seconds=43)
+    database.execute(f"delete from due_log where arguments_due < '{start}'")
