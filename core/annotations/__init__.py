@@ -34,6 +34,7 @@ from rowcall.core.annotations.rows import (
     tenancy,
     uploads,
     validation,
+    webhooks,
 )
 
 _MODULES = (
@@ -50,6 +51,7 @@ _MODULES = (
     tenancy,
     idempotency,
     jobs,
+    webhooks,
     response,
     querying,
     raw,

@@ -19,7 +19,13 @@ from rowcall.core.building.comments import read_comment
 from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
-from rowcall.core.building.installation import keeps_from_schedule, runs_at_once, runs_without_key, unmet_installation
+from rowcall.core.building.installation import (
+    keeps_from_schedule,
+    runs_at_once,
+    runs_without_key,
+    unmet_installation,
+    unverified_webhooks,
+)
 from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
@@ -101,6 +107,8 @@ class EndpointDefaults:
     null_text: NullText = NullText.EMPTY_STRING
     jobs: bool = False
     """Jobs are accepted."""
+    webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secrets of `verify_webhook` by name in lower case."""
     idempotency_seconds: float = 86_400.0
     """For which results of requests with an `Idempotency-Key` are stored, unless the comment sets it."""
     queryable_rows: int = MOST_ROWS
@@ -195,6 +203,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *identity_loss(endpoint, defaults.around),
         *version_diagnostics(endpoint, draft.used),
         *unmet_installation(endpoint, catalog.installed, draft.used, jobs=defaults.jobs),
+        *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),

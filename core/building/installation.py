@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.webhooks.signatures import SecretError, check_secrets
 
-NEEDED = {"idempotent": 1, "job": 2, "schedule": 3}
+NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 2, "schedule": 3}
 """Version of the schema that each annotation needs."""
 _READING = ("GET", "HEAD", "QUERY")
 
@@ -25,6 +26,7 @@ def unmet_installation(
     identity, source = endpoint.routine.identity, endpoint.routine.source
     obstacles = {
         "idempotent": runs_without_key(endpoint),
+        "verify_webhook": None,
         "job": runs_at_once(endpoint),
         "schedule": keeps_from_schedule(endpoint),
     }
@@ -46,6 +48,26 @@ def unmet_installation(
             found = f"has version {installed}" if installed else "is not in the database"
             message = f"{annotation} needs the schema rowcall, which {found}: run rowcall --install"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}; the endpoint is left out", left_out=1)
+
+
+def unverified_webhooks(
+    endpoint: Endpoint, secrets: Mapping[str, str], used: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    """Report webhooks whose signature cannot be verified, or whose repetitions would not be recognized."""
+    webhook, line = endpoint.options.webhook, used.get("verify_webhook")
+    if webhook is None or line is None:
+        return
+    reason = runs_without_key(endpoint)
+    if reason is None and endpoint.raw_body is None:
+        reason = "it needs a parameter for the whole body (body_parameter_name), over which the signature is"
+    if reason is None:
+        try:
+            check_secrets(webhook.scheme, secrets.get(webhook.secret, ""))
+        except SecretError as error:
+            reason = f"the secret Webhooks:Secrets:{webhook.secret} {error}"
+    if reason is not None:
+        message = f"{endpoint.name}: verify_webhook is not possible: {reason}; the endpoint is left out"
+        yield Diagnostic(endpoint.routine.identity, line, message, left_out=1)
 
 
 def keeps_from_schedule(endpoint: Endpoint) -> str | None:
@@ -90,4 +112,6 @@ def runs_without_key(endpoint: Endpoint) -> str | None:
         return "another service gives the response"
     if options.caching is not None:
         return "its responses are cached"
+    if options.job is not None and runs_at_once(endpoint) is None:
+        return "its calls are jobs, of which `job unique by` or the routine itself makes one"
     return None

@@ -57,7 +57,7 @@ _NAMES_THINGS = frozenset(
 PROTECTIVE = (
     _NAMES_THINGS
     | (ACCESS - {_OPENING, "login"})
-    | {"cors", "refuse_impersonation", "role_from_claim", "user_context", "user_parameters"}
+    | {"cors", "refuse_impersonation", "role_from_claim", "user_context", "user_parameters", "verify_webhook"}
 )
 """Names of annotations without which more callers are admitted or trusted, or values reach more recipients."""
 

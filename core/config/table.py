@@ -57,6 +57,7 @@ from rowcall.core.config.rows import (
     uploads,
     validation,
     watch,
+    webhooks,
 )
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
 
@@ -91,6 +92,7 @@ KEYS: tuple[Key, ...] = (
     *service.ROWS,
     *batch.ROWS,
     *jobs.ROWS,
+    *webhooks.ROWS,
     *deadlines.ROWS,
     *events.ROWS,
     *uploads.ROWS,

@@ -131,6 +131,27 @@ class Idempotency(Record):
     """For which a result is stored. None: as the configuration says."""
 
 
+class WebhookScheme(enum.Enum):
+    """How a sender signs its webhooks."""
+
+    STANDARD = "standard"
+    STRIPE = "stripe"
+    GITHUB = "github"
+    SLACK = "slack"
+    SHOPIFY = "shopify"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook(Record):
+    """`verify_webhook`: requests are webhooks with a signature."""
+
+    scheme: WebhookScheme
+    secret: str
+    """Name of the secret in `Webhooks:Secrets`."""
+    tolerance: float = 300.0
+    """Seconds after which a signature is refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class BasicAuth(Record):
     """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (access-6)."""

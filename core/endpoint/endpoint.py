@@ -32,6 +32,7 @@ from rowcall.core.endpoint.capabilities import (
     TimeZone,
     Tool,
     Upload,
+    Webhook,
 )
 from rowcall.core.errors.refusals import Refusals
 from rowcall.core.outgoing.outgoing import NOTHING_SENT, Outgoing
@@ -277,6 +278,7 @@ class Options(Record):
     headers_column: str | None = None
     job: Job | None = None
     schedule: Schedule | None = None
+    webhook: Webhook | None = None
     tenant: Tenant | None = None
     time_zone: TimeZone | None = None
     patch_parameter: str | None = None
@@ -485,6 +487,11 @@ class Endpoint(Record):
     def transport(self) -> Transport:
         """Where the values of a request are. With a raw body, other values are in the query string (binding-2)."""
         return self.options.transport if self.raw_body is None else Transport.QUERY
+
+    @property
+    def recorded(self) -> bool:
+        """Whether requests are recorded, so that a repetition has no further effect."""
+        return self.options.idempotency is not None or self.options.webhook is not None
 
     @property
     def name(self) -> str:

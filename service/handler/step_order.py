@@ -50,7 +50,7 @@ from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import description, log_cached_forward, log_command, log_invalidation
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.handler.request_log import name_endpoint
-from rowcall.service.idempotency.key import check_key
+from rowcall.service.idempotency.key import check_key, key_of
 from rowcall.service.idempotency.once import take_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
@@ -89,6 +89,7 @@ from rowcall.service.tenancy.time_zones import apply_time_zone, time_zone_settin
 from rowcall.service.tracing.request_tracing import query_tag, trace_name, trace_requests
 from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 from rowcall.service.uploads.storing import in_transaction
+from rowcall.service.webhooks.receiving import delivery_key, verify_signature
 
 log = logging.getLogger("rowcall")
 
@@ -296,8 +297,9 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if services.joint:
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
-    if endpoint.options.idempotency is not None:
-        once = take_once(endpoint, call, services, plain, set_by_sql=chooses(endpoint, services))
+    if endpoint.recorded:
+        find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
+        once = take_once(endpoint, call, services, plain, find_key, set_by_sql=chooses(endpoint, services))
         plain = (once, *plain)
     return (*((logged,) if logged else ()), *plain)
 
@@ -359,9 +361,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             services.answer_codecs,
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction
-            or in_transaction(endpoint, services)
-            or endpoint.options.idempotency is not None,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services) or endpoint.recorded,
         ),
         pace=PoolAssignment(services.options.database.slow),
         volatile=volatile,
@@ -502,6 +502,7 @@ STEPS: Sequence[Factory] = (
     check_key,
     read_small_body,
     keep_body,
+    verify_signature,
     keep_for_proxy,
     collect_patch,
     apply_query,

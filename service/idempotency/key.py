@@ -48,7 +48,7 @@ def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
     read.
     """
     idempotency = endpoint.options.idempotency
-    if idempotency is None:
+    if idempotency is None or endpoint.options.webhook is not None:
         return None
 
     def check(context: RequestContext) -> None:

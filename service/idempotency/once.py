@@ -1,4 +1,4 @@
-"""The step that runs a request with an `Idempotency-Key` once, and repeats its result.
+"""The step that runs a request with an `Idempotency-Key`, or a webhook, once, and repeats its result.
 
 The key is recorded, and the result stored, in the transaction of the routine. Whatever happens to the service or to a
 connection, either all of it is committed or nothing. A procedure that commits by itself is recorded before it runs and
@@ -7,6 +7,7 @@ marked as finished afterwards: a repetition never runs it again, but may find it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.statements import numbers
-from rowcall.service.idempotency.key import digest_of, key_of
+from rowcall.service.idempotency.key import digest_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
@@ -35,7 +36,13 @@ _BEGIN = (
 )
 _FINISH = "select rowcall.finish_request($1, $2, $3, $4::bigint, $5::boolean)"
 _FORGET = "select rowcall.forget_request($1, $2)"
+_SENDER = b"webhook"
+"""Owner of the keys of webhooks, which is none of users."""
 _LATER = (("retry-after", "1"),)
+
+
+FindKey = Callable[[RequestContext], str | None]
+"""Returns the key of a request, or None if it has none. Raises `Problem`."""
 
 
 class _State(NamedTuple):
@@ -45,7 +52,9 @@ class _State(NamedTuple):
     result: Execution | None
 
 
-def take_once(endpoint: Endpoint, call: Call, services: Services, plain: tuple[Step, ...], *, set_by_sql: bool) -> Step:
+def take_once(
+    endpoint: Endpoint, call: Call, services: Services, plain: tuple[Step, ...], find_key: FindKey, *, set_by_sql: bool
+) -> Step:
     """Return the step in front of `plain`, the steps that run a request without a key.
 
     set_by_sql: SQL sets the status of the response, so the number of rows is that of the first statement.
@@ -58,7 +67,7 @@ def take_once(endpoint: Endpoint, call: Call, services: Services, plain: tuple[S
         context.skip(skipped)
 
     def step(context: RequestContext) -> Waiting:
-        key = key_of(context)
+        key = find_key(context)
         return None if key is None else run(context, key)
 
     return step
@@ -67,10 +76,13 @@ def take_once(endpoint: Endpoint, call: Call, services: Services, plain: tuple[S
 class _Once:
     def __init__(self, endpoint: Endpoint, call: Call, services: Services, *, set_by_sql: bool) -> None:
         idempotency = endpoint.options.idempotency
-        assert idempotency is not None  # noqa: S101 (made for endpoints with this option only)
+        # Senders may add to a webhook when they repeat it, so only its key is compared.
+        self._of_webhook = endpoint.options.webhook is not None
+        self._named = "this webhook" if self._of_webhook else "a request with this Idempotency-Key"
+        stored = services.options.webhook_lifetime if idempotency is None else idempotency.seconds
         self._database = services.database
         self._call = call
-        self._seconds = str(idempotency.seconds).encode()
+        self._seconds = str(stored).encode()
         self._set_by_sql = set_by_sql
         own = partial(_own_call, endpoint, services)
         self._begin = own("idempotency begin", _BEGIN, 4, reads=True)
@@ -113,7 +125,10 @@ class _Once:
 
     def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
         """Return owner and key, and these with the digest of the request and the time."""
-        names: Values = [owner_of(context.user).encode(), key.encode()]
+        if self._of_webhook:
+            names: Values = [_SENDER, key.encode()]
+            return names, [*names, b"\\x", self._seconds]
+        names = [owner_of(context.user).encode(), key.encode()]
         return names, [*names, digest_of(context), self._seconds]
 
     def _take(self, context: RequestContext, state: _State) -> bool:
@@ -130,7 +145,7 @@ class _Once:
             raise Problem(422, "this Idempotency-Key belongs to a request with another address or body; use a new key")
         if state.word == "running":
             unknown = ", or its outcome is not known" if self._call.commits else ""
-            detail = f"a request with this Idempotency-Key is still running{unknown}; repeat it later"
+            detail = f"{self._named} is still running{unknown}; repeat it later"
             raise Problem(409, detail, headers=_LATER)
         return False
 

@@ -87,6 +87,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         tenant=_tenant(settings),
         jobs=settings.flag("Jobs:Enabled"),
+        webhook_secrets=options.webhook_secrets,
         idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
         queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
         neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
@@ -281,6 +282,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         deadlines=deadline_options(settings),
         batch=batch_options(settings),
         jobs=job_options(settings),
+        webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
+        webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
     )
 
 

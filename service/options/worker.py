@@ -227,6 +227,10 @@ class WorkerOptions:
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
+    webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secrets of `verify_webhook` by name in lower case."""
+    webhook_lifetime: float = 604_800.0
+    """Seconds for which received webhooks are recorded."""
 
     def with_documents(self, requested: Descriptions) -> WorkerOptions:
         """Return the options of a worker that serves these documents about the endpoints."""

@@ -29,13 +29,13 @@ TextOf = Callable[[RequestContext], str | None]
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that stores the body for the steps behind binding: arrays are checked in the form in which they
-    were sent, and requests with an `Idempotency-Key` are compared.
+    were sent, requests with an `Idempotency-Key` are compared, and webhooks are verified.
     """
     raw = endpoint.raw_body is not None
     if endpoint.transport is not Transport.BODY and not raw:
         return None
     arrays = any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules))
-    if endpoint.options.idempotency is None and (raw or not arrays):
+    if not endpoint.recorded and (raw or not arrays):
         return None
     limit = body_limit(endpoint, services)
 

@@ -1,0 +1,1 @@
+"""Signatures of webhooks: Standard Webhooks, and those of some senders."""

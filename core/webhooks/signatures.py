@@ -1,0 +1,214 @@
+"""Verify signatures of received webhooks, over the body as it was sent.
+
+Sources: the specification of Standard Webhooks, and the manuals of Stripe, GitHub, Slack and Shopify.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from rowcall.core.endpoint.capabilities import WebhookScheme
+
+HeaderOf = Callable[[str], str | None]
+"""Returns the value of a header by its name in lower case."""
+
+_SECRET, _PUBLIC_KEY = "whsec_", "whpk_"
+
+
+class SecretError(ValueError):
+    """A secret of the configuration does not have the form that its scheme needs."""
+
+
+class MalformedError(ValueError):
+    """A header is missing or malformed."""
+
+
+class SignatureError(ValueError):
+    """The signature does not match, or is too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery as its headers state it."""
+
+    signed: bytes
+    """The bytes that are signed."""
+    signatures: tuple[str, ...]
+    timestamp: int | None
+    """Seconds since 1970; None: the scheme has no time."""
+    id: str
+    """The same for repetitions of the delivery, and covered by the signature."""
+
+
+def check_secrets(scheme: WebhookScheme, secrets: str) -> tuple[str, ...]:
+    """Return the secrets of a value of the configuration, which are separated by spaces. Raises `SecretError`."""
+    found = tuple(secrets.split())
+    if not found:
+        raise SecretError("is empty")
+    if scheme is WebhookScheme.STANDARD:
+        for secret in found:
+            _standard_key(secret)
+    return found
+
+
+def verify(
+    scheme: WebhookScheme, secrets: Sequence[str], tolerance: float, header: HeaderOf, body: bytes, now: float
+) -> None:
+    """Verify one delivery. tolerance: seconds of age; now: seconds since 1970.
+
+    Raises `MalformedError` and `SignatureError`.
+    """
+    delivery = delivery_of(scheme, header, body)
+    if not any(_matches(scheme, secret, delivery) for secret in secrets):
+        raise SignatureError("the signature of this webhook does not match its body: compare the secrets of both sides")
+    if delivery.timestamp is not None and abs(now - delivery.timestamp) > tolerance:
+        raise SignatureError(
+            f"this webhook was signed {now - delivery.timestamp:.0f} s ago, and {tolerance:g} s are allowed"
+        )
+
+
+def delivery_of(scheme: WebhookScheme, header: HeaderOf, body: bytes) -> Delivery:
+    """Return a delivery. Raises `MalformedError`."""
+    return _READERS[scheme](header, body)
+
+
+def _standard(header: HeaderOf, body: bytes) -> Delivery:
+    # Senders that are older than the standard use the names of Svix.
+    prefix = "webhook" if header("webhook-id") is not None else "svix"
+    if header(prefix + "-id") is None:
+        prefix = "webhook"
+    number, time = _required(header, prefix + "-id"), _required(header, prefix + "-timestamp")
+    signatures = tuple(_required(header, prefix + "-signature").split())
+    return Delivery(_joined(number, ".", time, ".", body), signatures, _seconds(prefix + "-timestamp", time), number)
+
+
+def _stripe(header: HeaderOf, body: bytes) -> Delivery:
+    parts = [part.strip().partition("=") for part in _required(header, "stripe-signature").split(",")]
+    times = [value for name, _, value in parts if name == "t"]
+    if len(times) != 1:
+        raise MalformedError("the header Stripe-Signature has no time t=…")
+    signatures = tuple(value for name, _, value in parts if name == "v1")
+    signed = _joined(times[0], ".", body)
+    return Delivery(signed, signatures, _seconds("Stripe-Signature", times[0]), _member(body, "id") or _digest(signed))
+
+
+def _github(header: HeaderOf, body: bytes) -> Delivery:
+    scheme, _, signature = _required(header, "x-hub-signature-256").partition("=")
+    if scheme != "sha256":
+        raise MalformedError("the header X-Hub-Signature-256 does not begin with sha256=")
+    # X-GitHub-Delivery is not signed, but the body of each delivery differs.
+    return Delivery(body, (signature,), None, signature.lower())
+
+
+def _slack(header: HeaderOf, body: bytes) -> Delivery:
+    version, _, signature = _required(header, "x-slack-signature").partition("=")
+    if version != "v0":
+        raise MalformedError("the header X-Slack-Signature does not begin with v0=")
+    time = _required(header, "x-slack-request-timestamp")
+    signed = _joined("v0:", time, ":", body)
+    number = _member(body, "event_id") or _digest(signed)
+    return Delivery(signed, (signature,), _seconds("X-Slack-Request-Timestamp", time), number)
+
+
+def _shopify(header: HeaderOf, body: bytes) -> Delivery:
+    signature = _required(header, "x-shopify-hmac-sha256")
+    return Delivery(body, (signature,), None, signature)
+
+
+_READERS: dict[WebhookScheme, Callable[[HeaderOf, bytes], Delivery]] = {
+    WebhookScheme.STANDARD: _standard,
+    WebhookScheme.STRIPE: _stripe,
+    WebhookScheme.GITHUB: _github,
+    WebhookScheme.SLACK: _slack,
+    WebhookScheme.SHOPIFY: _shopify,
+}
+
+
+def _matches(scheme: WebhookScheme, secret: str, delivery: Delivery) -> bool:
+    if scheme is WebhookScheme.STANDARD:
+        return _matches_standard(secret, delivery)
+    digest = hmac.digest(secret.encode(), delivery.signed, "sha256")
+    expected = base64.b64encode(digest).decode() if scheme is WebhookScheme.SHOPIFY else digest.hex()
+    return _one_of(expected, delivery.signatures)
+
+
+def _matches_standard(secret: str, delivery: Delivery) -> bool:
+    key = _standard_key(secret)
+    versions = [signature.partition(",") for signature in delivery.signatures]
+    if not secret.startswith(_PUBLIC_KEY):
+        expected = base64.b64encode(hmac.digest(key, delivery.signed, "sha256")).decode()
+        return _one_of(expected, (value for version, _, value in versions if version == "v1"))
+    # Only asymmetric signatures need it.
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    for version, _, value in versions:
+        if version == "v1a":
+            try:
+                Ed25519PublicKey.from_public_bytes(key).verify(_decoded(value), delivery.signed)
+            except (InvalidSignature, ValueError):
+                continue
+            return True
+    return False
+
+
+def _standard_key(secret: str) -> bytes:
+    """Return the bytes of a key in base64. Raises `SecretError`."""
+    public = secret.startswith(_PUBLIC_KEY)
+    try:
+        key = _decoded(secret.removeprefix(_PUBLIC_KEY if public else _SECRET))
+    except ValueError:
+        raise SecretError("is not base64 behind whsec_ or whpk_") from None
+    if public and len(key) != 32:
+        raise SecretError("is no Ed25519 key of 32 bytes behind whpk_")
+    return key
+
+
+def _one_of(expected: str, signatures: Iterable[str]) -> bool:
+    found = [hmac.compare_digest(expected.encode(), signature.encode(errors="replace")) for signature in signatures]
+    return any(found)
+
+
+def _decoded(text: str) -> bytes:
+    """Raises `ValueError`."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _required(header: HeaderOf, name: str) -> str:
+    value = header(name)
+    if value is None or not value.strip():
+        raise MalformedError(f"the header {name} is missing, which signs a webhook")
+    return value.strip()
+
+
+def _seconds(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise MalformedError(f"the header {name} has no time in seconds")
+    return int(text)
+
+
+def _joined(*parts: str | bytes) -> bytes:
+    return b"".join(part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
+
+
+def _digest(signed: bytes) -> str:
+    return hashlib.sha256(signed).hexdigest()
+
+
+def _member(body: bytes, name: str) -> str:
+    """Return a member of a JSON body; empty if it has none."""
+    try:
+        value = orjson.loads(body)[name]
+    except (ValueError, TypeError, KeyError):
+        return ""
+    return value if isinstance(value, str) else ""

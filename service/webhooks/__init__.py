@@ -1,0 +1,1 @@
+"""Webhooks that this service receives."""
