@@ -32,8 +32,12 @@ from rowcall.service.request_context.request_context import (
     Waiting,
 )
 
-MOST_ATTEMPTS = 3
-"""Runs of work whose connection was lost before it took effect."""
+MOST_REPEATS = 3
+"""Further runs of work that may itself have ended its connection."""
+MOST_LOSSES = 20
+"""Further runs of work whose connection was lost for another reason: when many sessions end, the next connections may
+be dead as well.
+"""
 
 
 class PostgRestInterface:
@@ -176,7 +180,7 @@ class _Steps:
         if context.answered or request is None or work is None or execution is None:
             return None
         try:
-            if _may_repeat(execution, work) and self._attempts < MOST_ATTEMPTS:
+            if self._attempts < _repeats(execution, work):
                 self._attempts += 1
                 context.follow((self._respond,))
                 return self._run(context, request, work)
@@ -199,7 +203,8 @@ class _Steps:
         self._interface.responder.send(context, replace(response, headers=[*response.headers, self._timing.header]))
 
 
-def _may_repeat(execution: Execution, work: Work) -> bool:
-    """Whether the connection was lost before the work took effect."""
-    loss = execution.loss
-    return loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK) or (loss == Loss.IN_DOUBT and work.read_only)
+def _repeats(execution: Execution, work: Work) -> int:
+    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0."""
+    if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
+        return MOST_LOSSES
+    return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.read_only else 0
