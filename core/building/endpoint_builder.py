@@ -21,6 +21,7 @@ from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
 from rowcall.core.building.installation import (
     keeps_from_schedule,
+    publishes_nothing,
     runs_at_once,
     runs_without_key,
     unmet_installation,
@@ -407,6 +408,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         endpoint = replace(endpoint, options=_shared(replace(endpoint.options, job=None)))
     if endpoint.options.schedule is not None and keeps_from_schedule(endpoint) is not None:
         endpoint = replace(endpoint, options=_shared(replace(endpoint.options, schedule=None)))
+    if endpoint.options.publishing is not None and publishes_nothing(endpoint) is not None:
+        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, publishing=None)))
     endpoint = versioned(endpoint)
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 

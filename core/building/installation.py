@@ -12,7 +12,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.webhooks.signatures import SecretError, check_secrets
 
-NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 2, "schedule": 3}
+NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 2, "schedule": 3, "publishes": 4}
 """Version of the schema that each annotation needs."""
 _READING = ("GET", "HEAD", "QUERY")
 
@@ -27,6 +27,7 @@ def unmet_installation(
     obstacles = {
         "idempotent": runs_without_key(endpoint),
         "verify_webhook": None,
+        "publishes": publishes_nothing(endpoint),
         "job": runs_at_once(endpoint),
         "schedule": keeps_from_schedule(endpoint),
     }
@@ -80,6 +81,15 @@ def keeps_from_schedule(endpoint: Endpoint) -> str | None:
     return _runs_within_request(endpoint)
 
 
+def publishes_nothing(endpoint: Endpoint) -> str | None:
+    """Return why the result of an endpoint cannot be published; None if it can."""
+    if endpoint.method in _READING:
+        return f"a {endpoint.method} changes nothing"
+    if endpoint.options.caching is not None:
+        return "its responses are cached"
+    return _runs_within_request(endpoint)
+
+
 def runs_at_once(endpoint: Endpoint) -> str | None:
     """Return why the routine of an endpoint cannot run later as a job; None if it can."""
     if endpoint.method in _READING:
@@ -91,9 +101,9 @@ def _runs_within_request(endpoint: Endpoint) -> str | None:
     """Return why no job can call the routine, whatever the method; None if one can."""
     options = endpoint.options
     if endpoint.routine.may_commit:
-        return "a procedure that commits cannot be finished together with its job"
+        return "a procedure that commits ends the transaction itself"
     if options.login or options.logout or options.upload is not None:
-        return "sign-in, sign-out and uploads run at once"
+        return "sign-in, sign-out and uploads are requests of their own kind"
     if endpoint.passes_through or options.proxy_out is not None:
         return "another service gives the response"
     return None

@@ -153,6 +153,15 @@ class Webhook(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Publishing(Record):
+    """`publishes`: the result is published as a message."""
+
+    topic: str
+    key: str | None = None
+    """Name of the column or member that is the key of the message."""
+
+
+@dataclass(frozen=True, slots=True)
 class BasicAuth(Record):
     """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (access-6)."""
 

@@ -25,6 +25,7 @@ from rowcall.core.endpoint.capabilities import (
     Idempotency,
     Impersonation,
     Job,
+    Publishing,
     Queryable,
     Reading,
     Schedule,
@@ -279,6 +280,7 @@ class Options(Record):
     job: Job | None = None
     schedule: Schedule | None = None
     webhook: Webhook | None = None
+    publishing: Publishing | None = None
     tenant: Tenant | None = None
     time_zone: TimeZone | None = None
     patch_parameter: str | None = None

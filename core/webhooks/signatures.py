@@ -1,4 +1,4 @@
-"""Verify signatures of received webhooks, over the body as it was sent.
+"""Signatures of webhooks, over the body as it is sent: those of several senders, and our own.
 
 Sources: the specification of Standard Webhooks, and the manuals of Stripe, GitHub, Slack and Shopify.
 """
@@ -72,6 +72,20 @@ def verify(
         raise SignatureError(
             f"this webhook was signed {now - delivery.timestamp:.0f} s ago, and {tolerance:g} s are allowed"
         )
+
+
+def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body: bytes) -> list[tuple[str, str]]:
+    """Return the headers of a webhook that is sent, with a signature for each secret (Standard Webhooks).
+
+    Raises `SecretError`.
+    """
+    signed = _joined(number, ".", str(timestamp), ".", body)
+    digests = (hmac.digest(_standard_key(secret), signed, "sha256") for secret in secrets)
+    return [
+        ("webhook-id", number),
+        ("webhook-timestamp", str(timestamp)),
+        ("webhook-signature", " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)),
+    ]
 
 
 def delivery_of(scheme: WebhookScheme, header: HeaderOf, body: bytes) -> Delivery:

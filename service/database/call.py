@@ -126,6 +126,8 @@ class Call:
     """A command of its preamble fails if the schema of the tenant does not exist."""
     inner: Callable[[int], str] | None = None
     """Returns the SQL of the routine for a mask, if the statement is a query over its result (`queryable`)."""
+    publish: tuple[Call, Callable[[RequestContext], Values]] | None = None
+    """Runs behind it in its transaction: the command and the function that returns its values."""
     on_repeat: Callable[[], None] | None = None
     """Called for each repeated run of a request."""
     hear: Hear | None = None

@@ -89,6 +89,7 @@ from rowcall.service.tenancy.time_zones import apply_time_zone, time_zone_settin
 from rowcall.service.tracing.request_tracing import query_tag, trace_name, trace_requests
 from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 from rowcall.service.uploads.storing import in_transaction
+from rowcall.service.webhooks.publishing import publish_result, run_and_publish
 from rowcall.service.webhooks.receiving import delivery_key, verify_signature
 
 log = logging.getLogger("rowcall")
@@ -297,6 +298,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if services.joint:
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
+    if call.publish is not None:
+        plain = (partial(run_and_publish, database, call),)
     if endpoint.recorded:
         find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
         once = take_once(endpoint, call, services, plain, find_key, set_by_sql=chooses(endpoint, services))
@@ -361,7 +364,10 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             services.answer_codecs,
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services) or endpoint.recorded,
+            wrapped=services.options.wrap_in_transaction
+            or in_transaction(endpoint, services)
+            or endpoint.recorded
+            or endpoint.options.publishing is not None,
         ),
         pace=PoolAssignment(services.options.database.slow),
         volatile=volatile,
@@ -387,6 +393,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         hear=services.hear(endpoint),
         of_tenant=endpoint.options.tenant is not None and bool(endpoint.options.tenant.schemas),
         inner=_inner_sql(endpoint),
+        publish=publish_result(endpoint, services),
         on_repeat=repetition_counter(endpoint, services),
     )
 
@@ -415,7 +422,8 @@ def may_stream(endpoint: Endpoint) -> bool:
     shape = endpoint.shape
     is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
     is_page = endpoint.query is not None and endpoint.query.page_size is not None
-    return is_set and not is_page and endpoint.options.buffer_rows != 1
+    whole = is_page or endpoint.options.publishing is not None
+    return is_set and not whole and endpoint.options.buffer_rows != 1
 
 
 def _shown(routine: Routine) -> str:

@@ -14,14 +14,11 @@ from typing import NamedTuple
 from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.driver.execution import Execution, Statement, finished_execution
-from rowcall.ext.rendering.codecs import Codecs
-from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.ext.driver.execution import Execution, finished_execution
 from rowcall.service.database.call import Call
-from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
-from rowcall.service.database.statements import numbers
 from rowcall.service.idempotency.key import digest_of
+from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
@@ -84,10 +81,10 @@ class _Once:
         self._call = call
         self._seconds = str(stored).encode()
         self._set_by_sql = set_by_sql
-        own = partial(_own_call, endpoint, services)
-        self._begin = own("idempotency begin", _BEGIN, 4, reads=True)
-        self._finish = own("idempotency finish", _FINISH, 5, binary=(2,))
-        self._forget = own("idempotency forget", _FORGET, 2)
+        own = partial(own_call, services=services, sensitive=endpoint.options.sensitive)
+        self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
+        self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 5, binary=(2,), reads=False)
+        self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 2, reads=False)
 
     async def run(self, context: RequestContext, key: str) -> None:
         """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`."""
@@ -157,29 +154,6 @@ class _Once:
         if self._set_by_sql:
             rows, is_null = execution.first_rows, execution.first_null
         return [execution.body or b"", b"%d" % rows, b"true" if is_null else b"false"]
-
-
-def _own_call(
-    endpoint: Endpoint,
-    services: Services,
-    what: str,
-    sql: str,
-    values: int,
-    *,
-    reads: bool = False,
-    binary: tuple[int, ...] | None = None,
-) -> Call:
-    """Return a call of the service itself, without preamble."""
-    renderer = RawRenderer(Codecs(), True, separator=_SEPARATOR, new_line=b"\n", quotes=False) if reads else None
-    return Call(
-        label=f"{endpoint.name} {what}",
-        build=lambda _mask: ("", 0),
-        made=lambda _mask: Statement(next(numbers), sql.encode(), values, renderer, binary=binary),
-        renderer=None,
-        pace=PoolAssignment(services.options.database.slow),
-        volatile=True,
-        sensitive=endpoint.options.sensitive,
-    )
 
 
 def _state(execution: Execution) -> _State:

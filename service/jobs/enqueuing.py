@@ -6,31 +6,13 @@ import orjson
 
 from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.ext.driver.execution import Statement
-from rowcall.ext.rendering.codecs import Codecs
-from rowcall.ext.rendering.raw_rows import RawRenderer
-from rowcall.service.database.call import Call
-from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
-from rowcall.service.database.statements import numbers
 from rowcall.service.jobs.job import arguments_of, names_of
+from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 _ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp())::text"
-
-
-def own_call(label: str, sql: str, values: int, services: Services, *, binary: tuple[int, ...] | None = None) -> Call:
-    """Return a call of the service itself, whose result is the texts of a row, separated by NUL."""
-    renderer = RawRenderer(Codecs(), True, separator=b"\0", new_line=b"\n", quotes=False)
-    return Call(
-        label=label,
-        build=lambda _mask: ("", 0),
-        made=lambda _mask: Statement(next(numbers), sql.encode(), values, renderer, binary=binary),
-        renderer=None,
-        pace=PoolAssignment(services.options.database.slow),
-        volatile=True,
-    )
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:

@@ -14,8 +14,8 @@ from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.text import exact_json
-from rowcall.service.jobs.enqueuing import own_call
 from rowcall.service.pipeline.fixed_route import FixedRoute
+from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext
 

@@ -9,8 +9,8 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.database.call import Call, NoticeListener
 from rowcall.service.database.database import Database
-from rowcall.service.jobs.enqueuing import own_call
 from rowcall.service.jobs.job import Job
+from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 

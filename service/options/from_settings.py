@@ -41,7 +41,7 @@ from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
-from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.outbound import delivery_options, outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, upload_options
@@ -283,6 +283,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         batch=batch_options(settings),
         jobs=job_options(settings),
         webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
+        deliveries=delivery_options(settings),
         webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
     )
 

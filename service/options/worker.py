@@ -29,6 +29,7 @@ from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.uploads.options import UploadOptions
+from rowcall.core.webhooks.options import DeliveryOptions
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
@@ -229,6 +230,7 @@ class WorkerOptions:
     jobs: JobOptions | None = None
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
+    deliveries: DeliveryOptions | None = None
     webhook_lifetime: float = 604_800.0
     """Seconds for which received webhooks are recorded."""
 

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
     from rowcall.service.jobs.runner import JobRunner
     from rowcall.service.postgrest.interface import PostgRestInterface
+    from rowcall.service.webhooks.delivering import Deliveries
 
 log = logging.getLogger("rowcall")
 
@@ -123,6 +124,11 @@ class Application:
             from rowcall.service.jobs.runner import JobRunner
 
             self._jobs = JobRunner(options.jobs, Connector(options.target), options.auth, self._runner.start)
+        self._deliveries: Deliveries | None = None
+        if options.deliveries is not None:
+            from rowcall.service.webhooks.delivering import Deliveries
+
+            self._deliveries = Deliveries(options.deliveries, Connector(options.target), options.outbound.client)
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
@@ -173,6 +179,8 @@ class Application:
         await self._databases.main.start()
         if self._jobs is not None:
             self._background.keep("the job runner", self._jobs.run)
+        if self._deliveries is not None:
+            self._background.keep("the delivery of webhooks", self._deliveries.run)
         if self._replicas is not None:
             self._replicas.start()
         sessions = self._identity.sessions
@@ -336,6 +344,8 @@ class Application:
             self._watching.cancel()
         if self._jobs is not None:
             self._jobs.stop()
+        if self._deliveries is not None:
+            self._deliveries.stop()
         self._background.cancel()
         if self._client is not None:
             self._client.close()

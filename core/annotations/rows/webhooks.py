@@ -1,9 +1,11 @@
-"""Annotations about webhooks: verify_webhook."""
+"""Annotations about webhooks: verify_webhook, publishes."""
 
 from __future__ import annotations
 
+import re
+
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
-from rowcall.core.endpoint.capabilities import Webhook, WebhookScheme
+from rowcall.core.endpoint.capabilities import Publishing, Webhook, WebhookScheme
 from rowcall.core.text.interval import parse_interval
 
 _SCHEMES = {scheme.value: scheme for scheme in WebhookScheme}
@@ -29,7 +31,32 @@ def _assign_verify_webhook(draft: Draft, value: str) -> None:
         draft.set(requires_authorization=False)
 
 
+_TOPIC = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+
+
+def _publishes(draft: Draft, line: Line) -> None:
+    _assign_publishes(draft, line.joined)
+
+
+def _assign_publishes(draft: Draft, value: str) -> None:
+    topic, *rest = value.split() or [""]
+    if not _TOPIC.fullmatch(topic) or (rest and (len(rest) != 2 or rest[0].lower() != "key")):
+        raise BadValueError(f"'{value}' is none of: order.paid, order.paid key order_id")
+    draft.set(publishing=Publishing(topic, rest[1] if rest else None))
+
+
 ANNOTATIONS = (
+    Annotation(
+        name="publishes",
+        aliases=("publishes",),
+        syntax="publishes <topic> [key <name>]",
+        description="The result is published to the subscribers of the topic, in the transaction of the routine. "
+        "Messages with the same value of `key`, a column or member of the result, are delivered in order.",
+        apply=_publishes,
+        assign=_assign_publishes,
+        minimum_words=2,
+        maximum_words=4,
+    ),
     Annotation(
         name="verify_webhook",
         aliases=("verify_webhook",),

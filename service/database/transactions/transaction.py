@@ -163,6 +163,9 @@ class Transaction:
             self._watchdog.forget(execution)
         if execution.abandoned:
             raise ClientDisconnectedError("the client has closed the connection")
+        if call.publish is not None:
+            publish, values = call.publish
+            await self._finished(publish, self._place(Execution(publish.statement(0), values(context))))
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
         """Commit, after a last command in the same segment. If the task is cancelled meanwhile, the server's answer is

@@ -1,0 +1,229 @@
+"""Delivers published messages to their subscribers: signed, at least once, and in order for each key.
+
+Every worker of every host takes deliveries from the database. A delivery that its worker does not end, because it was
+killed, is taken by another one after a time. `keep` (`service.background`) restarts it when the database was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import psycopg
+
+from rowcall.core.outgoing.address import BadUrlError, read_address
+from rowcall.core.outgoing.guard import RefusedError
+from rowcall.core.outgoing.options import ClientOptions
+from rowcall.core.outgoing.reply import retry_after
+from rowcall.core.webhooks.options import DeliveryOptions
+from rowcall.core.webhooks.signatures import SecretError, signature_headers
+from rowcall.service.database.connector import Connector
+from rowcall.service.discovery.installation import installed_version
+from rowcall.service.http_client.client import Client
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.http_client.messages import OutgoingRequest
+
+log = logging.getLogger("rowcall.webhooks")
+
+CHANNEL = "rowcall_webhooks"
+NEEDED = 4
+"""Version of the schema `rowcall`."""
+LONGEST_WAIT = 5.0
+"""Seconds after which a worker looks for deliveries without a notification."""
+GATHER = 0.005
+"""Seconds for which ends of deliveries are gathered before new ones are taken."""
+TIDY = 60.0
+MOST_REMOVED = 1000
+MARGIN = 10.0
+"""Seconds behind the time limit of a delivery after which its worker counts as lost."""
+LARGEST_RESPONSE = 65_536
+MOST_ERROR = 500
+
+_TAKE = (
+    "select message::text, subscriber, attempt, extract(epoch from clock_timestamp() - since)::float8, url, secret, "
+    "body from rowcall.take_deliveries(%s::text[], %s::text[], %s, %s::float8)"
+)
+
+
+class _Delivery(NamedTuple):
+    """age: seconds since the first attempt. url, secret: of a subscriber in the database."""
+
+    message: str
+    subscriber: str
+    attempt: int
+    age: float
+    url: str | None
+    secret: str | None
+    body: str
+
+
+class _Outcome(NamedTuple):
+    """status: of the response; None: there is none. pause: seconds that the subscriber asks for."""
+
+    done: bool
+    status: int | None
+    error: str | None = None
+    pause: float = 0.0
+    given_up: bool = False
+
+
+class Deliveries:
+    def __init__(self, options: DeliveryOptions, connector: Connector, client: ClientOptions) -> None:
+        self._options = options
+        self._connector = connector
+        self._client_options = replace(client, follow=0, breaker_failures=0)
+        self._client: Client | None = None
+        self._configured = {subscriber.name: subscriber for subscriber in options.subscribers}
+        self._names = list(self._configured)
+        self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._lock = asyncio.Lock()
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Deliver until the connection is lost. Raises `psycopg.Error`."""
+        async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
+            await queue.set_autocommit(True)
+            await listener.set_autocommit(True)
+            await self._wait_for_installation(queue)
+            await listener.execute(f"listen {CHANNEL}".encode())
+            self._connection = queue
+            self._client = Client(self._client_options)
+            listening = asyncio.get_running_loop().create_task(self._listen(listener))
+            try:
+                await self._work(listening)
+            finally:
+                self._connection = None
+                self._client.close()
+                listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError, psycopg.Error):
+                    await listening
+
+    def stop(self) -> None:
+        """Take no further deliveries. Those that run are given up; other workers repeat them."""
+        self._stopping = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def _wait_for_installation(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        reported = False
+        while await installed_version(connection) < NEEDED:
+            if not reported:
+                log.error("Webhooks:Enabled needs version %d of the schema rowcall: run rowcall --install", NEEDED)
+                reported = True
+            await asyncio.sleep(LONGEST_WAIT)
+
+    async def _listen(self, listener: psycopg.AsyncConnection[Any]) -> None:
+        async for _notification in listener.notifies():
+            self._wake.set()
+
+    async def _work(self, listening: asyncio.Task[None]) -> None:
+        tidied = time.monotonic()
+        while not self._stopping:
+            self._wake.clear()
+            if listening.done():
+                listening.result()
+                raise psycopg.OperationalError("the connection for notifications was lost")
+            if time.monotonic() - tidied > TIDY:
+                tidied = time.monotonic()
+                await self._query(
+                    "select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED
+                )
+            if self._tasks:
+                await asyncio.sleep(GATHER)
+            free = self._options.concurrency - len(self._tasks)
+            taken = await self._take(free) if free > 0 else 0
+            if taken == 0 or taken >= free:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LONGEST_WAIT if taken else await self._next()):
+                        await self._wake.wait()
+
+    async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        async with self._lock:
+            connection = self._connection
+            if connection is None:
+                raise psycopg.OperationalError("there is no connection for webhooks")
+            return await (await connection.execute(sql.encode(), values)).fetchall()
+
+    async def _take(self, most: int) -> int:
+        rows = await self._query(_TAKE, self._names, self._topics, most, self._options.timeout + MARGIN)
+        for row in rows:
+            task = asyncio.get_running_loop().create_task(self._deliver(_Delivery(*row)))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        return len(rows)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+    async def _next(self) -> float:
+        """Return the seconds until the next delivery is due."""
+        ((seconds,),) = await self._query("select rowcall.next_delivery()")
+        return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(0.01, float(seconds)))
+
+    # --- one delivery ------------------------------------------------------------------------------------------------
+
+    async def _deliver(self, delivery: _Delivery) -> None:
+        try:
+            outcome = await self._attempt(delivery)
+            pause = None if outcome.done or outcome.given_up else self._pause(delivery, outcome)
+            if pause is None and not outcome.done:
+                log.error("webhook %s to %s is dead: %s", delivery.message, delivery.subscriber, outcome.error)
+            await self._query(
+                "select rowcall.end_delivery(%s::uuid, %s, %s, %s, %s, %s, %s::float8, %s)",
+                delivery.message, delivery.subscriber, delivery.attempt, outcome.done, outcome.status, outcome.error,
+                pause, outcome.status == 410,
+            )  # fmt: skip
+        except psycopg.Error as error:
+            log.error(
+                "webhook %s to %s: its outcome cannot be stored, so it is sent again: %s",
+                *(delivery.message, delivery.subscriber, str(error).strip()),
+            )
+        except Exception:
+            log.exception("webhook %s to %s", delivery.message, delivery.subscriber)
+
+    async def _attempt(self, delivery: _Delivery) -> _Outcome:
+        client = self._client
+        configured = self._configured.get(delivery.subscriber)
+        url = delivery.url if configured is None else configured.url
+        if url is None or client is None:
+            return _Outcome(False, None, "there is no active subscriber with this name any more", given_up=True)
+        secrets = (delivery.secret or "").split() if configured is None else configured.secrets
+        body = delivery.body.encode()
+        try:
+            headers = signature_headers(secrets, delivery.message, int(time.time()), body)
+            request = OutgoingRequest(
+                "POST", read_address(url), [("content-type", "application/json"), *headers], body
+            )  # fmt: skip
+            async with asyncio.timeout(self._options.timeout):
+                response = await client.send(request, named=configured is not None)
+                status = response.status
+                if 200 <= status < 300:
+                    await response.read(LARGEST_RESPONSE)
+                    return _Outcome(True, status)
+                response.close()
+        except (BadUrlError, SecretError, RefusedError) as error:
+            return _Outcome(False, None, str(error)[:MOST_ERROR], given_up=True)
+        except TimeoutError:
+            return _Outcome(False, None, f"no response within {self._options.timeout:g} s")
+        except OutboundError as error:
+            return _Outcome(False, None, str(error)[:MOST_ERROR])
+        asked = retry_after(response.header("retry-after"), time.time()) if status in (429, 503) else None
+        return _Outcome(False, status, f"the response has status {status}", asked or 0.0, status == 410)
+
+    def _pause(self, delivery: _Delivery, outcome: _Outcome) -> float | None:
+        """Return the seconds before the next attempt; None: there is none."""
+        options = self._options
+        if delivery.age >= options.give_up:
+            return None
+        growing = options.backoff * 3.0 ** min(delivery.attempt - 1, 30)
+        pause = min(options.longest_pause, growing) * random.uniform(0.75, 1.25)  # noqa: S311 (guards nothing)
+        return max(pause, min(outcome.pause, options.longest_pause))

@@ -1,0 +1,50 @@
+"""The command that publishes the result of a routine, in the transaction of the routine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.webhooks.publishing import key_member
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.database.preamble import Values
+from rowcall.service.pipeline.own_call import own_call
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext
+
+Publish = tuple[Call, Callable[[RequestContext], Values]]
+"""The command, and the function that returns its values for a request that has run."""
+
+
+def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
+    """Return the command that publishes results; None if they are not published."""
+    publishing = endpoint.options.publishing
+    if publishing is None:
+        return None
+    is_json = endpoint.shape.content_type == "application/json" and endpoint.options.content_type is None
+    payload = "$2::jsonb" if is_json and not endpoint.options.raw else "to_jsonb($2::text)"
+    sql = (
+        "select rowcall.publish($1, payload, case when jsonb_typeof(payload) = 'object' then payload ->> $3 end) "
+        f"from (select coalesce({payload}, 'null') as payload) p"
+    )
+    call = own_call(
+        f"{endpoint.name} publish", sql, 3, services, reads=False, sensitive=endpoint.options.sensitive
+    )  # fmt: skip
+    topic, key = publishing.topic.encode(), key_member(endpoint)
+    named = None if key is None else key.encode()
+    empty = endpoint.shape.path is ResultPath.VOID
+
+    def values(context: RequestContext) -> Values:
+        execution = context.execution
+        body = None if execution is None or execution.is_null or empty else execution.body
+        return [topic, body or None, named]
+
+    return call, values
+
+
+async def run_and_publish(database: Database, call: Call, context: RequestContext) -> None:
+    """Run a call whose result is published, in one transaction. Raises `Problem`."""
+    async with database.transaction(call, context) as transaction:
+        await transaction.call()
+        await transaction.commit()

@@ -1,0 +1,130 @@
+"""`publishes`: results are published in the transaction of their routine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table done (n int);
+create function as_row(_n int) returns table (order_id int, note text) language plpgsql as $$
+begin
+  insert into done values (_n);
+  if _n < 0 then raise exception 'negative'; end if;
+  return query select _n, 'a"b';
+end $$;
+comment on function as_row(int) is 'HTTP POST /row
+single
+idempotent
+publishes order.paid key order_id';
+create function as_rows(_n int) returns table (id int, filler text) language sql as
+$$ insert into done values (_n); select g, repeat('x', 100) from generate_series(1, _n) g $$;
+comment on function as_rows(int) is 'HTTP POST /rows
+publishes order.listed';
+create function as_text() returns text language sql as $$ insert into done values (0); select 'plain "text"' $$;
+comment on function as_text() is 'HTTP POST /text
+publishes text.made';
+create function as_json(_j json) returns json language sql as $$ insert into done values (0); select _j $$;
+comment on function as_json(json) is 'HTTP POST /json
+publishes json.made key the_key';
+create function as_void() returns void language sql as $$ insert into done values (0) $$;
+comment on function as_void() is 'HTTP POST /void
+publishes void.made';
+create function as_job(_n int) returns table (id int) language sql as
+$$ insert into done values (_n); select _n $$;
+comment on function as_job(int) is 'HTTP POST /job
+single
+job
+publishes job.made key id';
+create function reads() returns int language sql stable as 'select 1';
+comment on function reads() is 'HTTP GET /reads
+publishes a.b';
+create procedure commits() language plpgsql as $$ begin commit; end $$;
+comment on procedure commits() is 'HTTP POST /commits
+publishes a.b';
+create function misspelt() returns int language sql as 'select 1';
+comment on function misspelt() is 'HTTP POST /misspelt
+publishes order/paid';
+create table product (id int primary key, name text);
+comment on table product is 'HTTP
+publishes product.changed';
+"""
+SETTINGS = {
+    "Jobs:Enabled": "true",
+    "Batch:Enabled": "true",
+    "Service:CrudSource:Enabled": "true",
+    "Service:RequiresAuthorization": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    database.execute(install_sql())
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def published(database: Database, topic: str) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = database.fetch(
+        f"select key, payload from rowcall.webhook_message where topic = '{topic}' order by number"
+    )
+    return rows
+
+
+def test_a_row_is_published_with_its_key(service: Service, database: Database) -> None:
+    assert service.post("/row", json={"n": 1}).json() == {"orderId": 1, "note": 'a"b'}
+    assert published(database, "order.paid") == [("1", {"orderId": 1, "note": 'a"b'})]
+    problem(service.post("/row", json={"n": -1}), 400)
+    headers = {"idempotency-key": "publish-1"}
+    assert service.post("/row", json={"n": 2}, headers=headers).status_code == 200
+    assert service.post("/row", json={"n": 2}, headers=headers).headers["idempotency-replayed"] == "true"
+    assert [key for key, _ in published(database, "order.paid")] == ["1", "2"]
+
+
+def test_results_of_other_shapes(service: Service, database: Database) -> None:
+    assert len(service.post("/rows", json={"n": 30_000}).json()) == 30_000
+    ((key, payload),) = published(database, "order.listed")
+    assert (key, len(payload), payload[-1]["id"]) == (None, 30_000, 30_000)
+    assert service.post("/text").text == 'plain "text"'
+    assert published(database, "text.made") == [(None, 'plain "text"')]
+    assert service.post("/json", json={"j": {"the_key": "k", "x": 1.50}}).status_code == 200
+    assert published(database, "json.made") == [("k", {"the_key": "k", "x": 1.5})]
+    assert service.post("/void").status_code == 204
+    assert published(database, "void.made") == [(None, None)]
+
+
+def test_rows_of_tables(service: Service, database: Database) -> None:
+    response = service.request("PUT", "/api/product/returning", json={"id": 1, "name": "a"})
+    assert response.status_code == 200, response.text
+    assert published(database, "product.changed")[-1][1] == response.json()
+
+
+def test_jobs_and_batches(service: Service, database: Database) -> None:
+    assert service.post("/job", json={"n": 5}).status_code == 202
+    wait_until(lambda: published(database, "job.made") == [("5", {"id": 5})], "the job has published its result")
+    before = len(published(database, "order.paid"))
+    failing = [{"method": "POST", "path": "/row", "body": {"n": n}} for n in (7, -7)]
+    assert service.post("/batch", json=failing).status_code >= 400
+    assert len(published(database, "order.paid")) == before
+    assert service.post("/batch", json=failing[:1]).status_code == 200
+    assert published(database, "order.paid")[-1][0] == "7"
+
+
+def test_lines_without_effect_are_reported(service: Service) -> None:
+    log = service.log
+    assert "GET /reads: publishes has no effect: a GET changes nothing" in log
+    assert "POST /commits: publishes has no effect: a procedure that commits ends the transaction itself" in log
+    assert "'order/paid' is none of: order.paid, order.paid key order_id" in log
+
+
+def test_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, SETTINGS)
+    assert "POST /row: publishes needs the schema rowcall, which is not in the database" in service.log
+    assert service.post("/row", json={"n": 1}).status_code == 404
