@@ -30,6 +30,7 @@ def access_of(options: Options, *, basic_everywhere: bool, anonymous_database_ro
         (own or BasicAuth()) if basic or basic_everywhere else None,
         options.role_from_claim and not options.login,
         anonymous_database_role,
+        None if options.webhook is None else options.webhook.scheme.value,
     )
 
 
@@ -43,6 +44,7 @@ def _access(
     basic: BasicAuth | None,
     database_role: bool,
     anonymous_database_role: bool,
+    signature: str | None,
 ) -> Access:
     """Return one shared object for equal arguments, because most endpoints have equal access."""
     restricted = not open_login and (signed_in or bool(values) or freshness is not None)
@@ -56,4 +58,5 @@ def _access(
         impersonation=impersonation,  # type: ignore[arg-type]
         basic=basic,
         database_role=database_role,
+        signature=signature,
     )

@@ -29,6 +29,8 @@ class Access(Record):
     """Callers authenticate by HTTP Basic only, with these users. None: by any other scheme."""
     database_role: bool = False
     """A claim of the caller has to name a role of PostgreSQL."""
+    signature: str | None = None
+    """Requests are webhooks with a signature of this scheme. None: they need no signature."""
     credential_key: str | None = None
     """Key of the configuration with the bearer token that callers send; they are not users. None: no such token."""
 
@@ -62,6 +64,7 @@ class Access(Record):
         """What is required beyond a role, for tables."""
         found = (
             None if self.freshness is None else f"signed in within {self.freshness:g} s",
+            None if self.signature is None else f"a webhook with a valid signature ({self.signature})",
             "a database role" if self.database_role and not self.anonymous else None,
             None if self.impersonation is None else _IMPERSONATION[self.impersonation],
         )

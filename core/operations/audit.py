@@ -125,8 +125,10 @@ def openness(endpoints: Iterable[Endpoint]) -> Openness:
 
 
 def is_open(endpoint: Endpoint) -> bool:
-    """Return whether anonymous callers may call the endpoint. Logins do not count, since they are always open."""
-    return endpoint.access.anonymous and not endpoint.options.login
+    """Return whether anonymous callers may call the endpoint. Logins do not count, since they are always open, and
+    neither do webhooks, whose signature names the sender.
+    """
+    return endpoint.access.anonymous and not endpoint.options.login and endpoint.access.signature is None
 
 
 def may_write(endpoint: Endpoint) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from rowcall.service.installation.script import install_sql
+from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
@@ -259,3 +261,11 @@ def test_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -
     service = serve_once(own_database, SQL, SETTINGS)
     assert "POST /standard: verify_webhook needs the schema rowcall, which is not in the database" in service.log
     assert service.post("/standard").status_code == 404
+
+
+def test_the_audit_counts_no_verified_webhook_as_open(service: Service, database: Database, tmp_path: Path) -> None:
+    settings = [f"--{key}={value}" for key, value in SETTINGS.items()]
+    done = rowcall(tmp_path, "--audit", f"--ConnectionStrings:Default={database.conninfo}", *settings)
+    assert "0 of " in done.stdout.splitlines()[0]
+    line = next(line for line in done.stdout.splitlines() if " /stripe " in line)
+    assert "a webhook with a valid signature (stripe)" in line
