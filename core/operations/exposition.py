@@ -109,11 +109,16 @@ GAUGES: Mapping[str, str] = {
     "rowcall_database_requests_waiting": "Requests that wait for a connection of a pool.",
     "rowcall_event_streams": "Open event streams, by path.",
     "rowcall_http_client_connections": "Open connections to other servers.",
+    "rowcall_jobs": "Jobs in the database that wait or run, by queue.",
     "rowcall_requests_in_progress": "Requests in progress, including those to paths without an endpoint.",
     "rowcall_upstream_connections": "Former name of rowcall_http_client_connections; deprecated.",
+    "rowcall_webhook_deliveries": "Deliveries in the database that wait or are dead, by subscriber.",
     "rowcall_exchanges_running": "Former name of rowcall_requests_in_progress; deprecated.",
 }
 """Gauges that are read from the workers for each request of metrics, with their help texts."""
+
+GAUGES_OF_DATABASE = frozenset({"rowcall_jobs", "rowcall_webhook_deliveries"})
+"""Gauges that every worker reads from the database: the largest value counts, and not the sum."""
 
 FORMER_GAUGES: Mapping[str, str] = {
     "rowcall_http_client_connections": "rowcall_upstream_connections",

@@ -73,8 +73,12 @@ class JobRunner:
         connector: Connector,
         auth: AuthOptions,
         start: Callable[[RequestContext, tuple[Step, ...]], None],
+        counts: bool,
     ) -> None:
-        """start: runs the steps of a request."""
+        """start: runs the steps of a request. counts: `gauges` are used."""
+        self._counts = counts
+        self.gauges: list[tuple[str, Mapping[str, str], float]] = []
+        """Jobs of all services in the database, by queue and state."""
         self._options = options
         self._connector = connector
         self._auth = auth
@@ -209,6 +213,9 @@ class JobRunner:
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
         await self._query("select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+        if self._counts:
+            rows = await self._query("select queue, state, jobs from rowcall.count_jobs()")
+            self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
 
     # --- one job -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowcall.core.operations.exposition import GAUGES, Family, Histogram
+from rowcall.core.operations.exposition import GAUGES, GAUGES_OF_DATABASE, Family, Histogram
 from rowcall.ext.driver.meter import bounds
 from rowcall.service.metrics.segments import Row, read
 
@@ -108,13 +108,16 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
-    """Yield the gauges summed over all workers, each of which has reported a sequence."""
+    """Yield the gauges of all workers, each of which has reported a sequence. Those of a worker are summed."""
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for worker_gauges in worker_samples:
         for name, labels, value in worker_gauges:
             values = sums.setdefault(name, {})
             key = tuple(labels.items())
-            values[key] = values.get(key, 0.0) + value
+            if name in GAUGES_OF_DATABASE:
+                values[key] = max(values.get(key, 0.0), value)
+            else:
+                values[key] = values.get(key, 0.0) + value
     for name, text in GAUGES.items():
         yield Family(name, "gauge", text, list(sums.get(name, {}).items()))
 

@@ -11,8 +11,9 @@ import contextlib
 import logging
 import random
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
@@ -28,16 +29,19 @@ from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import OutgoingRequest
 
+if TYPE_CHECKING:
+    from rowcall.ext.driver.meter import Meter
+
 log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
-NEEDED = 4
+NEEDED = 5
 """Version of the schema `rowcall`."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for deliveries without a notification."""
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
-TIDY = 60.0
+TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 10.0
 """Seconds behind the time limit of a delivery after which its worker counts as lost."""
@@ -73,7 +77,17 @@ class _Outcome(NamedTuple):
 
 
 class Deliveries:
-    def __init__(self, options: DeliveryOptions, connector: Connector, client: ClientOptions) -> None:
+    def __init__(
+        self,
+        options: DeliveryOptions,
+        connector: Connector,
+        client: ClientOptions,
+        meters: Callable[[str], Meter] | None,
+    ) -> None:
+        """meters: returns the meter of a server, by `host:port`; None: nothing is measured."""
+        self._meters = meters
+        self.gauges: list[tuple[str, Mapping[str, str], float]] = []
+        """Deliveries of all services in the database, by subscriber and state."""
         self._options = options
         self._connector = connector
         self._client_options = replace(client, follow=0, breaker_failures=0)
@@ -95,7 +109,7 @@ class Deliveries:
             await self._wait_for_installation(queue)
             await listener.execute(f"listen {CHANNEL}".encode())
             self._connection = queue
-            self._client = Client(self._client_options)
+            self._client = Client(self._client_options, meters=self._meters)
             listening = asyncio.get_running_loop().create_task(self._listen(listener))
             try:
                 await self._work(listening)
@@ -125,7 +139,7 @@ class Deliveries:
             self._wake.set()
 
     async def _work(self, listening: asyncio.Task[None]) -> None:
-        tidied = time.monotonic()
+        tidied = -TIDY
         while not self._stopping:
             self._wake.clear()
             if listening.done():
@@ -133,9 +147,7 @@ class Deliveries:
                 raise psycopg.OperationalError("the connection for notifications was lost")
             if time.monotonic() - tidied > TIDY:
                 tidied = time.monotonic()
-                await self._query(
-                    "select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED
-                )
+                await self._tidy()
             if self._tasks:
                 await asyncio.sleep(GATHER)
             free = self._options.concurrency - len(self._tasks)
@@ -144,6 +156,15 @@ class Deliveries:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LONGEST_WAIT if taken else await self._next()):
                         await self._wake.wait()
+
+    async def _tidy(self) -> None:
+        await self._query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+        if self._meters is not None:
+            rows = await self._query("select subscriber, state, deliveries from rowcall.count_deliveries()")
+            self.gauges = [
+                ("rowcall_webhook_deliveries", {"subscriber": subscriber, "state": state}, count)
+                for subscriber, state, count in rows
+            ]
 
     async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         async with self._lock:

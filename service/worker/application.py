@@ -123,12 +123,19 @@ class Application:
         if options.jobs is not None and options.jobs.concurrency:
             from rowcall.service.jobs.runner import JobRunner
 
-            self._jobs = JobRunner(options.jobs, Connector(options.target), options.auth, self._runner.start)
+            self._jobs = JobRunner(
+                options.jobs, Connector(options.target), options.auth, self._runner.start, options.metrics is not None
+            )
         self._deliveries: Deliveries | None = None
         if options.deliveries is not None:
             from rowcall.service.webhooks.delivering import Deliveries
 
-            self._deliveries = Deliveries(options.deliveries, Connector(options.target), options.outbound.client)
+            self._deliveries = Deliveries(
+                options.deliveries,
+                Connector(options.target),
+                options.outbound.client,
+                upstream_meters(options, self._host),
+            )
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
@@ -162,6 +169,8 @@ class Application:
         result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:
             result.append(("rowcall_http_client_connections", {}, self._client.open_connections))
+        for runner in (self._jobs, self._deliveries):
+            result += () if runner is None else runner.gauges
         former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
         return result + former
 

@@ -21,6 +21,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
+from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.service import Service
 from tests.harness.upstream import Behaviour, Seen, Upstream, answer
 from tests.harness.waiting import wait_until
@@ -199,7 +200,7 @@ def test_invalid_topics_and_settings_are_refused(own_database: Database, upstrea
 def test_without_the_schema_rowcall(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
-    service.wait_for_log("Webhooks:Enabled needs version 4 of the schema rowcall: run rowcall --install")
+    service.wait_for_log("Webhooks:Enabled needs version 5 of the schema rowcall: run rowcall --install")
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}')")
     wait_until(lambda: ids(upstream.to("/shop")) == [1], "it is delivered after the installation", 30)
@@ -213,6 +214,25 @@ def test_secrets_are_for_the_service_only(own_database: Database) -> None:
         function = f"(select oid from pg_proc where proname = '{name}')"
         assert not own_database.value(f"select has_function_privilege('pg_monitor', {function}, 'execute')"), name
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")
+
+
+def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute("select rowcall.enqueue('POST /nowhere', '{}', _queue => 'slow') from generate_series(1, 3)")
+    own_database.execute(SQL + "comment on function buy(int, boolean) is 'HTTP POST /buy\njob'")
+    own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}') from generate_series(1, 2)")
+    upstream.on("/shop", answer({}, 410))
+    admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0", "Jobs:Enabled": "true"}
+    service = serve_once(own_database, settings=settings(upstream) | admin, workers=2)
+    with admin_of(service) as client:
+        wait_until(
+            lambda: (
+                numbers_of(client).of("rowcall_jobs", queue="slow", state="waiting") == 3
+                and numbers_of(client).of("rowcall_webhook_deliveries", subscriber="shop", state="dead") == 2
+            ),
+            "the metrics count what is in the database",
+            40,
+        )
 
 
 def test_order_and_completeness_with_failures_and_kills(
