@@ -13,3 +13,5 @@ class DrainState:
     """Load balancers should send requests elsewhere; those that arrive are answered as usual."""
     closing: bool = False
     """Clients should use another connection for their next request."""
+    stopping: bool = False
+    """Responses that have no end of their own have to end."""

@@ -226,6 +226,7 @@ class Application:
             safe_codecs=safe_codecs_for(snapshot.types, self._options),
             type_answers=self._type_answers,
             replicas=self._replicas,
+            drain_state=self.drain_state,
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streaming = snapshot.endpoints if any(item.events is not None for item in options) else ()
@@ -332,6 +333,7 @@ class Application:
 
     def end_streams(self) -> None:
         """End all event streams when the service stops, as they have no end of their own."""
+        self.drain_state.stopping = True
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 

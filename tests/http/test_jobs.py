@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -189,6 +190,49 @@ def test_progress_and_cancelling(service: Service, database: Database) -> None:
     job = ended(service, location)
     assert (job["state"], job["progress"], job["result"]) == ("done", '{"percent": 50}', "slept")
     problem(service.request("DELETE", location), 409)
+
+
+def test_events_of_a_job(service: Service) -> None:
+    location = enqueue(service, "/slow", seconds=3)
+    headers = {"accept": "text/event-stream"}
+    events: list[dict[str, Any]] = []
+    with service.client.stream("GET", location, headers=headers) as response:
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+        lines = list(response.iter_lines())
+    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert events[-1]["state"] == "done"
+    assert events[-1]["result"] == "slept"
+    assert "running" in [event["state"] for event in events]
+    assert '{"percent": 50}' in [event["progress"] for event in events]
+    assert len(events) == len({json.dumps(event) for event in events})
+    again = service.get(location, headers={**headers, "last-event-id": "done"})
+    assert (again.status_code, again.content) == (204, b"")
+    once = service.get(location, headers=headers)
+    assert once.text.startswith("event: job\nid: done\ndata: {")
+    problem(service.get("/jobs/1", headers=headers), 404)
+
+
+@pytest.mark.parametrize("engine", ["Granian", "Loop"])
+def test_events_end_when_the_client_leaves_or_the_job_ends(
+    service: Service, database: Database, serve_once: Serve, engine: str
+) -> None:
+    other = serve_once(database, settings={**SETTINGS, "HttpServer:Engine": engine})
+    location = enqueue(other, "/slow", seconds=60)
+    headers = {"accept": "text/event-stream"}
+    with other.client.stream("GET", location, headers=headers) as response:
+        assert next(response.iter_lines()) == "event: job"
+    with other.client.stream("GET", location, headers=headers) as response:
+        lines = response.iter_lines()
+        assert next(lines) == "event: job"
+        other.request("DELETE", location)
+        assert "id: cancelled" in list(lines)
+    location = enqueue(other, "/slow", seconds=60)
+    with other.client.stream("GET", location, headers=headers) as response:
+        lines = response.iter_lines()
+        assert next(lines) == "event: job"
+        other.signal(signal.SIGTERM)
+        assert "" in list(lines)
+    assert other.stop() == 0
 
 
 def test_a_waiting_job_is_cancelled_at_once(service: Service, database: Database) -> None:
