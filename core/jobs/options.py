@@ -12,6 +12,8 @@ class JobOptions:
     path: str = "/jobs"
     concurrency: int = 8
     queues: tuple[str, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    """Queues, and how many of their jobs run at the same time in all services."""
     roles: tuple[str, ...] = ()
     retention: float = 604_800.0
     longest_pause: float = 3600.0

@@ -47,6 +47,9 @@ CANCEL_WITHIN = 10.0
 _TAKE = (
     "select id::text, endpoint, attempts, arguments, bound, claims from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )
+_TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
+FULL_QUEUE = 0.25
+"""Least seconds between two looks while there are queues with limits, whose jobs may wait although they are due."""
 
 
 class RunnableJobs(NamedTuple):
@@ -169,7 +172,11 @@ class JobRunner:
 
     async def _take(self, most: int) -> int:
         queues = list(self._options.queues) or None
-        rows = await self._query(_TAKE, list(self._jobs.endpoints), queues, most)
+        if limits := self._options.limits:
+            names, numbers = zip(*limits, strict=True)
+            rows = await self._query(_TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers))
+        else:
+            rows = await self._query(_TAKE, list(self._jobs.endpoints), queues, most)
         for number, endpoint, attempt, arguments, bound, claims in rows:
             job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None)
             job.report = self._reporter(job)
@@ -206,7 +213,7 @@ class JobRunner:
         ((seconds,),) = await self._query(
             "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
         )
-        return LONGEST_WAIT if seconds is None else max(0.01, float(seconds))
+        return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
         ((recovered,),) = await self._query("select rowcall.recover_jobs(%s::float8)", GRACE)

@@ -275,6 +275,26 @@ def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> N
     assert len(job["result"]) > 20
 
 
+def test_limits_of_queues(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute(
+        "create table work (what text, running int);"
+        "create function busy() returns void language sql as $$ select pg_sleep(0.15); insert into work "
+        "select 'busy', count(*) from rowcall.job where state = 'running' and queue = 'few' $$;"
+        "comment on function busy() is 'HTTP POST /busy\njob queue few';"
+        "create function free() returns void language sql as $$ insert into work values ('free') $$;"
+        "comment on function free() is 'HTTP POST /free\njob';"
+    )
+    limited = {**SETTINGS, "Jobs:QueueLimits:few": "2"}
+    for _ in range(2):
+        serve_once(own_database, settings=limited, workers=2)
+    own_database.execute("select rowcall.enqueue('POST /busy', '{}', 'few') from generate_series(1, 20)")
+    own_database.execute("select rowcall.enqueue('POST /free') from generate_series(1, 20)")
+    wait_until(lambda: own_database.value("select count(*) from work") == 40, "all jobs have run", 40)
+    assert own_database.value("select max(running) from work where what = 'busy'") == 2
+    assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
+
+
 def test_a_job_begins_as_soon_as_it_is_committed(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):

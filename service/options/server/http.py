@@ -274,7 +274,16 @@ def job_options(settings: Settings) -> JobOptions | None:
         path=settings.text("Jobs:Path"),
         concurrency=settings.integer("Jobs:Concurrency"),
         queues=settings.texts("Jobs:Queues") or (),
+        limits=tuple(_queue_limits(settings)),
         roles=settings.texts("Jobs:Roles") or (),
         retention=settings.seconds("Jobs:Retention"),
         longest_pause=settings.seconds("Jobs:LongestPause"),
     )
+
+
+def _queue_limits(settings: Settings) -> Iterator[tuple[str, int]]:
+    for name, text in settings.text_map("Jobs:QueueLimits").items():
+        value = (text or "").strip()
+        if not (value.isascii() and value.isdigit() and 0 < len(value) < 8):
+            raise StartupError(f"Jobs:QueueLimits:{name}: {value!r} is no number of jobs; 0 holds the queue")
+        yield name, int(value)
