@@ -84,7 +84,9 @@ def test_a_message_is_delivered_after_its_commit(
     problem(service.post("/buy", json={"id": 2, "fails": True}), 400)
     assert service.post("/buy", json={"id": 3}).status_code == 200
     wait_until(lambda: len(upstream.to("/shop")) == 2, "both messages are delivered", 20)
-    request = upstream.to("/shop")[0]
+    # Messages of different keys have no order.
+    assert sorted(ids(upstream.to("/shop"))) == [1, 3]
+    request = next(request for request in upstream.to("/shop") if ids([request]) == [1])
     assert (request.method, request.header("content-type")) == ("POST", "application/json")
     message = json.loads(request.body)
     assert (message["type"], message["data"]) == ("order.paid", {"id": 1, "text": 'a"b'})
@@ -171,7 +173,7 @@ def test_a_subscriber_that_fails_is_left_alone_for_a_time(
     own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}') from generate_series(1, 200)")
     paused = "select count(*) from rowcall.webhook_target where paused_until > clock_timestamp()"
     wait_until(lambda: own_database.value(paused) == 1, "the subscriber is paused", 20)
-    assert len(upstream.to("/shop")) < 120
+    assert len(upstream.to("/shop")) < 180
     upstream.on("/shop", answer({}))
     wait_until(lambda: states(own_database) == {"done": 200}, "everything is delivered", 60)
 
