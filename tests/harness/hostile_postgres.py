@@ -66,6 +66,9 @@ ACTIONS = ("drop", "duplicate", "add before", "add behind", "truncate", "type", 
 class Mutations:
     """A seeded `Rule` that leaves most messages unchanged.
 
+    A serialization failure is never added before ReadyForQuery: it is then, byte for byte, the failed commit of a
+    serializable transaction, which the service repeats (driver-28). No client can tell it from a real one.
+
     values: also change bytes within messages, which cannot be detected, because the protocol has no checksums.
     """
 
@@ -88,9 +91,15 @@ class Mutations:
             case "duplicate":
                 return whole * draw.choice((2, 2, 2, 5))
             case "add before":
-                return draw.choice(tuple(ADDED.values())) + whole
+                added = draw.choice(tuple(ADDED.values()))
+                if kind == READY and added == ADDED["a serialization failure"]:
+                    return whole
+                return added + whole
             case "add behind":
-                return whole + draw.choice(tuple(ADDED.values()))
+                added = draw.choice(tuple(ADDED.values()))
+                if kind == b"C" and added == ADDED["a serialization failure"]:
+                    return whole
+                return whole + added
             case "truncate":
                 return message(kind, body[: draw.randrange(len(body) + 1)])
             case "mutate" if body:
