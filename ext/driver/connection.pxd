@@ -44,6 +44,9 @@ cdef class Connection:
     cdef bint send_failed
     cdef bint cancelling
     cdef str farewell
+    cdef str ending        # message of a FATAL error behind which the server's end of the connection is awaited
+    cdef bint ended        # reading has failed: the server, or the network, has ended the connection
+    cdef object end_timer
     cdef public bint owned
     cdef long flushes
     cdef int gathered
@@ -92,6 +95,7 @@ cdef class Connection:
     cdef int _rows(self, Execution execution, PGresult *result) except -1
     cdef int _discard(self, Execution execution) except -1
     cdef int _error(self, Execution execution, PGresult *result) except -1
+    cdef int _await_end(self, str reason) except -1
     cdef bint _relied_on(self, Execution execution, Step step) except -1
     cdef int _forget_parse(self, Execution execution) except -1
     cdef int _finish_head(self) except -1

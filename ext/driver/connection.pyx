@@ -88,7 +88,16 @@ cdef tuple WATCHED = (
 cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
 cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 
+# A server closes the connection at once behind a FATAL error; this long is waited for that.
+cdef double END_SECONDS = 1.0
+
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
+
+# Parts of the errors of libpq about messages that do not follow the protocol (fe-protocol3.c).
+cdef tuple PROTOCOL_ERRORS = (
+    "lost synchronization", "message contents do not agree", "insufficient data", "unexpected response",
+    "unexpected message", "message type 0x", "out of memory",
+)
 
 # Identifiers of endpoint statements start at 1.
 cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
@@ -101,6 +110,18 @@ cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
     except BaseException:
         # A failing log handler must not reach libpq, which calls this in the middle of parsing.
         pass
+
+
+cdef bint _reports_end(const PGresult *result) except -1:
+    """Return whether `result` is an error of libpq itself because the connection has ended.
+
+    Its other errors are about messages that it could not read. libpq has no other sign than the text, which is not
+    localized, because Python does not set a locale for messages.
+    """
+    if pq.resultStatus(result) != PGRES_FATAL_ERROR or pq.resultErrorField(result, c"C") != NULL:
+        return False
+    message = error_field(result, c"M") or (<bytes>pq.resultErrorMessage(result)).decode("utf-8", "replace")
+    return not any(part in message for part in PROTOCOL_ERRORS)
 
 
 cdef class Connection:
@@ -372,6 +393,7 @@ cdef class Connection:
             # Data received before the peer closed the connection may still contain results.
             self.on_readable()
             if self.state != ConnectionState.CLOSED:
+                self.ended = True
                 self._lose(self._libpq_message())
             return 0
         if left > 0 and not self.writer_registered:
@@ -393,6 +415,10 @@ cdef class Connection:
         self.flushes += 1
         alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
         if not alive:
+            self.ended = True
+            if self.ending is not None:
+                self._lose(self.ending)
+                return
             self._last_words()
             self._lose(self._libpq_message())
             return
@@ -416,7 +442,7 @@ cdef class Connection:
             execution.step += 1
             # One step more than there are commands: an error of the commit itself follows the last command.
             if execution.step > execution.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
-                self._lose(UNEXPECTED_RESULTS)
+                self._lose(self.ending or UNEXPECTED_RESULTS)
                 return 0
             if execution.step < execution.step_count and execution.steps[execution.step] == STEP_CALL:
                 self._ask_for_rows(self.head)
@@ -435,7 +461,13 @@ cdef class Connection:
         cdef int status = pq.resultStatus(result)
         cdef Execution execution = self.head
         try:
-            if status == PGRES_PIPELINE_SYNC:
+            if self.ending is not None:
+                # libpq makes these itself, for the commands behind a failed one; others came from the server, or
+                # report that the connection has ended.
+                if status != PGRES_PIPELINE_ABORTED:
+                    self.ended = _reports_end(result)
+                    self._lose(self.ending)
+            elif status == PGRES_PIPELINE_SYNC:
                 # Each command has its result; only an error of the commit may follow them.
                 if execution.step < execution.step_count:
                     self._lose(UNEXPECTED_RESULTS)
@@ -624,7 +656,21 @@ cdef class Connection:
             execution.error = error
             execution.failed_ahead = execution.step < execution.steps_ahead
         if error.severity == "FATAL" or error.severity == "PANIC":
-            self._lose(error.message)
+            self._await_end(error.message)
+        return 0
+
+    cdef int _await_end(self, str reason) except -1:
+        """Accept nothing more, and close when the server has ended the connection, after `END_SECONDS` at the latest.
+
+        Only with the end behind it does a FATAL error prove that later executions have not run (driver-24).
+        """
+        self.ending = reason
+        self.close_reason = reason
+        if self.state != ConnectionState.DRAINING:
+            self._enter(ConnectionState.DRAINING)
+        self.end_timer = self.loop.call_later(END_SECONDS, self.close, reason)
+        # libuv reports a reset connection once and then stops watching it: the end behind the error is looked for.
+        self.loop.call_soon(self.on_readable_method)
         return 0
 
     cdef bint _relied_on(self, Execution execution, Step step) except -1:
@@ -985,16 +1031,19 @@ cdef class Connection:
             unsent = unsent or execution.flush_mark == self.flushes
             if execution.committed:
                 execution.loss = Loss.IN_DOUBT
-                behind_fatal = execution.error is not None and execution.error.severity == "FATAL"
+                behind_fatal = self.ended and execution.error is not None and execution.error.severity == "FATAL"
             elif behind_fatal or execution.flush_mark == self.flushes:
                 execution.loss = Loss.NOT_STARTED
             elif execution is lost[0] and execution.error is not None and execution.error.severity == "FATAL":
-                behind_fatal = True
-                known = execution.error.sqlstate.startswith("57P") and not execution.seen_result
+                behind_fatal = self.ended
+                known = self.ended and execution.error.sqlstate.startswith("57P") and not execution.seen_result
                 execution.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
             else:
                 execution.loss = Loss.IN_DOUBT
         self.buffer.release()
+        if self.end_timer is not None:
+            self.end_timer.cancel()
+            self.end_timer = None
         self.loop.remove_reader(self.fd)
         if self.writer_registered:
             self.loop.remove_writer(self.fd)

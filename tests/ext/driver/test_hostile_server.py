@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from rowcall.ext.driver.connection import ConnectionState
-from rowcall.ext.driver.execution import Execution
+from rowcall.ext.driver.execution import Execution, Loss
 from tests.ext.wire import connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, message
@@ -93,3 +93,61 @@ def test_unexpected_results_end_the_connection(
     for number, item in enumerate(run(work()), 1):
         if item.succeeded:
             assert json.loads(item.body) == [{"n": number, "v": "hostile"}] * 2
+
+
+FATAL = ADDED["a fatal error"]
+
+
+@pytest.fixture(scope="module")
+def written(database: Database) -> Database:
+    database.execute(
+        "create table written (id int);"
+        " create function write_hostile(_id int) returns int language sql as"
+        " 'insert into written values (_id) returning id'"
+    )
+    return database
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "expected"),
+    [
+        # The server goes on behind its FATAL error: all of them may have run.
+        ("continues", [Loss.IN_DOUBT, Loss.IN_DOUBT, Loss.IN_DOUBT]),
+        # Nothing follows, and the connection stays open.
+        ("silent", [Loss.IN_DOUBT, Loss.IN_DOUBT, Loss.IN_DOUBT]),
+        # As a server does it.
+        ("ends", [Loss.ROLLED_BACK, Loss.NOT_STARTED, Loss.NOT_STARTED]),
+    ],
+)
+def test_a_fatal_error_proves_something_only_if_the_connection_ends(
+    written: Database, proxy: HostilePostgres, behaviour: str, expected: list[Loss]
+) -> None:
+    write = statement("select write_hostile($1::int) as n", 1)
+    sent = False
+
+    def rule(kind: bytes, whole: bytes) -> bytes | None:
+        nonlocal sent
+        if behaviour == "continues":
+            return FATAL + whole if kind == b"T" else whole
+        if sent:
+            return None if behaviour == "ends" else b""
+        sent = kind == b"T"
+        return FATAL if sent else whole
+
+    async def work() -> list[Execution]:
+        proxy.rule = None
+        async with connected(Behind(written.server, written.name, proxy.port)) as connection:
+            warm = execution(write, "0")
+            connection.submit(warm)
+            await outcome(warm)
+            proxy.rule = rule
+            made = [execution(write, str(number)) for number in range(1, 4)]
+            for item in made:
+                assert connection.submit(item)
+            await until(lambda: connection.state != ConnectionState.READY)
+            assert not connection.submit(execution(write, "4"))
+            await asyncio.gather(*(outcome(item) for item in made))
+            assert connection.state == ConnectionState.CLOSED
+            return made
+
+    assert [item.loss for item in run(work())] == expected
