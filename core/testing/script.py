@@ -74,6 +74,16 @@ class StubStep:
 
 
 @dataclass(frozen=True, slots=True)
+class JobsStep:
+    """Runs the jobs that are due."""
+
+    file: str
+    line: int
+
+    title = "RUN JOBS"
+
+
+@dataclass(frozen=True, slots=True)
 class Include:
     file: str
     line: int
@@ -100,7 +110,7 @@ class ScriptWarning:
     message: str
 
 
-Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | Include | Broken
+Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | JobsStep | Include | Broken
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
@@ -184,6 +194,8 @@ class _Reader:
             yield from self._held()
             if kind == "STUB":
                 yield StubStep(self._file, line, read_stub(inner))
+            elif kind == "JOBS":
+                yield JobsStep(self._file, line)
             else:
                 block = read_request(inner)
                 for text in block.ignored:
@@ -227,19 +239,21 @@ class _Reader:
 _REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|PATCH|DELETE|QUERY)[ \t]+/\S*(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
 _STUB = re.compile(r"STUB[ \t]+[A-Z*]+[ \t]+\S+", re.IGNORECASE)
 _EXPECT = re.compile(r"EXPECT[ \t]+(?:ROWS|NOTICE|ERROR)\b.*", re.IGNORECASE)
+_JOBS = re.compile(r"RUN[ \t]+JOBS", re.IGNORECASE)
 _LIKE = (
     (
         re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS|QUERY)[ \t]+\S*/\S*(?:[ \t].*)?"),
         "a request line is GET, POST, PUT, PATCH, DELETE or QUERY and a path that begins with /, and ends there",
     ),
     (re.compile(r"STUB\b.*"), "a stub begins with STUB, a method and an address"),
+    (re.compile(r"RUN[ \t]+JOBS?\b.*", re.IGNORECASE), "the block that runs jobs is RUN JOBS, without further words"),
     (re.compile(r"EXPECT\b.*"), "EXPECT is followed by ROWS, NOTICE or ERROR"),
 )
 """First lines of comments that resemble blocks, with the correct form of these."""
 
 
 def kind_of_block(inner: str) -> str | None:
-    """Return `HTTP`, `STUB` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary
+    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary
     comment."""
     text = _first_line(inner)
     if text is None:
@@ -248,6 +262,8 @@ def kind_of_block(inner: str) -> str | None:
         return "HTTP"
     if _STUB.fullmatch(text):
         return "STUB"
+    if _JOBS.fullmatch(text):
+        return "JOBS"
     return "EXPECT" if _EXPECT.fullmatch(text) else None
 
 

@@ -288,11 +288,13 @@ class Database:
 
     def transaction(self, call: Call, context: RequestContext) -> Transaction:
         """Return a transaction for many commands of one request and its call."""
+        return self._transaction(Transaction, call, context)
 
+    def _transaction(self, kind: Callable[..., Transaction], call: Call, context: RequestContext) -> Transaction:
         def ahead() -> Ahead:
             return self._settings.ahead(call, context, watched=False, seconds=self._settings.limit(call, context))
 
-        return Transaction(
+        return kind(
             self._exclusive,
             self._watchdog,
             self._failures,

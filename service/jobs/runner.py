@@ -10,24 +10,18 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import orjson
 import psycopg
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.capabilities import Job as JobSettings
-from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.jobs.options import JobOptions
 from rowcall.service.database.connector import Connector
-from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.jobs.job import Job, bind_arguments
-from rowcall.service.jobs.running import GONE
+from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
+from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules
-from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
-from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall.jobs")
 
@@ -42,7 +36,6 @@ TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
 MOST_REMOVED = 1000
 MOST_MESSAGE = 4000
-CANCEL_WITHIN = 10.0
 
 _TAKE = (
     "select id::text, endpoint, attempts, arguments, bound, claims from rowcall.take_jobs(%s::text[], %s::text[], %s)"
@@ -52,30 +45,13 @@ FULL_QUEUE = 0.25
 """Least seconds between two looks while there are queues with limits, whose jobs may wait although they are due."""
 
 
-class RunnableJobs(NamedTuple):
-    """The endpoints whose jobs can run, by name, and the function that returns the steps of one."""
-
-    endpoints: Mapping[str, Endpoint]
-    steps: Callable[[Endpoint], tuple[Step, ...]]
-
-
-class _Caller:
-    """Stands for the client of a job, who leaves when the job is cancelled."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def client_disconnect(self) -> Awaitable[Any]:
-        return self._job.cancelled.wait()
-
-
 class JobRunner:
     def __init__(
         self,
         options: JobOptions,
         connector: Connector,
         auth: AuthOptions,
-        start: Callable[[RequestContext, tuple[Step, ...]], None],
+        start: Start,
         counts: bool,
     ) -> None:
         """start: runs the steps of a request. counts: `gauges` are used."""
@@ -240,62 +216,20 @@ class JobRunner:
             self._wake.set()
 
     async def _attempt(self, job: Job) -> None:
-        endpoint = self._jobs.endpoints[job.endpoint]
-        options = endpoint.options.job or JobSettings()
-        retries = options.retries
-        if job.attempt > retries + 1:
-            await self._fail(job, "its workers were lost too often", None)
-            return
-        context = RequestContext(
-            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(_Caller(job))
-        )
-        context.scope.job = job
-        context.user = job.user(self._auth)
-        try:
-            context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job)
-        except BindingError as error:
-            await self._fail(job, error.detail, None)
-            return
-        capture: CapturedResponse = context.protocol
-        self._start_steps(context, self._jobs.steps(endpoint))
-        status, reason = await self._outcome(job, capture)
-        if 200 <= status < 300 or status == GONE:
+        attempt = await run_attempt(job, self._jobs, self._auth, self._start_steps)
+        if attempt.settled:
             return
         if job.cancelled.is_set():
             await self._fail(job, "it was cancelled", None, state="cancelled")
             return
-        delay = None if job.attempt > retries else self._pause(job.attempt, options.backoff)
+        options = self._jobs.endpoints[job.endpoint].options.job or JobSettings()
+        more = attempt.retry and job.attempt <= options.retries
+        delay = self._pause(job.attempt, options.backoff) if more else None
         log.warning(
-            "job %s of %s: attempt %d failed: %s%s", job.id, job.endpoint, job.attempt, reason,
+            "job %s of %s: attempt %d failed: %s%s", job.id, job.endpoint, job.attempt, attempt.reason,
             "" if delay is None else f"; the next one follows in {delay:.1f} s",
         )  # fmt: skip
-        await self._fail(job, reason, delay)
-
-    @staticmethod
-    async def _outcome(job: Job, capture: CapturedResponse) -> tuple[int, str]:
-        """Return status of the attempt and the reason of a failure."""
-        cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
-        try:
-            waiting: set[asyncio.Future[Any]] = {capture.begun, cancelled}
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if not capture.begun.done():
-                # The statement is cancelled now. A request whose client has left may end without a response.
-                await asyncio.wait({capture.begun}, timeout=CANCEL_WITHIN)
-        finally:
-            cancelled.cancel()
-        if not capture.begun.done():
-            return 499, "it was cancelled"
-        response = capture.begun.result()
-        try:
-            body = await response.read(1_000_000)
-        except OutboundError as error:
-            return response.status, str(error)
-        try:
-            members = orjson.loads(body)
-            parts = [str(members[name]) for name in ("title", "detail") if members.get(name)]
-            return response.status, ": ".join(parts)
-        except (orjson.JSONDecodeError, AttributeError, TypeError):
-            return response.status, f"status {response.status}"
+        await self._fail(job, attempt.reason, delay)
 
     def _pause(self, attempt: int, backoff: float) -> float:
         longest = min(self._options.longest_pause, backoff * 2.0 ** min(attempt - 1, 30))

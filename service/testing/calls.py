@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.service.testing.database import TestDatabase
-from rowcall.service.testing.session import SessionPool
+from rowcall.service.testing.session import Session, SessionPool
 
 
 class CallRefusedError(Exception):
@@ -41,4 +41,11 @@ class Caller(Protocol):
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
         """Raises CallRefusedError."""
+        ...
+
+    async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
+        """Run the jobs that are due. Return the requests to other services without a matching stub.
+
+        Raises CallRefusedError and `psycopg.Error`.
+        """
         ...

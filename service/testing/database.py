@@ -8,6 +8,7 @@ the test.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 from rowcall.core.errors.problems import unavailable
@@ -25,8 +26,10 @@ from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.database.transactions.shared_session import SharedSession
+from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext, Running
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session
+from rowcall.service.testing.transaction import NestedTransaction
 
 _NO_SUSPECTS = Suspects()
 
@@ -67,14 +70,14 @@ class _Runs(DedicatedRuns):
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
         connection = self._pool.try_acquire()
         if self.session is not None and connection is not None:
-            await self.session.keep(self._set_by(call, context))
+            await self.session.keep(self.set_by(call, context))
             execution = self.execution(call, context)
             execution.began = tries.began = tries.began or execution.began
             if await self._run_on(connection, call, context, execution):
                 return execution
         raise unavailable("the connection of the test to the database was lost")
 
-    def _set_by(self, call: Call, context: RequestContext) -> list[str]:
+    def set_by(self, call: Call, context: RequestContext) -> list[str]:
         """Return the settings that would stay changed: in a transaction of the test, and before a procedure."""
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
@@ -137,6 +140,11 @@ class TestDatabase(Database):
     @session.setter
     def session(self, session: Session | None) -> None:
         self._one.session = session
+
+    def transaction(self, call: Call, context: RequestContext) -> Transaction:
+        changed = cast(_Runs, self._alone).set_by(call, context)
+        nested_in_test = partial(NestedTransaction, session=self.session, changed=changed)
+        return self._transaction(nested_in_test, call, context)
 
     def shared_session(self) -> SharedSession:
         return SharedSession(self._one, self._watchdog, self._failures, self._alone.execution, resets=[])

@@ -16,7 +16,7 @@ import psycopg
 from rowcall.core.testing.matching import differences, row_differences
 from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
 from rowcall.core.testing.request import Expected, HttpBlock, Stub
-from rowcall.core.testing.script import Broken, HttpStep, SqlStep, Step, StubStep
+from rowcall.core.testing.script import Broken, HttpStep, JobsStep, SqlStep, Step, StubStep
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.entry import VERBOSE
 from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
@@ -161,6 +161,8 @@ class FileRunner:
             await self._request(step, session)
         elif isinstance(step, StubStep):
             self._stubs.append(step.stub)
+        elif isinstance(step, JobsStep):
+            await self._run_jobs(step, session)
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
         self._report.raised.clear()
@@ -241,9 +243,7 @@ class FileRunner:
         except psycopg.OperationalError as error:
             message = f"the connection to the database was lost: {said(error)}"
             self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, message))
-        if reply.unexpected:
-            message = "\n".join(f"no stub answers {request}" for request in reply.unexpected)
-            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, message))
+        self._check_stubs(reply.unexpected, block.title, step)
         if not reply.found:
             self._log.warning("%s:%d: there is no endpoint %s", step.file, step.line, block.title)
         try:
@@ -255,6 +255,20 @@ class FileRunner:
         if self._means.debug is not None:
             self._means.debug(self._file.path, table, block, reply)
         self._judge_reply(step, reply)
+
+    async def _run_jobs(self, step: JobsStep, session: Session) -> None:
+        try:
+            unexpected = await self._caller.run_jobs(session, self._stubs)
+        except (CallRefusedError, psycopg.Error) as error:
+            message = str(error) if isinstance(error, CallRefusedError) else said(error)
+            self._fail(Assertion(step.title, Verdict.ERROR, step.file, step.line, message))
+        self._check_stubs(unexpected, step.title, step)
+
+    def _check_stubs(self, unexpected: Sequence[str], title: str, step: HttpStep | JobsStep) -> None:
+        """Fail if a request to another service had no stub."""
+        if unexpected:
+            message = "\n".join(f"no stub answers {request}" for request in unexpected)
+            self._fail(Assertion(title, Verdict.ERROR, step.file, step.line, message))
 
     def _judge_reply(self, step: HttpStep, reply: Reply) -> None:
         block = step.block
@@ -288,7 +302,7 @@ class FileRunner:
         """Report an error at the running step, or at the beginning of the file."""
         step = self._report.step
         name = message.partition("\n")[0]
-        if isinstance(step, SqlStep):
+        if isinstance(step, SqlStep | JobsStep):
             name = step.title
         elif isinstance(step, HttpStep):
             name = step.block.title

@@ -98,6 +98,12 @@ class Session:
         """Run one or several statements of the runner itself. Raises `psycopg.Error`."""
         await self.plain.execute(self._taken() + composed)
 
+    async def fetch(self, composed: sql.Composed) -> list[tuple[object, ...]]:
+        """Return the rows of a query of the runner itself. Raises `psycopg.Error`."""
+        if self._pending:
+            await self.plain.execute(self._taken())
+        return await (await self.plain.execute(composed)).fetchall()
+
     def _taken(self) -> sql.Composed:
         """Return the pending statements and clear them, to send them together with the next ones."""
         pending, self._pending = self._pending, ""

@@ -27,13 +27,13 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.uploads.resumable.protocol import announced, resumes
 
 if TYPE_CHECKING:
-    from rowcall.service.jobs.runner import RunnableJobs
+    from rowcall.service.jobs.attempt import RunnableJobs
     from rowcall.service.postgrest.interface import PostgRestInterface
 
 
 def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
     """Return the endpoints whose calls are jobs. Their steps are compiled when the first job runs."""
-    from rowcall.service.jobs.runner import RunnableJobs
+    from rowcall.service.jobs.attempt import RunnableJobs
 
     of_jobs = {
         endpoint.name: endpoint

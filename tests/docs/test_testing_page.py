@@ -32,7 +32,11 @@ def test_tests_of_the_manual_print_what_it_says(own_database: Database, tmp_path
                 if not fits(command["output"], printed):
                     wrong.append(f"$ {command['line']}\n{printed}")
     assert not wrong, "\n".join(wrong)
-    done = rowcall(
-        tmp_path, "--test", "--TestRunner:Filter=statements", f"--ConnectionStrings:Default={own_database.conninfo}"
-    )
+    database = f"--ConnectionStrings:Default={own_database.conninfo}"
+    done = rowcall(tmp_path, "--test", "--TestRunner:Filter=statements", database)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    own_database.execute((tmp_path / "schema/harvest.sql").read_text(encoding="utf-8"))
+    assert rowcall(tmp_path, "--install", database).returncode == 0
+    done = rowcall(tmp_path, "--test", "--TestRunner:Filter=weigh", "--Jobs:Enabled=true", database)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "4 assertions" in done.stdout

@@ -32,13 +32,14 @@ from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
-from rowcall.service.testing.session import SessionPool
+from rowcall.service.testing.session import Session, SessionPool
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.codecs import codecs_for
-from rowcall.service.worker.route_table import CompiledRoutes
+from rowcall.service.worker.route_table import CompiledRoutes, runnable
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
+    from rowcall.service.jobs.attempt import RunnableJobs
     from rowcall.service.testing.stubs import StubbedClient
 
 SCHEME = "test"
@@ -96,6 +97,7 @@ class TestApplication(Application):
         self._stubbed = None if self._client is None else _stubbed(self._client)
         self._router = Router()
         self._compiled: CompiledRoutes = CompiledRoutes((), self._services({}, {}))
+        self._due: RunnableJobs | None = None
         self._host_of_proxies = options.outbound.proxy.host
 
     @property
@@ -119,6 +121,7 @@ class TestApplication(Application):
         self._router = build_router(snapshot.endpoints, internal=True)[0]
         self._compiled = CompiledRoutes(self._router.routes, services)
         send_subrequest.serve(self._router, self._compiled)
+        self._due = None if self._options.jobs is None else runnable(snapshot.endpoints, services)
 
     def _services(self, types: Any, others: Any) -> Services:
         return Services(
@@ -166,13 +169,26 @@ class TestApplication(Application):
         self._note(endpoint, block, user, reply)
         return reply
 
+    async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
+        """Run the jobs that are due. Raises CallRefusedError if jobs are off."""
+        if self._due is None:
+            raise CallRefusedError("jobs are off; set Jobs:Enabled")
+        from rowcall.service.command.testing.jobs import run_due_jobs
+
+        self._set_stubs(stubs)
+        await run_due_jobs(session, self._due, self._options.auth, self._runner.start)
+        return () if self._stubbed is None else tuple(self._stubbed.unexpected)
+
+    def _set_stubs(self, stubs: Sequence[Stub]) -> None:
+        if self._stubbed is not None:
+            self._stubbed.stubs = stubs
+            self._stubbed.unexpected.clear()
+
     async def _answer(
         self, context: RequestContext, capture: CapturedResponse, route: Route, stubs: Sequence[Stub]
     ) -> Reply:
         stubbed = self._stubbed
-        if stubbed is not None:
-            stubbed.stubs = stubs
-            stubbed.unexpected.clear()
+        self._set_stubs(stubs)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def end(_context: RequestContext, _error: Exception | None) -> None:

@@ -57,6 +57,8 @@ class Transaction:
         self._ahead = ahead
         self._seconds = seconds
         self._resets = resets
+        self._begin, self._commit = "begin", "commit"
+        self._roll_back_commands: tuple[str, ...] = ("rollback",)
         self._connection: Connection | None = None
         self._open = False
         self._notice_listener = None if call.hear is None else Throughout(call.hear(context))
@@ -79,13 +81,15 @@ class Transaction:
                 self._notice_listener.close(committed=False)
         self._pool.let_go(connection, resets=self._resets)
 
-    def _roll_back(self, connection: Connection) -> None:
+    def _roll_back(self, connection: Connection) -> Execution:
         """Send ROLLBACK without waiting: nothing that follows on this connection runs before it."""
-        execution = Execution(statement_for("rollback", 0), [])
+        *before, last = (statement_for(command, 0) for command in self._roll_back_commands)
+        execution = Execution(last, [], tuple((statement, []) for statement in before) or None)
         execution.timeout = RESET_SECONDS
-        execution.on_done = lambda _request: _no_longer_owned(connection)
+        execution.on_done = lambda _request: self._release(connection)
         if not connection.submit(execution) and connection.state != ConnectionState.CLOSED:
             connection.close("a transaction was given up in the middle of a command")
+        return execution
 
     async def begin(self) -> None:
         """Begin the transaction. Raises `Problem` if there is no connection or the preamble fails."""
@@ -107,7 +111,7 @@ class Transaction:
         self._pool.hold(connection)
         self._connection = connection
         connection.owned = self._open = True
-        return ((statement_for("begin", 0), []), *self._ahead())
+        return ((statement_for(self._begin, 0), []), *self._ahead())
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
         """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
@@ -176,7 +180,7 @@ class Transaction:
         if not self._open:
             return
         ahead = None if last is None else ((last[0].statement(0), last[1]),)
-        execution = self._place(Execution(statement_for("commit", 0), [], ahead))
+        execution = self._place(Execution(statement_for(self._commit, 0), [], ahead))
         connection = self._connection
         try:
             while execution.waiter is not None:
@@ -186,9 +190,13 @@ class Transaction:
         finally:
             if connection is not None and execution.finished:
                 self._open = False
-                _no_longer_owned(connection)
+                self._release(connection)
                 if self._notice_listener is not None:
                     self._notice_listener.close(committed=execution.succeeded)
+
+    def _release(self, connection: Connection) -> None:
+        """Record that no transaction is open on the connection."""
+        connection.owned = False
 
     def _place(self, execution: Execution) -> Execution:
         connection = self._connection
@@ -259,7 +267,3 @@ class Throughout:
     def close(self, *, committed: bool) -> None:
         """Report the end of the transaction."""
         self._notice_listener.end(committed)
-
-
-def _no_longer_owned(connection: Connection) -> None:
-    connection.owned = False

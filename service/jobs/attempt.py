@@ -1,0 +1,97 @@
+"""One attempt of a job: the steps of its endpoint run as for a request, whose response is the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.endpoint.capabilities import Job as JobSettings
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.jobs.job import Job, bind_arguments
+from rowcall.service.jobs.running import GONE
+from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+CANCEL_WITHIN = 10.0
+_UNFIT = 400
+
+Start = Callable[[RequestContext, tuple[Step, ...]], None]
+"""Runs the steps of a request."""
+
+
+class RunnableJobs(NamedTuple):
+    """The endpoints whose jobs can run, by name, and the function that returns the steps of one."""
+
+    endpoints: Mapping[str, Endpoint]
+    steps: Callable[[Endpoint], tuple[Step, ...]]
+
+
+class Attempt(NamedTuple):
+    """The end of an attempt. reason: why it has failed. retry: whether a further attempt can succeed."""
+
+    status: int
+    reason: str = ""
+    retry: bool = True
+
+    @property
+    def settled(self) -> bool:
+        """Whether the row of the job needs no change: the routine has finished it, or it belongs to another worker."""
+        return 200 <= self.status < 300 or self.status == GONE
+
+
+class _Caller:
+    """Stands for the client of a job, who leaves when the job is cancelled."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def client_disconnect(self) -> Awaitable[Any]:
+        return self._job.cancelled.wait()
+
+
+async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: Start) -> Attempt:
+    """Run the routine of a job, with the arguments and claims of its caller, and return the outcome."""
+    endpoint = jobs.endpoints[job.endpoint]
+    if job.attempt > (endpoint.options.job or JobSettings()).retries + 1:
+        return Attempt(_UNFIT, "its workers were lost too often", retry=False)
+    capture = CapturedResponse(_Caller(job))
+    context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", [], 1), capture)
+    context.scope.job = job
+    context.user = job.user(auth)
+    try:
+        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job)
+    except BindingError as error:
+        return Attempt(_UNFIT, error.detail, retry=False)
+    start(context, jobs.steps(endpoint))
+    return await _outcome(job, capture)
+
+
+async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:
+    cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
+    try:
+        waiting: set[asyncio.Future[Any]] = {capture.begun, cancelled}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if not capture.begun.done():
+            # The statement is cancelled now. A request whose client has left may end without a response.
+            await asyncio.wait({capture.begun}, timeout=CANCEL_WITHIN)
+    finally:
+        cancelled.cancel()
+    if not capture.begun.done():
+        return Attempt(499, "it was cancelled")
+    response = capture.begun.result()
+    try:
+        body = await response.read(1_000_000)
+    except OutboundError as error:
+        return Attempt(response.status, str(error))
+    try:
+        members = orjson.loads(body)
+        parts = [str(members[name]) for name in ("title", "detail") if members.get(name)]
+        return Attempt(response.status, ": ".join(parts))
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return Attempt(response.status, f"status {response.status}")
