@@ -233,6 +233,7 @@ def test_a_header_that_nobody_can_read_stops_the_start(database: Database) -> No
     assert "'x-timeout' is none of request-timeout" in ended.stdout + ended.stderr
 
 
+@pytest.mark.usefixtures("service")
 def test_without_the_key_no_header_counts(database: Database, serve_once: Serve) -> None:
     service = serve_once(database)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
