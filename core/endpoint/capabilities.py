@@ -76,6 +76,8 @@ class Job(Record):
     """Seconds before the second attempt; doubled for each further one."""
     unique_by: tuple[str, ...] | None = None
     """Parameters whose values only one unfinished job may have. None: any number of equal jobs. Empty: all."""
+    serial_by: tuple[str, ...] = ()
+    """Parameters: jobs of the endpoint with the same values run one at a time."""
     priority: int = 0
 
 

@@ -253,8 +253,8 @@ _LIKE = (
 
 
 def kind_of_block(inner: str) -> str | None:
-    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary
-    comment."""
+    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`, by the first line that is neither blank nor a remark; None: an
+    ordinary comment."""
     text = _first_line(inner)
     if text is None:
         return None

@@ -35,12 +35,15 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def needs_identity(endpoint: Endpoint) -> bool:
-    """Return whether the endpoint uses the user: claims, role, upload metadata, impersonation or authorization."""
+    """Return whether the endpoint uses the user: claims, role, upload metadata, impersonation, authorization, or the
+    owner of a job or of an idempotency key.
+    """
     options = endpoint.options
     is_upload = options.upload is not None
+    is_owned = options.job is not None or endpoint.recorded
     claims = options.user_parameters or options.user_context or options.role_from_claim
     access = endpoint.access
-    return claims or is_upload or access.impersonation is not None or not access.anonymous
+    return claims or is_upload or is_owned or access.impersonation is not None or not access.anonymous
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:

@@ -61,7 +61,8 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     if job.attempt > (endpoint.options.job or JobSettings()).retries + 1:
         return Attempt(_UNFIT, "its workers were lost too often", retry=False)
     capture = CapturedResponse(_Caller(job))
-    context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", [], 1), capture)
+    headers = [] if job.trace is None else [("traceparent", job.trace)]
+    context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", headers, 1), capture)
     context.scope.job = job
     context.user = job.user(auth)
     try:

@@ -11,8 +11,9 @@ from rowcall.service.jobs.job import arguments_of, names_of
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import trace_of
 
-_ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp())::text"
+_ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp(), $8, $9)::text"
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:
@@ -21,10 +22,12 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     assert options is not None  # noqa: S101 (compiled where jobs are on)
     assert job is not None  # noqa: S101 (of endpoints with this option only)
     database = services.database
-    call = own_call(f"{endpoint.name} enqueue", _ADD, 7, services)
+    call = own_call(f"{endpoint.name} enqueue", _ADD, 9, services)
     address = options.path.rstrip("/")
     signature = names_of(endpoint)
     chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
+    serial = _indexes(endpoint, job.serial_by) if job.serial_by else ()
+    prefix = f"{endpoint.name} ".encode()
     fixed: Values = [endpoint.name.encode(), job.queue.encode(), str(job.priority).encode()]
 
     async def run(context: RequestContext) -> None:
@@ -33,8 +36,12 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         claims = None if user is None else orjson.dumps([list(claim) for claim in user.claims])
         name, queue, priority = fixed
         arguments = b'{"signature":' + orjson.dumps(signature) + b',"values":' + values + b"}"
-        unique = None if chosen is None else _unique_key(context, chosen)
-        sent: Values = [name, arguments, queue, priority, unique, owner_of(user).encode(), claims]
+        unique = None if chosen is None else _key(context, chosen)
+        one_at_a_time = prefix + _key(context, serial) if serial else None
+        trace = trace_of(context.protocol)
+        traceparent = None if trace is None else trace.traceparent.encode()
+        owner = owner_of(user).encode()
+        sent: Values = [name, arguments, queue, priority, unique, owner, claims, one_at_a_time, traceparent]
         async with database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, sent)
             await transaction.commit()
@@ -47,7 +54,7 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
 
 
 def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the indexes of the parameters whose values are unique; without names, those of all."""
+    """Return the indexes of the parameters with these names; without names, those of all."""
     wanted = {name.lower() for name in names}
     return tuple(
         index
@@ -56,7 +63,7 @@ def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
     )
 
 
-def _unique_key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
+def _key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
     """Return the values of the parameters as text. A missing one differs from NULL."""
     parts: list[tuple[int, str | None]] = []
     for index in indexes:

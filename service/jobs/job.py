@@ -32,6 +32,8 @@ class Job:
     bound: bool
     claims: Any
     report: Report
+    trace: str | None = None
+    """Trace context of the request that enqueued it (`traceparent`)."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def user(self, options: AuthOptions) -> User | None:

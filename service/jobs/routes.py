@@ -1,4 +1,4 @@
-"""The addresses of jobs: `GET` shows one to its owner, `DELETE` cancels it."""
+"""The addresses of jobs: `GET` shows one to its owner, or lists them; `DELETE` cancels one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import asyncio
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import orjson
 
 from rowcall.core.auth.claims import owner_of
-from rowcall.core.endpoint.access import ANYONE
+from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.text import exact_json
-from rowcall.service.pipeline.fixed_route import FixedRoute
+from rowcall.core.text import exact_json, query_text
+from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext
@@ -25,6 +26,7 @@ _SHOW = (
     "select owner, about, coalesce(content_type, ''), coalesce(encode(result, 'hex'), '-') "
     "from rowcall.show_job($1::uuid)"
 )
+_LIST = "select about from rowcall.list_jobs($1, $2, $3, $4, $5::uuid, $6::int)"
 _CANCEL = "select rowcall.cancel_job($1::uuid)"
 _EVENTS = "text/event-stream"
 _EVENT_HEADERS = [
@@ -40,6 +42,43 @@ HEARTBEAT = 15
 _CLOSED = "PyErrAwaitable"
 """Type that Granian returns for data to a disconnected client. It has no importable name."""
 _ENDED = ("done", "failed", "cancelled")
+_STATES = ("waiting", "running", *_ENDED)
+MOST_LISTED = 500
+
+
+class _Filters(NamedTuple):
+    """What a list of jobs is restricted to."""
+
+    state: str | None = None
+    queue: str | None = None
+    endpoint: str | None = None
+    before: str | None = None
+    """The id of the last job of the page before."""
+    limit: int = 50
+
+    def following(self, path: str, last: bytes) -> str:
+        """Return the address of the next page. last: the last job of this one, as JSON."""
+        named = self._replace(before=orjson.loads(last)["id"])._asdict()
+        return f"{path}?{urlencode({name: value for name, value in named.items() if value is not None})}"
+
+
+def _filters(query: str) -> _Filters:
+    """Parse the query string of a list. Raises `Problem` 400."""
+    try:
+        values = dict(query_text.pairs(query))
+    except query_text.QueryTextError as error:
+        raise Problem(400, str(error)) from None
+    for name in values:
+        if name not in _Filters._fields:
+            raise Problem(400, f"{name!r} is no filter of jobs; they are {', '.join(_Filters._fields)}")
+    state, before, limit = (values.get(name) for name in ("state", "before", "limit"))
+    if state is not None and state not in _STATES:
+        raise Problem(400, f"state {state!r} is none of {', '.join(_STATES)}")
+    if before is not None and not _ID.fullmatch(before):
+        raise Problem(400, f"before {before!r} is no id of a job")
+    if limit is not None and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_LISTED):
+        raise Problem(400, f"limit {limit!r} is no number from 1 to {MOST_LISTED}")
+    return _Filters(state, values.get("queue"), values.get("endpoint"), before, int(limit or 50))
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
@@ -48,6 +87,9 @@ def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
     yield FixedRoute("GET", path, ANYONE, (authenticate, jobs.show))
+    list_access = Access()
+    admitted = admission(f"{options.path} is", list_access, services.options.auth.schemes.challenge)
+    yield FixedRoute("GET", options.path.rstrip("/"), list_access, (authenticate, *admitted, jobs.list))
     yield FixedRoute("DELETE", path, ANYONE, (authenticate, jobs.cancel))
 
 
@@ -59,6 +101,26 @@ class _Jobs:
         own = partial(own_call, services=services)
         self._show = own("show job", _SHOW, 1)
         self._cancel = own("cancel job", _CANCEL, 1)
+        self._list = own("list jobs", _LIST, 6)
+
+    async def list(self, context: RequestContext) -> None:
+        """Respond with the jobs of the caller, the newest first; with all jobs if the caller has one of the roles.
+
+        Raises `Problem` 400.
+        """
+        wanted = _filters(context.scope.query_string)
+        user = context.user
+        owner = owner_of(user).encode() if self._roles.isdisjoint(user.roles) else None
+        async with self._database.transaction(self._list, context) as transaction:
+            values = [None if value is None else value.encode() for value in wanted[:-1]]
+            execution = await transaction.begin_with(self._list, [owner, *values, str(wanted.limit + 1).encode()])
+            await transaction.commit()
+        rows = (execution.body or b"").split(b"\n") if execution.body else []
+        headers = [("content-type", "application/json"), ("cache-control", "no-store")]
+        if len(rows) > wanted.limit:
+            del rows[wanted.limit :]
+            headers.append(("link", f'<{wanted.following(context.scope.path, rows[-1])}>; rel="next"'))
+        context.protocol.response_bytes(200, headers, b"[%s]" % b",".join(rows))
 
     async def show(self, context: RequestContext) -> None:
         """Respond with the state of a job, and its result if it is done; with events of each change if the client

@@ -38,7 +38,8 @@ MOST_REMOVED = 1000
 MOST_MESSAGE = 4000
 
 _TAKE = (
-    "select id::text, endpoint, attempts, arguments, bound, claims from rowcall.take_jobs(%s::text[], %s::text[], %s)"
+    "select id::text, endpoint, attempts, arguments, bound, claims, trace"
+    " from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
 FULL_QUEUE = 0.25
@@ -153,8 +154,8 @@ class JobRunner:
             rows = await self._query(_TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers))
         else:
             rows = await self._query(_TAKE, list(self._jobs.endpoints), queues, most)
-        for number, endpoint, attempt, arguments, bound, claims in rows:
-            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None)
+        for number, endpoint, attempt, arguments, bound, claims, trace in rows:
+            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace)
             job.report = self._reporter(job)
             self._running[number] = job
             self._spawn(self._run_job(job))

@@ -95,11 +95,13 @@ class _Call:
             return
         user: User | None = self._context.user
         address = self._services.auth.address(self._context.scope)
+        job = getattr(self._context.scope, "job", None)
         identity = self._services.options.auth.identity
         trail.add(
             {
                 "at": datetime.datetime.fromtimestamp(self._began, datetime.UTC),
                 "endpoint": self._name,
+                "job": None if job is None else job.id,
                 "routine": self._routine,
                 "userId": None if user is None else user.first(identity.user_id),
                 "userName": None if user is None else user.first(identity.user_name),

@@ -85,6 +85,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
 class _Reading(enum.IntEnum):
     """How much is read again; the largest request counts."""
 
@@ -188,6 +191,9 @@ class Supervisor:
                 await _give_up(starting)
         finally:
             await self._shut_down()
+            # The loop closes the pipe of its signal handlers before it removes them: a signal in between is an error.
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
         return self._code
 
     def end(self, code: int) -> None:

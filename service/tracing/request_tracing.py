@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
@@ -30,8 +32,14 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
     if options is None:
         return None
     # The SDK of OpenTelemetry is imported only if it is used.
+    from opentelemetry.trace import SpanKind
+
     from rowcall.service.tracing.spans import RequestTrace, SpanProtocol, Tracing
 
+    if services.job_runs:
+        # The trace is that of the request which enqueued the job, whose sampling decision holds.
+        options = replace(options, trusts=True)
+    kind = SpanKind.CONSUMER if services.job_runs else SpanKind.SERVER
     tracing = services.host.once("tracing", lambda: Tracing(options))
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
     fixed_attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
@@ -55,7 +63,7 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
         attributes = {**fixed_attributes, "url.scheme": scope.scheme, "http.request.method": scope.method}
         if not redacted:
             attributes["url.path"] = scope.path
-        request_trace = RequestTrace(tracing, context, name, attributes)
+        request_trace = RequestTrace(tracing, context, name, attributes, kind)
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = request_trace.trace_id

@@ -59,7 +59,9 @@ class RequestTrace:
 
     sampled = True
 
-    def __init__(self, tracing: Tracing, context: RequestContext, name: str, attributes: dict[str, Any]) -> None:
+    def __init__(
+        self, tracing: Tracing, context: RequestContext, name: str, attributes: dict[str, Any], kind: SpanKind
+    ) -> None:
         headers = context.scope.headers
         carrier = {name: value for name in NAMES if (value := headers.get(name)) is not None}
         parent = _propagator.extract(carrier)
@@ -67,7 +69,7 @@ class RequestTrace:
         self._context: RequestContext | None = context
         self._name = str(attributes.get("code.function.name", ""))
         self._zero = time.time_ns() - time.monotonic_ns()
-        self._span = self._tracer.start_span(name, parent, SpanKind.SERVER, attributes)
+        self._span = self._tracer.start_span(name, parent, kind, attributes)
         self._trace_context = set_span_in_context(self._span, parent)
         self._status = 0
         self._answered = 0.0

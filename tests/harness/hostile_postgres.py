@@ -67,7 +67,7 @@ class Mutations:
     """A seeded `Rule` that leaves most messages unchanged.
 
     A serialization failure is never added before ReadyForQuery: it is then, byte for byte, the failed commit of a
-    serializable transaction, which the service repeats (driver-28). No client can tell it from a real one.
+    serializable transaction, which the service repeats (driver-28). No client can distinguish it from a real one.
 
     values: also change bytes within messages, which cannot be detected, because the protocol has no checksums.
     """

@@ -310,6 +310,7 @@ def test_lines_without_effect_are_reported(service: Service) -> None:
     assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log
 
 
+@pytest.mark.usefixtures("service")
 def test_without_the_switch_the_endpoint_is_left_out(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, settings={"Auth:CookieAuth": "true"})
     assert service.post("/nothing").status_code == 404

@@ -1,0 +1,172 @@
+"""Jobs one at a time for each key, lists of jobs, and their traces and audit entries."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.collector import collect_over_http
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table work (customer text, number int, running int);
+create function bill(_customer text, _number int) returns int language plpgsql as $$
+begin
+  perform pg_sleep(0.03);
+  insert into work select _customer, _number, count(*) from rowcall.job
+  where state = 'running' and serial_key like '%"' || _customer || '"%';
+  return _number;
+end $$;
+comment on function bill(text, int) is 'HTTP POST /bills
+user_context
+job serial by _customer retries 0';
+create function broken() returns int language sql as $$ select 1 / (random() * 0)::int $$;
+comment on function broken() is 'HTTP POST /broken
+job queue other retries 1 backoff 50ms';
+create function enter(_id text, _role text default null) returns table (user_id text, user_roles text)
+language sql as $$ select _id, _role $$;
+comment on function enter(text, text) is 'HTTP POST /enter
+login
+allow_anonymous';
+create table call (entry jsonb);
+create procedure audit_trail(_calls json) language sql
+begin atomic insert into call select c::jsonb from json_array_elements(_calls) c; end;
+"""
+SETTINGS = {
+    "Jobs:Enabled": "true",
+    "Jobs:Roles:0": "boss",
+    "Auth:BearerTokenAuth": "true",
+    "Service:RequiresAuthorization": "false",
+    "Service:AuditTrail:Enabled": "true",
+    "Service:AuditTrail:Interval": "100 milliseconds",
+}
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    database.execute(install_sql())
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def signed_in(service: Service, user: str, role: str | None = None) -> dict[str, str]:
+    token = service.post("/enter", json={"id": user, "role": role}).json()["accessToken"]
+    return {"Authorization": f"Bearer {token}"}
+
+
+def all_ended(database: Database) -> None:
+    sql = "select count(*) from rowcall.job where state in ('waiting', 'running')"
+    wait_until(lambda: database.value(sql) == 0, "all jobs have ended", 40)
+
+
+def test_jobs_with_the_same_key_run_one_at_a_time(service: Service, database: Database) -> None:
+    for number in range(8):
+        for customer in ("ana", "ben", "cy"):
+            assert service.post("/bills", json={"customer": customer, "number": number}).status_code == 202
+    all_ended(database)
+    assert database.value("select count(*) from rowcall.job where state = 'done' and endpoint = 'POST /bills'") == 24
+    assert database.value("select max(running) from work") == 1
+    order = "select customer, array_agg(w.number order by w.ctid) from work w group by customer"
+    assert database.fetch(order + " order by customer") == [(name, list(range(8))) for name in ("ana", "ben", "cy")]
+
+
+def test_keys_of_jobs_enqueued_in_sql(service: Service, database: Database) -> None:
+    database.execute("truncate work")
+    arguments = "jsonb_build_object('customer', 'dora', 'number', n)"
+    database.execute(
+        f"select rowcall.enqueue('POST /bills', {arguments}, _serial_key => '\"dora\"') from generate_series(1, 9) n"
+    )
+    all_ended(database)
+    assert database.fetch("select count(*), max(running) from work") == [(9, 1)]
+
+
+def test_callers_list_their_own_jobs(service: Service, database: Database) -> None:
+    ana, ben, boss = (signed_in(service, name, role) for name, role in (("1", None), ("2", None), ("3", "boss")))
+    own = [service.post("/bills", json={"customer": "own", "number": n}, headers=ana).json()["id"] for n in range(5)]
+    assert service.post("/broken", headers=ben).status_code == 202
+    all_ended(database)
+    listed = service.get("/jobs", headers=ana)
+    assert [job["id"] for job in listed.json()] == own[::-1]
+    assert "link" not in listed.headers
+    assert listed.headers["cache-control"] == "no-store"
+    assert {job["state"] for job in listed.json()} == {"done"}
+    (failed,) = service.get("/jobs?state=failed", headers=ben).json()
+    assert (failed["endpoint"], failed["queue"], failed["attempts"]) == ("POST /broken", "other", 2)
+    assert "division by zero" in failed["error"]
+    assert service.get("/jobs?queue=other", headers=ana).json() == []
+    assert len(service.get("/jobs?queue=other", headers=boss).json()) == 1
+    every = service.get("/jobs?limit=500&endpoint=POST%20/bills", headers=boss).json()
+    assert len(every) == database.value("select count(*) from rowcall.job where endpoint = 'POST /bills'")
+
+
+def test_lists_of_jobs_have_pages(service: Service, database: Database) -> None:
+    headers = signed_in(service, "pages")
+    own = [
+        service.post("/bills", json={"customer": "pages", "number": n}, headers=headers).json()["id"] for n in range(5)
+    ]
+    all_ended(database)
+    seen, address = [], "/jobs?limit=2&state=done"
+    while address:
+        response = service.get(address, headers=headers)
+        seen.append([job["id"] for job in response.json()])
+        address = response.links["next"]["url"] if "next" in response.links else ""
+    assert seen == [own[:2:-1], own[2:0:-1], own[:1]]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("state=dead", "state 'dead' is none of waiting, running, done, failed, cancelled"),
+        ("limit=0", "limit '0' is no number from 1 to 500"),
+        ("limit=501", "no number from 1 to 500"),
+        ("before=7", "before '7' is no id of a job"),
+        ("owner=2", "'owner' is no filter of jobs; they are state, queue, endpoint, before, limit"),
+    ],
+)
+def test_filters_that_cannot_be(service: Service, query: str, message: str) -> None:
+    assert message in problem(service.get(f"/jobs?{query}", headers=signed_in(service, "1")), 400)["detail"]
+
+
+def test_anonymous_callers_list_nothing(service: Service) -> None:
+    problem(service.get("/jobs"), 401)
+
+
+def test_attempts_are_in_the_audit_trail(service: Service, database: Database) -> None:
+    number = service.post("/broken", headers=signed_in(service, "audited")).json()["id"]
+    all_ended(database)
+    entries = "select entry from call where entry ->> 'userId' = 'audited' and entry ->> 'endpoint' = 'POST /broken'"
+    wait_until(lambda: len(database.fetch(entries)) == 3, "the calls have been recorded", 20)
+    found = sorted((entry["status"], entry["job"]) for (entry,) in database.fetch(entries) if entry["job"])
+    assert found == [(500, number), (500, number)]
+    assert [entry["status"] for (entry,) in database.fetch(entries) if entry["job"] is None] == [202]
+
+
+def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    with collect_over_http() as collector:
+        tracing = {
+            "Tracing:Enabled": "true",
+            "Tracing:SampleRatio": "0",
+            "Tracing:Interval": "50ms",
+            "Tracing:Endpoint": collector.url,
+        }
+        service = serve_once(own_database, SQL, {**SETTINGS, **tracing}, workers=2)
+        headers = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        assert service.post("/bills", json={"customer": "t", "number": 1}, headers=headers).status_code == 202
+        assert service.post("/bills", json={"customer": "t", "number": 2}).status_code == 202
+        all_ended(own_database)
+
+        def ends() -> list[Span]:
+            return [span for span in collector.spans if span.kind == Span.SPAN_KIND_CONSUMER]
+
+        (job,) = wait_until(ends, "the span of the job has arrived", 30)
+        assert job.trace_id.hex() == TRACE
+        request = next(span for span in collector.spans if span.kind == Span.SPAN_KIND_SERVER)
+        assert (job.parent_span_id, job.name, request.name) == (request.span_id, "POST /bills", "POST /bills")
+        within = {span.name for span in collector.spans if span.parent_span_id == job.span_id}
+        assert within == {"wait for a connection", "database"}
