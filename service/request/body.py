@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
-from granian._granian import RSGIProtocolClosed
+from granian._granian import RSGIHTTPScope, RSGIProtocolClosed  # type: ignore[attr-defined]  # its stubs lack one
 
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.request_context import BodyArrival
@@ -37,6 +37,23 @@ arriving: set[Any] = set()
 """Scopes of the requests whose body is awaited. The wait for their clients is limited
 (`service.sockets.unused_connections`).
 """
+
+
+REFUSED_BEFORE_BODY = frozenset({401, 403, 404, 405, 429})
+"""Statuses of refusals whose request body has usually not been read."""
+
+
+def may_be_closed_behind_body(scope: Any) -> bool:
+    """Return whether the HTTP server may close the connection because the body of this request stays unread.
+
+    granian does so if the body has not arrived when the response is sent, and announces it only if the response says
+    so; a client that sends its next request on the connection would get no response. The event loop's own server
+    discards small bodies, and announces the end itself.
+    """
+    if type(scope) is not RSGIHTTPScope or not scope.http_version.startswith("1"):
+        return False
+    headers = scope.headers
+    return "transfer-encoding" in headers or headers.get("content-length", "0") not in ("", "0")
 
 
 def too_large(limit: int) -> Problem:

@@ -45,7 +45,7 @@ from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES, arriving
+from rowcall.service.request.body import BODIES, REFUSED_BEFORE_BODY, arriving, may_be_closed_behind_body
 from rowcall.service.request.subrequests import Subrequests, call_further
 from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.drain_state import DrainState
@@ -456,7 +456,10 @@ class Application:
         if problem.status == 500 and not problem.logged:
             # The log must contain such an error, whatever the settings of the request log are.
             log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
-        self._respond(context.protocol, scope, problem, problem_headers(context, problem))
+        headers = problem_headers(context, problem)
+        if problem.status in REFUSED_BEFORE_BODY and context.body is None and may_be_closed_behind_body(scope):
+            headers = [*(item for item in headers if item[0].lower() != "connection"), ("connection", "close")]
+        self._respond(context.protocol, scope, problem, headers)
 
     def _shown(self, scope: Any) -> str:
         return f"{one_line(scope.method)} {one_line(self._table.shown_path(scope))}"

@@ -31,6 +31,9 @@ comment on function size(text) is 'HTTP POST /size';
 comment on function keep(text) is 'HTTP POST /keep
 body_parameter_name _v';
 comment on function kind(jsonb) is 'HTTP POST /kind';
+create function closed(_v text default '') returns text language sql as 'select _v';
+comment on function closed(text) is 'HTTP POST /closed
+authorize';
 """
 
 BODY_LIMIT = 1_000_000
@@ -302,3 +305,30 @@ def test_json_of_absurd_depth_is_a_bad_request(service: Service, depth: int, ope
 def test_json_of_bearable_depth_is_taken(service: Service) -> None:
     body = b'{"v":' + b"[" * 500 + b"]" * 500 + b"}"
     assert answer(service.post("/kind", content=body)) == (200, TEXT, "array")
+
+
+@pytest.mark.parametrize("length", [5, 200_000])
+@pytest.mark.parametrize("path", ["/nowhere", "/echo", "/closed"])
+def test_a_refusal_before_the_body_announces_the_end_of_the_connection(
+    service: Service, path: str, length: int
+) -> None:
+    """Otherwise a client sends its next request on a connection that is being closed, and gets no response."""
+    with service.connect() as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())
+        response = read_response(connection)
+        assert response is not None
+        assert response.status in (401, 404, 405)
+        if response.headers.get("connection") != "close":
+            connection.sendall(b"x" * length + b"GET /echo?v=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+            following = read_response(connection)
+            assert following is not None
+            assert following.body == b"1"
+
+
+def test_other_refusals_leave_the_connection_open(service: Service) -> None:
+    with service.connect() as connection:
+        for request in (b"GET /nowhere", b"POST /nowhere", b"GET /closed"):
+            connection.sendall(request + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+            response = read_response(connection)
+            assert response is not None
+            assert "connection" not in response.headers
