@@ -41,6 +41,7 @@ from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.downloads.row import download_diagnostics, with_source
 from rowcall.core.endpoint.capabilities import Queryable, Tenant, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
@@ -203,6 +204,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *disabled_features(endpoint, defaults.off, draft.used),
         *identity_loss(endpoint, defaults.around),
         *version_diagnostics(endpoint, draft.used),
+        *download_diagnostics(endpoint, draft.used),
         *unmet_installation(endpoint, catalog.installed, draft.used, jobs=defaults.jobs),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
@@ -410,7 +412,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         endpoint = replace(endpoint, options=_shared(replace(endpoint.options, schedule=None)))
     if endpoint.options.publishing is not None and publishes_nothing(endpoint) is not None:
         endpoint = replace(endpoint, options=_shared(replace(endpoint.options, publishing=None)))
-    endpoint = versioned(endpoint)
+    endpoint = versioned(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 
 

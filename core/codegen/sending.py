@@ -49,8 +49,10 @@ def uploads(endpoint: Endpoint) -> bool:
 
 
 def gives_bytes(endpoint: Endpoint) -> bool:
-    """Whether the response is concatenated rows of `bytea`, for which clients have no type."""
+    """Whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
     shape = endpoint.shape
+    if endpoint.options.download is not None:
+        return True
     return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
 
 

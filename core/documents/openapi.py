@@ -416,6 +416,14 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
     if endpoint.options.login or endpoint.options.logout:
         # The body depends on the authentication scheme: a text of the routine, or tokens.
         return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
+    if endpoint.options.download is not None:
+        file = {"*/*": {"schema": _FILE}}
+        return {
+            "200": {"description": "The file", "content": file},
+            "206": {"description": "A part of the file, if the request has a Range", "content": file},
+            "304": {"description": "The file has not changed"},
+            "default": problem,
+        }
     if endpoint.options.job is not None:
         enqueued = {
             "description": "Enqueued",

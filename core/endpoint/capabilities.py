@@ -66,6 +66,25 @@ class Queryable(Record):
         return self.select or self.filter or self.order or self.page
 
 
+class FileSource(enum.Enum):
+    """The column with the file of a download, or with its place."""
+
+    CONTENT = "content"
+    FILE = "file"
+    LARGE_OBJECT = "oid"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Download(Record):
+    """`download`: the row of the routine is a file."""
+
+    inline: bool = False
+    """Browsers show it instead of saving it."""
+    source: FileSource | None = None
+    """None: not known yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job(Record):
     """`job`: requests only enqueue the call of the routine, which a worker runs later."""

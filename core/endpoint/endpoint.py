@@ -19,6 +19,7 @@ from rowcall.core.endpoint.capabilities import (
     Caching,
     ClientCode,
     Document,
+    Download,
     Encryption,
     Events,
     Forwarding,
@@ -370,6 +371,7 @@ class Options(Record):
     hedge: float | None = None
     """Seconds without a response after which the request of `proxy` is sent once more. None: never."""
     upload: Upload | None = None
+    download: Download | None = None
     events: Events | None = None
     client_code: ClientCode | None = None
     """For TypeScript and JavaScript."""

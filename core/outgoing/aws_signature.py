@@ -36,6 +36,44 @@ def encoded_query(query: Mapping[str, str]) -> str:
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
+def presigned_query(
+    credentials: Credentials,
+    region: str,
+    now: datetime,
+    host: str,
+    path: str,
+    seconds: int,
+    query: Mapping[str, str],
+) -> str:
+    """Return the query of an address with which any client may GET an object for a time.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html. query: further parameters.
+    """
+    moment = now.strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{moment[:8]}/{region}/s3/aws4_request"
+    parameters = {
+        **query,
+        "X-Amz-Algorithm": ALGORITHM,
+        "X-Amz-Credential": f"{credentials.key_id}/{scope}",
+        "X-Amz-Date": moment,
+        "X-Amz-Expires": str(seconds),
+        "X-Amz-SignedHeaders": "host",
+    }
+    if credentials.session_token is not None:
+        parameters["X-Amz-Security-Token"] = credentials.session_token
+    encoded = encoded_query(parameters)
+    canonical = "\n".join(("GET", encoded_path(path), encoded, f"host:{host}", "", "host", "UNSIGNED-PAYLOAD"))
+    return f"{encoded}&X-Amz-Signature={_signature(credentials, scope, moment, canonical)}"
+
+
+def _signature(credentials: Credentials, scope: str, moment: str, canonical: str) -> str:
+    text = "\n".join((ALGORITHM, moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{credentials.secret}".encode()
+    for part in (*scope.split("/"), text):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key.hex()
+
+
 def signed(
     credentials: Credentials,
     region: str,
@@ -70,9 +108,6 @@ def signed(
         )
     )
     scope = f"{moment[:8]}/{region}/{service}/aws4_request"
-    text = "\n".join((ALGORITHM, moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
-    key = f"AWS4{credentials.secret}".encode()
-    for part in (*scope.split("/"), text):
-        key = hmac.digest(key, part.encode(), "sha256")
-    authorization = f"{ALGORITHM} Credential={credentials.key_id}/{scope},SignedHeaders={names},Signature={key.hex()}"
+    signature = _signature(credentials, scope, moment, canonical)
+    authorization = f"{ALGORITHM} Credential={credentials.key_id}/{scope},SignedHeaders={names},Signature={signature}"
     return [*signed_headers, ("authorization", authorization)]

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import orjson
-
 from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
+from rowcall.service.pipeline.own_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -55,10 +54,3 @@ class Command:
         await self._database.run_alone(self._call, command_context)
         self._call.existed = True
         return rows_of(command_context)
-
-
-def rows_of(context: RequestContext) -> list[list[Cell]]:
-    """Return the rows of a finished call that was rendered by `CellRows`."""
-    execution = context.execution
-    body = b"" if execution is None else execution.body
-    return [[Cell(*cell) for cell in row] for row in orjson.loads(body)] if body else []

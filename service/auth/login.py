@@ -12,10 +12,11 @@ from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_ro
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.service.auth.commands import Command, rows_of
+from rowcall.service.auth.commands import Command
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
 from rowcall.service.log.entry import one_line
+from rowcall.service.pipeline.own_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text, comment_fields
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.auth.login import scheme_names
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.auth.commands import rows_of
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
 from rowcall.service.identity.session_cookies import RenewingProtocol
+from rowcall.service.pipeline.own_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import comment_fields
 

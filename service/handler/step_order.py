@@ -45,6 +45,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Preamble
+from rowcall.service.downloads.sending import send_file
 from rowcall.service.encryption.columns import with_decrypted_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import description, log_cached_forward, log_command, log_invalidation
@@ -247,7 +248,7 @@ def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps that run the routine and evaluate the result."""
-    if is_sign(endpoint):
+    if is_sign(endpoint) or endpoint.options.download is not None:
         return ()
     if endpoint.options.job is not None and not services.job_runs:
         return (enqueue(endpoint, services),)
@@ -274,6 +275,14 @@ def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     call = call_of(endpoint, services, writer)
     steps = login_steps(endpoint, services, call) if endpoint.options.login else logout_steps(endpoint, services, call)
     return (*_begin(call, endpoint, services), *steps)
+
+
+def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Return the steps of a routine whose row is a file, including its response."""
+    if endpoint.options.download is None:
+        return None
+    call = call_of(endpoint, services, CellRows(services.codecs, True))
+    return (*_begin(call, endpoint, services), send_file(endpoint, services, call))
 
 
 def is_sign(endpoint: Endpoint) -> bool:
@@ -465,7 +474,7 @@ def chooses(endpoint: Endpoint, services: Services) -> bool:
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that makes the response of the result."""
-    if is_sign(endpoint) or endpoint.options.invalidates:
+    if is_sign(endpoint) or endpoint.options.invalidates or endpoint.options.download is not None:
         return None
     if endpoint.options.job is not None and not services.job_runs:
         return None  # it was enqueued
@@ -534,6 +543,7 @@ STEPS: Sequence[Factory] = (
     catch_result,
     choose_format,
     sign,
+    download,
     run,
     check_version,
     say_where_it_wrote,

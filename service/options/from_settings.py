@@ -44,7 +44,7 @@ from rowcall.service.options.capabilities.operations import health_options, stat
 from rowcall.service.options.capabilities.outbound import delivery_options, outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
-from rowcall.service.options.capabilities.uploads import FolderCheck, upload_options
+from rowcall.service.options.capabilities.uploads import FolderCheck, download_options, upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
@@ -222,6 +222,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     static = static_file_options(settings)
     for warning in configuration_warnings(settings, auth, static):
         log.warning("%s", warning)
+    uploads = upload_options(settings)
     return WorkerOptions(
         target=target,
         database=database,
@@ -244,7 +245,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         camel_case=settings.flag("Service:CamelCaseNames"),
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),
-        uploads=upload_options(settings),
+        uploads=uploads,
+        downloads=download_options(settings, uploads),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),

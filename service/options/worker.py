@@ -15,6 +15,7 @@ from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
+from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
@@ -228,6 +229,7 @@ class WorkerOptions:
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
+    downloads: DownloadOptions = field(default_factory=DownloadOptions)
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
     deliveries: DeliveryOptions | None = None

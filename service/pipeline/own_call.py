@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import orjson
+
+from rowcall.core.auth.login import Cell
 from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.raw_rows import RawRenderer
@@ -9,6 +12,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.statements import numbers
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext
 
 
 def own_call(
@@ -34,3 +38,10 @@ def own_call(
         volatile=True,
         sensitive=sensitive,
     )
+
+
+def rows_of(context: RequestContext) -> list[list[Cell]]:
+    """Return the rows of a finished call that was rendered by `CellRows`."""
+    execution = context.execution
+    body = b"" if execution is None else execution.body
+    return [[Cell(*cell) for cell in row] for row in orjson.loads(body)] if body else []

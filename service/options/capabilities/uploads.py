@@ -1,4 +1,4 @@
-"""Read `Service:UploadOptions` (uploads-1, uploads-2)."""
+"""Read `Service:UploadOptions` (uploads-1, uploads-2), and `Downloads`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
+from rowcall.core.downloads.options import DownloadOptions, SendFile
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.uploads.options import (
@@ -65,6 +66,28 @@ def upload_options(settings: Settings) -> UploadOptions:
         handlers=handlers,
         resumable=resumable,
         protected=protected,
+    )
+
+
+def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOptions:
+    """Return the options of downloads. Raises `StartupError` for a folder with files of the service itself."""
+    names = settings.texts("Downloads:Folders") or tuple(
+        handler.path for handler in uploads.handlers.values() if isinstance(handler, Folder)
+    )
+    folders = tuple(os.path.realpath(name) for name in names)
+    for name, folder in zip(names, folders, strict=True):
+        reason = uploads.protected.conflict(folder)
+        if reason is not None:
+            raise StartupError(f"Downloads:Folders: files of {name} must not be sent: {reason}")
+    header = settings.choice_or_none("Downloads:SendFile")
+    links = settings.seconds_or_none("Downloads:ObjectLinks")
+    return DownloadOptions(
+        folders=folders,
+        active=settings.flag("Downloads:ActiveContent"),
+        largest=settings.integer("Downloads:LargestContent", minimum=0),
+        send_file=None if header is None else SendFile(header),
+        location=settings.text("Downloads:SendFileLocation"),
+        link_seconds=None if links is None else max(1, round(links)),
     )
 
 

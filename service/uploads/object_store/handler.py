@@ -11,9 +11,9 @@ from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.names import extension, file_name
 from rowcall.core.uploads.options import Common, ObjectStore
 from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.service.http_client.bucket import Bucket
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.object_store.bucket import Bucket
 from rowcall.service.uploads.object_store.pending import PendingObject
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.object_store.bucket import Bucket, StoreError
+from rowcall.service.http_client.bucket import Bucket, StoreError
 
 log = logging.getLogger("rowcall")
 

@@ -1,4 +1,4 @@
-"""A bucket: the S3 requests that an upload needs, signed, and repeated if that is safe.
+"""A bucket: the S3 requests that uploads and downloads need, signed, and repeated if that is safe.
 
 https://docs.aws.amazon.com/AmazonS3/latest/API. Requests are sent with the HTTP client of the worker. Its guard checks
 hosts that come from values of a request, but not the endpoint, which the operator has configured.
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.outgoing.address import read_address
-from rowcall.core.outgoing.aws_signature import encoded_path, encoded_query, signed
+from rowcall.core.outgoing.aws_signature import encoded_path, encoded_query, presigned_query, signed
 from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.service.background import pause
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.http_client.messages import OutgoingRequest
+from rowcall.service.http_client.messages import HttpResponse, OutgoingRequest
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
@@ -114,6 +114,41 @@ class Bucket:
             return None
         return headers.get("etag", "")
 
+    async def describe(self, key: str) -> Mapping[str, str]:
+        """Return the headers of an object, with lower-case names. Raises `StoreError`."""
+        headers, _ = await self._ask("HEAD", key)
+        return headers
+
+    async def open(self, key: str, first: int, end: int, tag: str) -> HttpResponse:
+        """Return the response with the bytes of an object from `first` to before `end`.
+
+        tag: of the object as described; another one is an error. The response has to be read to its end or closed.
+        Raises `StoreError`.
+        """
+        headers = [("range", f"bytes={first}-{end - 1}"), *([("if-match", tag)] if tag else [])]
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                answer = await self._send("GET", key, {}, b"", _digest(b""), headers)
+                if answer.status not in (200, 206):
+                    raise StoreError(answer.status, _member(await answer.read(_LONGEST_ANSWER), "Code"))
+        except TimeoutError:
+            raise StoreError(0, f"no answer within {self._options.timeout:g} s") from None
+        except OutboundError as error:
+            raise StoreError(0, str(error)) from None
+        return answer
+
+    def link(self, key: str, seconds: int, query: Mapping[str, str]) -> str:
+        """Return an address with which any client may GET the object for a time. query: such as
+        `response-content-disposition`.
+        """
+        path = f"{self._prefix}/{key}"
+        host = read_address(f"{self._base}/").origin.authority
+        options = self._options
+        signed_query = presigned_query(
+            options.credentials, options.region, datetime.now(UTC), host, path, seconds, query
+        )
+        return f"{self._base}{encoded_path(path)}?{signed_query}"
+
     # --- requests ----------------------------------------------------------------------------------------------------
 
     async def _ask(
@@ -142,30 +177,47 @@ class Bucket:
     async def _ask_once(
         self, method: str, key: str, query: Mapping[str, str], data: bytes, digest: str, content_type: str | None
     ) -> tuple[Mapping[str, str], bytes]:
-        path = f"{self._prefix}/{key}"
-        target = f"{encoded_path(path)}?{encoded_query(query)}" if query else encoded_path(path)
         headers = [] if content_type is None else [("content-type", content_type)]
         try:
-            address = read_address(f"{self._base}{target}")
-            now = datetime.now(UTC)
-            host = address.origin.authority
-            options = self._options
-            signed_headers = signed(
-                options.credentials, options.region, now, method, host, path, query, headers, digest
-            )
-            request = OutgoingRequest(method, address, signed_headers, data if method in ("PUT", "POST") else None)
-            async with asyncio.timeout(options.timeout):
-                answer = await self._client.send(request, named=self._named)
+            async with asyncio.timeout(self._options.timeout):
+                answer = await self._send(method, key, query, data, digest, headers)
                 body = await answer.read(_LONGEST_ANSWER)
-        except RefusedError as error:
-            raise Problem(400, f"the request to the object store is refused: {error}") from None
         except TimeoutError:
             raise StoreError(0, f"no answer within {self._options.timeout:g} s") from None
         except OutboundError as error:
             raise StoreError(0, str(error)) from None
         if answer.status >= 300:
             raise StoreError(answer.status, _member(body, "Code"))
-        return {name.lower(): value for name, value in answer.headers}, body
+        return _named(answer), body
+
+    async def _send(
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str],
+        data: bytes,
+        digest: str,
+        headers: Sequence[tuple[str, str]],
+    ) -> HttpResponse:
+        """Send a signed request once. Raises `OutboundError`, and `Problem` if the address is refused."""
+        path = f"{self._prefix}/{key}"
+        target = f"{encoded_path(path)}?{encoded_query(query)}" if query else encoded_path(path)
+        options = self._options
+        try:
+            address = read_address(f"{self._base}{target}")
+            host = address.origin.authority
+            signed_headers = signed(
+                options.credentials, options.region, datetime.now(UTC), method, host, path, query, headers, digest
+            )
+            request = OutgoingRequest(method, address, signed_headers, data if method in ("PUT", "POST") else None)
+            return await self._client.send(request, named=self._named)
+        except RefusedError as error:
+            raise Problem(400, f"the request to the object store is refused: {error}") from None
+
+
+def _named(answer: HttpResponse) -> Mapping[str, str]:
+    """Return the headers by their names in lower case."""
+    return {name.lower(): value for name, value in answer.headers}
 
 
 def _digest(data: bytes) -> str:

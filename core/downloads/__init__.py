@@ -1,0 +1,1 @@
+"""Downloads: the row of a routine as a file."""

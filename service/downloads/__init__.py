@@ -1,0 +1,1 @@
+"""Sends the files that rows of routines name."""

@@ -1,0 +1,198 @@
+"""The kinds of files that can be sent, each with its size, its validators and the way to send a part of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rowcall.core.http.files import entity_tag
+from rowcall.core.uploads.names import RESERVED
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.http_client.errors import OutboundError
+from rowcall.service.log.request_log import logged
+from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.response.stream_body import StreamBody
+from rowcall.service.response.streaming import PipeBody, alone_on, open_body
+
+if TYPE_CHECKING:
+    from rowcall.service.http_client.bucket import Bucket
+
+CHUNK = 262_144
+"""Bytes of a large object that are read at once."""
+
+
+@dataclass(slots=True)
+class File(ABC):
+    """A file of `size` bytes. tag: entity tag in quotes, empty if unknown. modified: seconds since 1970."""
+
+    size: int
+    tag: str = ""
+    modified: float | None = None
+    content_type: str | None = None
+
+    @abstractmethod
+    async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
+        """Respond with the bytes from `first` to before `end`. headers: without the length."""
+
+
+@dataclass(slots=True)
+class BytesInMemory(File):
+    data: bytes = b""
+
+    async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
+        data = self.data if end - first == self.size else self.data[first:end]
+        context.protocol.response_bytes(status, headers, data)
+
+
+@dataclass(slots=True)
+class FileOfFolder(File):
+    path: str = ""
+    folder: int = 0
+    """Index of the folder."""
+    relative: str = ""
+
+    async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
+        headers = [*headers, ("content-length", str(end - first))]
+        if status == 206:
+            context.protocol.response_file_range(status, headers, self.path, first, end)
+        else:
+            context.protocol.response_file(status, headers, self.path)
+
+
+def find_file(value: str, folders: Sequence[str]) -> FileOfFolder | None:
+    """Return the regular file with this path, relative to a folder or absolute, if it is in one of the folders.
+
+    Symbolic links count as their targets. folders: with symbolic links resolved.
+    """
+    if not value or "\0" in value or value.endswith("/"):
+        return None
+    for index, folder in enumerate(folders):
+        path = os.path.realpath(os.path.join(folder, value))
+        if not path.startswith(f"{folder.rstrip('/')}/"):
+            continue
+        relative = os.path.relpath(path, folder)
+        if any(name.startswith(RESERVED) for name in relative.split("/")):
+            continue  # an upload that has not finished
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            tag = entity_tag(status.st_mtime_ns, status.st_size)
+            return FileOfFolder(status.st_size, tag, status.st_mtime, None, path, index, relative)
+    return None
+
+
+@dataclass(slots=True)
+class LargeObject(File):
+    """A large object, read in a transaction with the settings of the request: its content is that of one moment."""
+
+    oid: str = ""
+    reader: LargeObjectReader | None = None
+
+    async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
+        assert self.reader is not None  # noqa: S101 (set by `LargeObjectReader.find`)
+        await self.reader.send(self, context, status, headers, first, end)
+
+
+@dataclass(frozen=True, slots=True)
+class LargeObjectReader:
+    """call: of the routine, with the preamble of the request. open, seek, read: calls of the functions of
+    PostgreSQL."""
+
+    database: Database
+    call: Call
+    open: Call
+    seek: Call
+    read: Call
+    time_limit: float
+
+    async def find(self, oid: str, context: RequestContext) -> LargeObject | None:
+        """Return the large object, or None if there is none."""
+        transaction = self.database.transaction(self.call, context)
+        try:
+            async with transaction:
+                execution = await transaction.begin_with(self.open, [oid.encode()])
+        except Exception:
+            if transaction.sqlstate == "42704":
+                return None
+            raise
+        _, size = (execution.body or b"").split(b"\0")
+        return LargeObject(int(size), oid=oid, reader=self)
+
+    async def send(
+        self, file: LargeObject, context: RequestContext, status: int, headers: Headers, first: int, end: int
+    ) -> None:
+        async with self.database.transaction(self.call, context) as transaction:
+            execution = await transaction.begin_with(self.open, [file.oid.encode()])
+            number, size = (execution.body or b"").split(b"\0")
+            # It may have been written meanwhile: the length of the response is that which was stated.
+            left = end - first if int(size) >= end else 0
+            await transaction.run(self.seek, [number, str(first).encode()])
+            pending = transaction.send(self.read, [number, str(min(CHUNK, left)).encode()])
+            body = _body(context, status, headers, end - first, self.time_limit)
+            complete = False
+            try:
+                while left > 0:
+                    data = (await transaction.finished(self.read, pending)).body or b""
+                    left -= len(data)
+                    if left > 0:
+                        pending = transaction.send(self.read, [number, str(min(CHUNK, left)).encode()])
+                    await body.write(data)
+                    if not data:
+                        break
+                complete = left == 0 and int(size) >= end
+            except ClientDisconnectedError:
+                pass
+            finally:
+                await _close(body, context, complete=complete)
+
+
+@dataclass(slots=True)
+class StoredObject(File):
+    """An object of an object store."""
+
+    key: str = ""
+    bucket: Bucket | None = None
+    time_limit: float = 0.0
+
+    async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
+        assert self.bucket is not None  # noqa: S101 (set where it is made)
+        if end == first:
+            context.protocol.response_bytes(status, headers, b"")
+            return
+        answer = await self.bucket.open(self.key, first, end, self.tag)
+        body = _body(context, status, headers, end - first, self.time_limit)
+        left = end - first
+        try:
+            while left > 0 and (data := await answer.chunk()):
+                left -= len(data)
+                await body.write(data)
+        except (ClientDisconnectedError, OutboundError):
+            left = -1
+        finally:
+            answer.close()
+            await _close(body, context, complete=left == 0)
+
+
+def _body(
+    context: RequestContext, status: int, headers: Headers, length: int, time_limit: float
+) -> PipeBody | StreamBody:
+    headers = [*headers, ("content-length", str(length))]
+    return open_body(context.protocol, status, headers, time_limit, alone_on(context.scope))
+
+
+async def _close(body: PipeBody | StreamBody, context: RequestContext, *, complete: bool) -> None:
+    if complete:
+        await body.close()
+    else:
+        body.cut(alone_on(context.scope))
+    protocol: Any = context.protocol
+    if (waiting := logged(protocol)) is not None:
+        waiting.stream_ended()
