@@ -12,7 +12,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.webhooks.signatures import SecretError, check_secrets
 
-NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 6, "schedule": 6, "publishes": 4}
+NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 7, "schedule": 7, "publishes": 4}
 """Version of the schema that each annotation needs."""
 _READING = ("GET", "HEAD", "QUERY")
 
