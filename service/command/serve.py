@@ -237,4 +237,5 @@ def _termination_as_exit() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:  # the process ends with its exit code
+            signal.signal(signal.SIGTERM, previous)

@@ -48,7 +48,7 @@ from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listeners
-from rowcall.service.startup_error import StartupError
+from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.announcement import announce, hidden_objects, report_hidden, report_left_out
 from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.channel import (
@@ -70,6 +70,7 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Channel, Notified, listen, listen_on
 from rowcall.service.supervisor.processes.prefork import Template
+from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
 from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.profiling import Profiler, Subject
@@ -83,9 +84,6 @@ if TYPE_CHECKING:
     from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin
 
 log = logging.getLogger("rowcall")
-
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class _Reading(enum.IntEnum):
@@ -171,15 +169,8 @@ class Supervisor:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop_requested)
-        loop.add_signal_handler(signal.SIGHUP, self._read_everything)
-        if self._as_postgrest:
-            loop.add_signal_handler(signal.SIGUSR1, self._read_everything)
-            loop.add_signal_handler(signal.SIGUSR2, self._read_everything)
-        else:
-            loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.profile_on_signal()))
-            loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
+        handlers = SignalHandlers(loop, self._signal_handlers())
+        is_last = False
         try:
             starting = loop.create_task(self._start())
             stopping = loop.create_task(self._stop.wait())
@@ -189,12 +180,27 @@ class Supervisor:
                 await self._stop.wait()
             else:
                 await _give_up(starting)
+            is_last = self._code != START_AGAIN
         finally:
             await self._shut_down()
-            # The loop closes the pipe of its signal handlers before it removes them: a signal in between is an error.
-            for number in _SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
+            if is_last:
+                handlers.ignore()
+            else:
+                handlers.restore()
         return self._code
+
+    def _signal_handlers(self) -> dict[signal.Signals, Callable[[], object]]:
+        def profile() -> None:
+            self._background.start(self._profiler.profile_on_signal())
+
+        as_postgrest = self._as_postgrest
+        return {
+            signal.SIGTERM: self._stop_requested,
+            signal.SIGINT: self._stop_requested,
+            signal.SIGHUP: self._read_everything,
+            signal.SIGUSR1: self._read_everything if as_postgrest else profile,
+            signal.SIGUSR2: self._read_everything if as_postgrest else self._begin_succession,
+        }
 
     def end(self, code: int) -> None:
         """Make `run` stop in order and return `code`."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -332,3 +333,13 @@ def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Da
     aside.rename(folder)
     wait_until(lambda: served(service, "/release"), "a worker serves again", 60)
     service.expect_traceback("FileNotFoundError: ")
+
+
+def test_signals_until_the_end_do_not_change_the_exit_code(own_database: Database, serve_once: Serve) -> None:
+    """The process ignores them from the moment at which its event loop ends."""
+    service = serve_once(own_database, SQL, {}, workers=1)
+    while service.process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            service.signal(signal.SIGTERM)
+        time.sleep(0.0005)
+    assert service.process.returncode == 0
