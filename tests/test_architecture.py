@@ -70,8 +70,8 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue outgoing endpoint",
-        "http binding tables formats protection auth events operations cache limits uploads downloads postgrest "
-        "batch jobs webhooks",
+        "http binding tables formats protection auth accounts events operations cache limits uploads downloads "
+        "postgrest batch jobs webhooks",
         "annotations sqlfile queryable building codegen documents testing",
         "config",
     ),
@@ -81,8 +81,8 @@ ORDER = {
         "sockets request_context shared_state http_client database discovery log protection identity installation",
         "options pipeline",
         "response request",
-        "auth sqlfiles cache limits outgoing uploads downloads events static codegen mcp operations metrics tracing "
-        "testing encryption postgrest queryable idempotency batch tenancy jobs webhooks",
+        "auth accounts sqlfiles cache limits outgoing uploads downloads events static codegen mcp operations metrics "
+        "tracing testing encryption postgrest queryable idempotency batch tenancy jobs webhooks",
         "handler",
         "snapshot supervisor worker",
         "embedded manual command cli",

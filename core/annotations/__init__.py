@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from rowcall.core.annotations.declaration import Annotation
 from rowcall.core.annotations.rows import (
     access,
+    accounts,
     caching,
     client_code,
     documents,
@@ -46,6 +47,7 @@ _MODULES = (
     validation,
     access,
     identity,
+    accounts,
     limits,
     encryption,
     execution,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from rowcall.core.accounts.checks import account_diagnostics
 from rowcall.core.annotations.declaration import Draft, changed_options
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.auth.parameter_injection import identity_diagnostics
@@ -205,6 +206,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *identity_loss(endpoint, defaults.around),
         *version_diagnostics(endpoint, draft.used),
         *download_diagnostics(endpoint, draft.used),
+        *account_diagnostics(endpoint, draft.used),
         *unmet_installation(endpoint, catalog.installed, draft.used, jobs=defaults.jobs),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),

@@ -12,7 +12,16 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.webhooks.signatures import SecretError, check_secrets
 
-NEEDED = {"idempotent": 1, "verify_webhook": 1, "job": 7, "schedule": 7, "publishes": 4}
+NEEDED = {
+    "idempotent": 1,
+    "verify_webhook": 1,
+    "job": 7,
+    "schedule": 7,
+    "publishes": 4,
+    "issue_token": 8,
+    "consume_token": 8,
+    "send_mail": 8,
+}
 """Version of the schema that each annotation needs."""
 _READING = ("GET", "HEAD", "QUERY")
 
@@ -30,6 +39,9 @@ def unmet_installation(
         "publishes": publishes_nothing(endpoint),
         "job": runs_at_once(endpoint),
         "schedule": keeps_from_schedule(endpoint),
+        "issue_token": None,
+        "consume_token": None,
+        "send_mail": None,
     }
     for annotation, obstacle in obstacles.items():
         line = used.get(annotation)

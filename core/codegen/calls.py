@@ -130,8 +130,10 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
     if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return Answer(Reading.RESPONSE)
-    if requested.job is not None:
+    if requested.job is not None or (requested.issued_token is not None and requested.mail is None):
         return Answer(Reading.JSON, JSON)
+    if requested.mail is not None:
+        return Answer(Reading.NOTHING)
     if requested.login:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:

@@ -229,6 +229,10 @@ def _result(
         return "Response", Reading.RESPONSE, False
     if requested.job is not None:
         return "{id: string, state: string}", Reading.JSON, True
+    if requested.mail is not None:
+        return "void", Reading.NOTHING, False
+    if requested.issued_token is not None:
+        return "any", Reading.JSON, True
     if requested.login:
         return "string", Reading.TEXT, False
     if void:

@@ -424,6 +424,11 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
             "304": {"description": "The file has not changed"},
             "default": problem,
         }
+    if endpoint.options.mail is not None:
+        return {"202": {"description": "Accepted; mail is sent if there is any"}, "default": problem}
+    if endpoint.options.issued_token is not None:
+        rows = {"description": "The rows, each with a token", "content": {"application/json": {"schema": {}}}}
+        return {str(endpoint.success_status): rows, "default": problem}
     if endpoint.options.job is not None:
         enqueued = {
             "description": "Enqueued",

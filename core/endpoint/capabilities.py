@@ -86,6 +86,31 @@ class Download(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class IssuedToken(Record):
+    """`issue_token`: each row of the result gets a one-time token."""
+
+    purpose: str
+    seconds: float
+    subject: str
+    """Column of the result with the subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedToken(Record):
+    """`consume_token`: a request needs a one-time token, which it uses up."""
+
+    purpose: str
+    parameter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """`send_mail`: each row of the result is a mail. Not a `Record`, as it has one field."""
+
+    template: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Job(Record):
     """`job`: requests only enqueue the call of the routine, which a worker runs later."""
 

@@ -18,6 +18,7 @@ from rowcall.core.endpoint.capabilities import (
     BasicAuth,
     Caching,
     ClientCode,
+    ConsumedToken,
     Document,
     Download,
     Encryption,
@@ -25,7 +26,9 @@ from rowcall.core.endpoint.capabilities import (
     Forwarding,
     Idempotency,
     Impersonation,
+    IssuedToken,
     Job,
+    Mail,
     Publishing,
     Queryable,
     Reading,
@@ -372,6 +375,9 @@ class Options(Record):
     """Seconds without a response after which the request of `proxy` is sent once more. None: never."""
     upload: Upload | None = None
     download: Download | None = None
+    issued_token: IssuedToken | None = None
+    consumed_token: ConsumedToken | None = None
+    mail: Mail | None = None
     events: Events | None = None
     client_code: ClientCode | None = None
     """For TypeScript and JavaScript."""

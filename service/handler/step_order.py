@@ -29,6 +29,11 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.ext.rendering.timed_rows import TimedWriter
+from rowcall.service.accounts.steps import (
+    gives_rows_to_account_steps,
+    run_with_account_steps,
+    runs_with_account_steps,
+)
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.context import user_context
@@ -248,7 +253,7 @@ def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps that run the routine and evaluate the result."""
-    if is_sign(endpoint) or endpoint.options.download is not None:
+    if _responds_itself(endpoint):
         return ()
     if endpoint.options.job is not None and not services.job_runs:
         return (enqueue(endpoint, services),)
@@ -285,6 +290,19 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     return (*_begin(call, endpoint, services), send_file(endpoint, services, call))
 
 
+def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Return the steps of a routine whose rows get tokens or become mail, including its response."""
+    if not gives_rows_to_account_steps(endpoint):
+        return None
+    call = call_of(endpoint, services, CellRows(services.codecs, True))
+    return _begin(call, endpoint, services)
+
+
+def _responds_itself(endpoint: Endpoint) -> bool:
+    """Whether steps of a capability run the routine and make the response."""
+    return is_sign(endpoint) or endpoint.options.download is not None or gives_rows_to_account_steps(endpoint)
+
+
 def is_sign(endpoint: Endpoint) -> bool:
     return endpoint.options.login or endpoint.options.logout
 
@@ -307,6 +325,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if services.joint:
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
+    if runs_with_account_steps(endpoint):
+        return (*((logged,) if logged else ()), run_with_account_steps(endpoint, call, services))
     if call.publish is not None:
         plain = (partial(run_and_publish, database, call),)
     if endpoint.recorded:
@@ -474,7 +494,7 @@ def chooses(endpoint: Endpoint, services: Services) -> bool:
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that makes the response of the result."""
-    if is_sign(endpoint) or endpoint.options.invalidates or endpoint.options.download is not None:
+    if _responds_itself(endpoint) or endpoint.options.invalidates:
         return None
     if endpoint.options.job is not None and not services.job_runs:
         return None  # it was enqueued
@@ -544,6 +564,7 @@ STEPS: Sequence[Factory] = (
     choose_format,
     sign,
     download,
+    account,
     run,
     check_version,
     say_where_it_wrote,

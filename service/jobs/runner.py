@@ -19,6 +19,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.jobs.options import JobOptions
 from rowcall.service.database.connector import Connector
+from rowcall.service.database.queue_connection import QueueConnection
 from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
 from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules
@@ -60,7 +61,7 @@ class JobRunner:
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Jobs of all services in the database, by queue and state."""
         self._options = options
-        self._connector = connector
+        self._queue = QueueConnection(connector)
         self._auth = auth
         self._start_steps = start
         self._wake = asyncio.Event()
@@ -68,8 +69,6 @@ class JobRunner:
         self._schedules = Schedules(())
         self._running: dict[str, Job] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connection: psycopg.AsyncConnection[Any] | None = None
-        self._lock = asyncio.Lock()
         self._stopping = False
 
     def serve(self, jobs: RunnableJobs) -> None:
@@ -82,19 +81,8 @@ class JobRunner:
 
     async def run(self) -> None:
         """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
-        async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
-            await queue.set_autocommit(True)
-            await listener.set_autocommit(True)
-            await listener.execute(f"listen {CHANNEL}".encode())
-            self._connection = queue
-            listening = asyncio.get_running_loop().create_task(self._listen(listener))
-            try:
-                await self._work(listening)
-            finally:
-                self._connection = None
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError, psycopg.Error):
-                    await listening
+        async with self._queue.open(CHANNEL, self._notified):
+            await self._work()
 
     def stop(self) -> None:
         """Take no further jobs. Those that run are cancelled; other workers run them again."""
@@ -102,22 +90,19 @@ class JobRunner:
         for task in list(self._tasks):
             task.cancel()
 
-    async def _listen(self, listener: psycopg.AsyncConnection[Any]) -> None:
-        async for notification in listener.notifies():
-            word, _, number = notification.payload.partition(" ")
-            if word == "cancel" and number in self._running:
-                self._running[number].cancelled.set()
-            else:
-                self._wake.set()
+    def _notified(self, payload: str) -> None:
+        word, _, number = payload.partition(" ")
+        if word == "cancel" and number in self._running:
+            self._running[number].cancelled.set()
+        else:
+            self._wake.set()
 
-    async def _work(self, listening: asyncio.Task[None]) -> None:
+    async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         tidied = 0.0
         while not self._stopping:
             self._wake.clear()
-            if listening.done():
-                listening.result()
-                raise psycopg.OperationalError("the connection for notifications was lost")
+            self._queue.check()
             if not self._jobs.endpoints:
                 # The schema rowcall may be missing.
                 await self._wait(TIDY)
@@ -125,7 +110,7 @@ class JobRunner:
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
-            await self._schedules.enqueue_due(self._query)
+            await self._schedules.enqueue_due(self._queue.query)
             if self._running:
                 # Short jobs end in quick succession, and are replaced by one query.
                 await asyncio.sleep(GATHER)
@@ -140,20 +125,15 @@ class JobRunner:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
 
-    async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        async with self._lock:
-            connection = self._connection
-            if connection is None:
-                raise psycopg.OperationalError("there is no connection for jobs")
-            return await (await connection.execute(sql.encode(), values)).fetchall()
-
     async def _take(self, most: int) -> int:
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
             names, numbers = zip(*limits, strict=True)
-            rows = await self._query(_TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers))
+            rows = await self._queue.query(
+                _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
+            )
         else:
-            rows = await self._query(_TAKE, list(self._jobs.endpoints), queues, most)
+            rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
         for number, endpoint, attempt, arguments, bound, claims, trace in rows:
             job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace)
             job.report = self._reporter(job)
@@ -175,7 +155,7 @@ class JobRunner:
             message = pending[-1]
             pending.clear()
             with contextlib.suppress(psycopg.Error):
-                await self._query("select rowcall.report_job(%s::uuid, %s, %s)", job.id, job.attempt, message)
+                await self._queue.query("select rowcall.report_job(%s::uuid, %s, %s)", job.id, job.attempt, message)
 
         def report(message: str) -> None:
             pending.append(message[:MOST_MESSAGE])
@@ -187,18 +167,20 @@ class JobRunner:
     async def _next(self) -> float:
         """Return the seconds until the next job may run."""
         queues = list(self._options.queues) or None
-        ((seconds,),) = await self._query(
+        ((seconds,),) = await self._queue.query(
             "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
         )
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
-        ((recovered,),) = await self._query("select rowcall.recover_jobs(%s::float8)", GRACE)
+        ((recovered,),) = await self._queue.query("select rowcall.recover_jobs(%s::float8)", GRACE)
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
-        await self._query("select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+        await self._queue.query(
+            "select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED
+        )
         if self._counts:
-            rows = await self._query("select queue, state, jobs from rowcall.count_jobs()")
+            rows = await self._queue.query("select queue, state, jobs from rowcall.count_jobs()")
             self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
 
     # --- one job -----------------------------------------------------------------------------------------------------
@@ -238,7 +220,7 @@ class JobRunner:
 
     async def _fail(self, job: Job, reason: str, delay: float | None, *, state: str = "failed") -> None:
         """Store the end of an attempt without effect. delay: seconds until the next one; None: there is none."""
-        await self._query(
+        await self._queue.query(
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,
         )  # fmt: skip

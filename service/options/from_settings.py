@@ -41,16 +41,19 @@ from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
-from rowcall.service.options.capabilities.outbound import delivery_options, outbound_options
+from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, download_options, upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
+from rowcall.service.options.queues.jobs import job_options
+from rowcall.service.options.queues.mail import mail_options
+from rowcall.service.options.queues.webhooks import delivery_options
 from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
-from rowcall.service.options.server.http import batch_options, http_options, job_options
+from rowcall.service.options.server.http import batch_options, http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
@@ -246,6 +249,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),
         uploads=uploads,
+        mail=mail_options(settings),
+        sends_mail=settings.flag("Mail:Enabled"),
         downloads=download_options(settings, uploads),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rowcall.core.accounts.options import MailOptions
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
@@ -229,6 +230,9 @@ class WorkerOptions:
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
+    mail: MailOptions = field(default_factory=MailOptions)
+    sends_mail: bool = False
+    """Whether the workers send mail that waits."""
     downloads: DownloadOptions = field(default_factory=DownloadOptions)
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""

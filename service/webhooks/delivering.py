@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
@@ -24,7 +24,8 @@ from rowcall.core.outgoing.reply import retry_after
 from rowcall.core.webhooks.options import DeliveryOptions
 from rowcall.core.webhooks.signatures import SecretError, signature_headers
 from rowcall.service.database.connector import Connector
-from rowcall.service.discovery.installation import installed_version
+from rowcall.service.database.queue_connection import QueueConnection
+from rowcall.service.discovery.installation import wait_for_installation
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import OutgoingRequest
@@ -89,7 +90,7 @@ class Deliveries:
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Deliveries of all services in the database, by subscriber and state."""
         self._options = options
-        self._connector = connector
+        self._queue = QueueConnection(connector)
         self._client_options = replace(client, follow=0, breaker_failures=0)
         self._client: Client | None = None
         self._configured = {subscriber.name: subscriber for subscriber in options.subscribers}
@@ -97,28 +98,17 @@ class Deliveries:
         self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connection: psycopg.AsyncConnection[Any] | None = None
-        self._lock = asyncio.Lock()
         self._stopping = False
 
     async def run(self) -> None:
         """Deliver until the connection is lost. Raises `psycopg.Error`."""
-        async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
-            await queue.set_autocommit(True)
-            await listener.set_autocommit(True)
-            await self._wait_for_installation(queue)
-            await listener.execute(f"listen {CHANNEL}".encode())
-            self._connection = queue
+        async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
+            await wait_for_installation(connection, NEEDED, "Webhooks:Enabled")
             self._client = Client(self._client_options, meters=self._meters)
-            listening = asyncio.get_running_loop().create_task(self._listen(listener))
             try:
-                await self._work(listening)
+                await self._work()
             finally:
-                self._connection = None
                 self._client.close()
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError, psycopg.Error):
-                    await listening
 
     def stop(self) -> None:
         """Take no further deliveries. Those that run are given up; other workers repeat them."""
@@ -126,25 +116,11 @@ class Deliveries:
         for task in list(self._tasks):
             task.cancel()
 
-    async def _wait_for_installation(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        reported = False
-        while await installed_version(connection) < NEEDED:
-            if not reported:
-                log.error("Webhooks:Enabled needs version %d of the schema rowcall: run rowcall --install", NEEDED)
-                reported = True
-            await asyncio.sleep(LONGEST_WAIT)
-
-    async def _listen(self, listener: psycopg.AsyncConnection[Any]) -> None:
-        async for _notification in listener.notifies():
-            self._wake.set()
-
-    async def _work(self, listening: asyncio.Task[None]) -> None:
+    async def _work(self) -> None:
         tidied = -TIDY
         while not self._stopping:
             self._wake.clear()
-            if listening.done():
-                listening.result()
-                raise psycopg.OperationalError("the connection for notifications was lost")
+            self._queue.check()
             if time.monotonic() - tidied > TIDY:
                 tidied = time.monotonic()
                 await self._tidy()
@@ -158,23 +134,16 @@ class Deliveries:
                         await self._wake.wait()
 
     async def _tidy(self) -> None:
-        await self._query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+        await self._queue.query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
         if self._meters is not None:
-            rows = await self._query("select subscriber, state, deliveries from rowcall.count_deliveries()")
+            rows = await self._queue.query("select subscriber, state, deliveries from rowcall.count_deliveries()")
             self.gauges = [
                 ("rowcall_webhook_deliveries", {"subscriber": subscriber, "state": state}, count)
                 for subscriber, state, count in rows
             ]
 
-    async def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        async with self._lock:
-            connection = self._connection
-            if connection is None:
-                raise psycopg.OperationalError("there is no connection for webhooks")
-            return await (await connection.execute(sql.encode(), values)).fetchall()
-
     async def _take(self, most: int) -> int:
-        rows = await self._query(_TAKE, self._names, self._topics, most, self._options.timeout + MARGIN)
+        rows = await self._queue.query(_TAKE, self._names, self._topics, most, self._options.timeout + MARGIN)
         for row in rows:
             task = asyncio.get_running_loop().create_task(self._deliver(_Delivery(*row)))
             self._tasks.add(task)
@@ -187,7 +156,7 @@ class Deliveries:
 
     async def _next(self) -> float:
         """Return the seconds until the next delivery is due."""
-        ((seconds,),) = await self._query("select rowcall.next_delivery()")
+        ((seconds,),) = await self._queue.query("select rowcall.next_delivery()")
         return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(0.01, float(seconds)))
 
     # --- one delivery ------------------------------------------------------------------------------------------------
@@ -198,7 +167,7 @@ class Deliveries:
             pause = None if outcome.done or outcome.given_up else self._pause(delivery, outcome)
             if pause is None and not outcome.done:
                 log.error("webhook %s to %s is dead: %s", delivery.message, delivery.subscriber, outcome.error)
-            await self._query(
+            await self._queue.query(
                 "select rowcall.end_delivery(%s::uuid, %s, %s, %s, %s, %s, %s::float8, %s)",
                 delivery.message, delivery.subscriber, delivery.attempt, outcome.done, outcome.status, outcome.error,
                 pause, outcome.status == 410,

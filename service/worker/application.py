@@ -63,6 +63,7 @@ from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, service
 from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table, runnable
 
 if TYPE_CHECKING:
+    from rowcall.service.accounts.delivering import MailDelivery
     from rowcall.service.http_client.client import Client
     from rowcall.service.jobs.runner import JobRunner
     from rowcall.service.postgrest.interface import PostgRestInterface
@@ -136,6 +137,11 @@ class Application:
                 options.outbound.client,
                 upstream_meters(options, self._host),
             )
+        self._mail: MailDelivery | None = None
+        if options.sends_mail:
+            from rowcall.service.accounts.delivering import MailDelivery
+
+            self._mail = MailDelivery(options.mail, Connector(options.target))
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
@@ -190,6 +196,8 @@ class Application:
             self._background.keep("the job runner", self._jobs.run)
         if self._deliveries is not None:
             self._background.keep("the delivery of webhooks", self._deliveries.run)
+        if self._mail is not None:
+            self._background.keep("the delivery of mail", self._mail.run)
         if self._replicas is not None:
             self._replicas.start()
         sessions = self._identity.sessions
@@ -357,6 +365,8 @@ class Application:
             self._jobs.stop()
         if self._deliveries is not None:
             self._deliveries.stop()
+        if self._mail is not None:
+            self._mail.stop()
         self._background.cancel()
         if self._client is not None:
             self._client.close()

@@ -23,17 +23,6 @@ comment on function echo(int) is 'HTTP GET /echo';
 """
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Certificate and key for 127.0.0.1."""
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
-    files = ["-keyout", str(key), "-out", str(certificate), "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, *files], check=True, capture_output=True)
-    return certificate, key
-
-
 def settings(certificate: Path, key: Path | None = None) -> dict[str, str]:
     prefix = "HttpServer:Certificates:Default:"
     return {prefix + "Path": str(certificate)} | ({prefix + "KeyPath": str(key)} if key else {})

@@ -1,0 +1,88 @@
+"""Checks of endpoints with one-time tokens and mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.errors.diagnostics import Diagnostic
+
+READING = ("GET", "HEAD", "QUERY")
+
+
+def token_parameter(endpoint: Endpoint) -> int | None:
+    """Return the index of the parameter with the token to consume; None: there is none with this name."""
+    consumed = endpoint.options.consumed_token
+    if consumed is None:
+        return None
+    name = consumed.parameter.lower()
+    names = (name, f"_{name}")
+    return next(
+        (
+            index
+            for index, item in enumerate(endpoint.parameters)
+            if item.db_name.lower() in names or item.api_name.lower() == name
+        ),
+        None,
+    )
+
+
+def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Report tokens and mail that cannot be: their endpoints are left out."""
+    for annotation in ("issue_token", "consume_token", "send_mail"):
+        line = used.get(annotation)
+        reason = None if line is None else _obstacle(endpoint, annotation, used)
+        if reason is not None:
+            message = f"{endpoint.name}: {annotation} is not possible: {reason}; the endpoint is left out"
+            yield Diagnostic(endpoint.routine.identity, line, message, left_out=1)
+
+
+def _obstacle(endpoint: Endpoint, annotation: str, used: Mapping[str, str]) -> str | None:
+    options = endpoint.options
+    if endpoint.method in READING:
+        return f"a {endpoint.method} must not change anything, and mail programs follow links; use POST"
+    if endpoint.routine.may_commit:
+        return "a procedure that commits ends the transaction itself"
+    if endpoint.passes_through or options.proxy_out is not None or options.upload is not None:
+        return "it is no plain call of a routine"
+    other = next((name for name in _NOT_WITH if name in used), None)
+    if other is not None:
+        return f"it cannot be combined with {other}"
+    if annotation == "consume_token":
+        if token_parameter(endpoint) is None:
+            parameter = options.consumed_token.parameter if options.consumed_token else "token"
+            return f"there is no parameter {parameter}"
+        return None
+    if options.login or options.logout:
+        return "it signs in or out"
+    if endpoint.shape.path is not ResultPath.ROWS or not endpoint.shape.named:
+        return "its result has no columns"
+    columns = {column.column.name.lower() for column in endpoint.shape.columns}
+    if annotation == "send_mail" and "to" not in columns:
+        return "its result has no column to"
+    issued = options.issued_token
+    if annotation == "issue_token" and issued is not None and issued.subject.lower() not in columns:
+        return f"its result has no column {issued.subject}"
+    return None
+
+
+_NOT_WITH = (
+    "cached",
+    "download",
+    "etag",
+    "idempotent",
+    "job",
+    "mcp",
+    "nested_json",
+    "publishes",
+    "queryable",
+    "raw",
+    "response_headers_column",
+    "response_status_column",
+    "schedule",
+    "sse",
+    "table_format",
+    "verify_webhook",
+    "version_column",
+    "void",
+)

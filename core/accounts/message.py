@@ -1,0 +1,174 @@
+"""A mail as data: out of a row and a template, and as a message of RFC 5322."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.errors import HeaderParseError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime, getaddresses
+from typing import Any
+
+from rowcall.core.auth.login import Cell
+from rowcall.core.text.array_literal import elements
+
+ADDRESSES = ("to", "cc", "bcc")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+MOST_RECIPIENTS = 100
+
+
+class MailError(ValueError):
+    """A row makes no mail. The message names the column, and contains no address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The texts of a template with `{column}`. subject: None if the first line of the text is no `Subject:`."""
+
+    subject: str | None = None
+    text: str | None = None
+    html: str | None = None
+
+
+def template_of(text: str | None, rich: str | None) -> Template:
+    """Return the template out of its files `.txt` and `.html`. The text may begin with a line `Subject: …`."""
+    subject = None
+    if text is not None and text.lower().startswith("subject:"):
+        first, _, text = text.partition("\n")
+        subject = first.partition(":")[2].strip()
+        text = text.lstrip("\r\n")
+    return Template(subject, text, rich)
+
+
+def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender: str) -> dict[str, Any] | None:
+    """Return the mail of a row as JSON members; None if nothing is in the column `to`.
+
+    Texts of the row and of the template have `{column}`, and `{token}`, for values; those in HTML are escaped. Raises
+    `MailError`.
+    """
+    values = {cell.name.lower(): cell.text for cell in cells}
+    by_name = {cell.name.lower(): cell for cell in cells}
+    if token is not None:
+        values["token"] = token
+    mail: dict[str, Any] = {"from": _only_address("from", values.get("from") or sender)}
+    for name in ADDRESSES:
+        mail[name] = _addresses(name, by_name.get(name))
+    if not mail["to"]:
+        return None
+    if sum(len(mail[name]) for name in ADDRESSES) > MOST_RECIPIENTS:
+        raise MailError(f"it has more than {MOST_RECIPIENTS} recipients")
+    if values.get("reply_to"):
+        mail["replyTo"] = _only_address("reply_to", values["reply_to"] or "")
+    plain = _filler(values, lambda value: value)
+    subject = template.subject if values.get("subject") is None else values["subject"]
+    mail["subject"] = " ".join(plain(subject or "").split())
+    text = template.text if values.get("text") is None else values["text"]
+    rich = template.html if values.get("html") is None else values["html"]
+    if text is None and rich is None:
+        raise MailError("it has neither a column text or html nor a template")
+    mail["text"] = None if text is None else plain(text)
+    mail["html"] = None if rich is None else _filler(values, html.escape)(rich)
+    mail["attachments"] = _attachments(values.get("attachments"))
+    return mail
+
+
+def _filler(values: Mapping[str, str | None], written: Callable[[str], str]) -> Callable[[str], str]:
+    def value(match: re.Match[str]) -> str:
+        name = match[1].lower()
+        return written(values[name] or "") if name in values else match[0]
+
+    return lambda text: _FIELD.sub(value, text)
+
+
+def _addresses(name: str, cell: Cell | None) -> list[str]:
+    if cell is None or cell.text is None:
+        return []
+    texts = [item for item in elements(cell.text) if item] if cell.is_array else [cell.text]
+    found = [pair for text in texts for pair in _parsed(name, text)]
+    return [_written(name, display, address) for display, address in found]
+
+
+def _parsed(name: str, text: str) -> list[tuple[str, str]]:
+    if _CONTROL.search(text):
+        raise MailError(f"{name} has an address that is not valid")
+    return [pair for pair in getaddresses([text]) if any(pair)]
+
+
+def _only_address(name: str, text: str) -> str:
+    pairs = _parsed(name, text)
+    if len(pairs) != 1:
+        raise MailError(f"{name} is no address")
+    return _written(name, *pairs[0])
+
+
+def _written(name: str, display: str, address: str) -> str:
+    try:
+        return str(Address(display, addr_spec=address))
+    except (ValueError, HeaderParseError, IndexError):
+        raise MailError(f"{name} has an address that is not valid") from None
+
+
+def _attachments(text: str | None) -> list[dict[str, str]]:
+    """Return the attachments: an array of objects with `name`, `type` and `content` in base64."""
+    if not text:
+        return []
+    try:
+        found = [
+            {
+                "name": str(item["name"]),
+                "type": str(item.get("type") or "application/octet-stream"),
+                "content": str(item["content"]),
+            }
+            for item in json.loads(text)
+        ]
+        for item in found:
+            base64.b64decode(item["content"], validate=True)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise MailError("attachments is no array of objects with name, type and content in base64") from None
+    if not all(_MEDIA_TYPE.fullmatch(item["type"]) for item in found):
+        raise MailError("attachments has a type that is no media type")
+    return found
+
+
+def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailMessage:
+    """Return the message to send. number: its id, the same for repetitions. Raises `MailError`."""
+    message = EmailMessage()
+    try:
+        message["From"] = mail["from"]
+        message["To"] = ", ".join(mail["to"])
+        if mail.get("cc"):
+            message["Cc"] = ", ".join(mail["cc"])
+        if mail.get("replyTo"):
+            message["Reply-To"] = mail["replyTo"]
+        message["Subject"] = mail.get("subject") or ""
+        message["Date"] = format_datetime(moment)
+        domain = mail["from"].rpartition("@")[2].rstrip(">") or "localhost"
+        message["Message-ID"] = f"<{number}@{domain}>"
+        message["Auto-Submitted"] = "auto-generated"
+        text, rich = mail.get("text"), mail.get("html")
+        if text is not None:
+            message.set_content(text)
+            if rich is not None:
+                message.add_alternative(rich, subtype="html")
+        else:
+            message.set_content(rich or "", subtype="html")
+        for item in mail.get("attachments") or ():
+            main, _, sub = item["type"].partition("/")
+            message.add_attachment(base64.b64decode(item["content"]), maintype=main, subtype=sub, filename=item["name"])
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise MailError(f"it is no valid message: {type(error).__name__}") from None
+    return message
+
+
+def recipients_of(mail: Mapping[str, Any]) -> list[str]:
+    """Return the addresses of all recipients, without names."""
+    texts = [text for name in ADDRESSES for text in mail.get(name) or ()]
+    return [address for _, address in getaddresses(texts)]

@@ -1,0 +1,1 @@
+"""One-time tokens and mail, in the transaction of the routine."""

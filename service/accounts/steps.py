@@ -1,0 +1,173 @@
+"""The call of a routine that consumes or issues tokens, or sends mail: all of it in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+
+import orjson
+
+from rowcall.core.accounts.checks import token_parameter
+from rowcall.core.accounts.message import MailError, Template, mail_of
+from rowcall.core.accounts.options import MailOptions
+from rowcall.core.auth.login import Cell
+from rowcall.core.endpoint.capabilities import IssuedToken
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.text.naming import api_name
+from rowcall.service.accounts.templates import Templates
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.database.preamble import Values
+from rowcall.service.database.transactions.transaction import Transaction
+from rowcall.service.pipeline.own_call import own_call, rows_of
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.headers import argument_text, comment_fields
+
+log = logging.getLogger("rowcall")
+
+_ISSUE = "select rowcall.issue_token($1, $2, make_interval(secs => $3::float8))"
+_CONSUME = "select rowcall.consume_token($1, $2)"
+_SEND = "select rowcall.send_mail($1::jsonb)"
+SUBJECT = b"request.token_subject"
+INVALID_TOKEN = "the token is not valid, has expired, or has been used"  # noqa: S105 (no password)
+
+
+class _Consume(NamedTuple):
+    call: Call
+    purpose: bytes
+    parameter: int
+
+
+class _Issue(NamedTuple):
+    call: Call
+    token: IssuedToken
+
+
+class _Send(NamedTuple):
+    call: Call
+    template: Callable[[], Template]
+    sender: str
+
+
+def runs_with_account_steps(endpoint: Endpoint) -> bool:
+    options = endpoint.options
+    return options.consumed_token is not None or options.issued_token is not None or options.mail is not None
+
+
+def gives_rows_to_account_steps(endpoint: Endpoint) -> bool:
+    """Whether the rows of the routine get tokens or become mail: the call renders `CellRows` then."""
+    return endpoint.options.issued_token is not None or endpoint.options.mail is not None
+
+
+def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -> Step:
+    """Return the step that runs the call of the routine in a transaction with its tokens and mail.
+
+    It responds if the rows get tokens or become mail: 202 for mail, whether there is any or not; else the rows.
+    """
+    options = endpoint.options
+    own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)
+    consume = issue = send = None
+    parameter = token_parameter(endpoint)
+    if options.consumed_token is not None and parameter is not None:
+        consume = _Consume(own(_CONSUME, 2), options.consumed_token.purpose.encode(), parameter)
+    if options.issued_token is not None:
+        issue = _Issue(own(_ISSUE, 3), options.issued_token)
+    if options.mail is not None:
+        mail: MailOptions = services.options.mail
+        templates = services.host.once("mail templates", lambda: Templates(mail.templates))
+        name = options.mail.template
+        send = _Send(own(_SEND, 1), lambda: Template() if name is None else templates.find(name), mail.sender)
+    return _Run(endpoint, services, call, consume, issue, send).run
+
+
+def _object(cells: list[Cell], camel: bool) -> str:
+    members = (f"{orjson.dumps(api_name(cell.name, camel)).decode()}:{cell.json}" for cell in cells)
+    return "{" + ",".join(members) + "}"
+
+
+class _Run:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        services: Services,
+        call: Call,
+        consume: _Consume | None,
+        issue: _Issue | None,
+        send: _Send | None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._camel = services.options.camel_case
+        self._database: Database = services.database
+        self._call = call
+        self._consume = consume
+        self._issue = issue
+        self._send = send
+
+    def run(self, context: RequestContext) -> Awaitable[None]:
+        return self._run(context)
+
+    async def _run(self, context: RequestContext) -> None:
+        async with self._database.transaction(self._call, context) as transaction:
+            if self._consume is not None:
+                await self._use_up(self._consume, transaction, context)
+            await transaction.call()
+            responds = self._issue is not None or self._send is not None
+            rows = [await self._handled(cells, transaction) for cells in rows_of(context)] if responds else []
+            await transaction.commit()
+        if self._send is not None:
+            # Whether there was a row must not be visible.
+            context.protocol.response_empty(202, [*comment_fields(context), ("content-length", "0")])
+        elif self._issue is not None:
+            self._respond(context, rows)
+
+    def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
+        """Respond with the rows and their tokens."""
+        objects = [_object(cells, self._camel) for cells in rows]
+        if self._endpoint.options.single and not objects:
+            raise Problem(404, "there is no row")
+        body = objects[0] if self._endpoint.options.single else f"[{','.join(objects)}]"
+        headers = [item for item in comment_fields(context) if item[0].lower() not in ("cache-control", "content-type")]
+        headers += [("content-type", "application/json"), ("cache-control", "no-store")]
+        context.protocol.response_bytes(self._endpoint.success_status, headers, body.encode())
+
+    @staticmethod
+    async def _use_up(consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
+        """Consume the token of the request. Raises `Problem` 400."""
+        token = argument_text(context, consume.parameter)
+        if not token:
+            raise Problem(400, INVALID_TOKEN)
+        execution = await transaction.begin_with(consume.call, [consume.purpose, token.encode()])
+        if not execution.body:
+            raise Problem(400, INVALID_TOKEN)
+        await transaction.set([SUBJECT, execution.body])
+
+    async def _handled(self, cells: list[Cell], transaction: Transaction) -> list[Cell]:
+        """Issue the token of a row, and enqueue its mail. Return the cells of the response."""
+        token = None
+        if self._issue is not None:
+            name = self._issue.token.subject.lower()
+            subject = next((cell.text for cell in cells if cell.name.lower() == name), None)
+            if subject is None:
+                return cells
+            issued = self._issue.token
+            values: Values = [issued.purpose.encode(), subject.encode(), str(issued.seconds).encode()]
+            token = ((await transaction.run(self._issue.call, values)).body or b"").decode()
+        if self._send is not None:
+            await self._enqueue(self._send, cells, token, transaction)
+        elif token is not None:
+            cells = [*cells, Cell("token", 25, False, token, f'"{token}"')]
+        return cells
+
+    async def _enqueue(self, send: _Send, cells: list[Cell], token: str | None, transaction: Transaction) -> None:
+        try:
+            mail = mail_of(cells, send.template(), token, send.sender)
+        except (MailError, OSError) as error:
+            # The caller must not learn whether there was a row.
+            log.error("%s: a row makes no mail: %s", self._endpoint.name, error)
+            return
+        if mail is not None:
+            await transaction.run(send.call, [orjson.dumps(mail)])

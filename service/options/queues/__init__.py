@@ -1,0 +1,1 @@
+"""Options of what waits in the database: jobs, mail, webhooks."""

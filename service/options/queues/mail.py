@@ -1,0 +1,38 @@
+"""Read the section `Mail`."""
+
+from __future__ import annotations
+
+from rowcall.core.accounts.options import MailOptions, Security, Transport
+from rowcall.core.config import Settings
+from rowcall.service.startup_error import StartupError
+
+_P = "Mail:"
+
+
+def mail_options(settings: Settings) -> MailOptions:
+    """Return the options of mail. Raises `StartupError` for settings with which none could be sent."""
+    transport = Transport(settings.choice(_P + "Transport"))
+    sender = settings.text_or_none(_P + "From") or ""
+    host, folder = settings.text_or_none(_P + "Host") or "", settings.text_or_none(_P + "Folder") or ""
+    if settings.flag(_P + "Enabled"):
+        if transport is Transport.SMTP and not host:
+            raise StartupError("Mail:Host is missing, the mail server; or set Mail:Transport to Folder or Log")
+        if transport is Transport.FOLDER and not folder:
+            raise StartupError("Mail:Folder is missing, which Mail:Transport Folder needs")
+    return MailOptions(
+        transport=transport,
+        sender=sender,
+        host=host,
+        port=settings.integer(_P + "Port", minimum=1),
+        security=Security(settings.choice(_P + "Security")),
+        user=settings.text_or_none(_P + "User"),
+        password=settings.text_or_none(_P + "Password"),
+        folder=folder,
+        templates=settings.text_or_none(_P + "Templates"),
+        concurrency=settings.integer(_P + "Concurrency", minimum=1),
+        per_minute=settings.integer_or_none(_P + "PerMinute", minimum=1),
+        timeout=settings.seconds(_P + "Timeout"),
+        backoff=settings.seconds(_P + "Backoff"),
+        give_up=settings.seconds(_P + "GiveUpAfter"),
+        retention=settings.seconds(_P + "Retention"),
+    )

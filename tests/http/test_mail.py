@@ -1,0 +1,314 @@
+"""`send_mail`: mail out of rows, after the commit, through a real SMTP server."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.mail_server import PASSWORD, USER, MailServer
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table account (id int primary key, email text unique, name text);
+insert into account values (1, 'ana@example.com', 'Ana <b>'), (2, 'ben@example.com', 'Ben');
+create function greet(_email text) returns table ("to" text, name text, subject text, text text, html text)
+language sql as $$
+    select email, name, 'Hello {name}', 'Dear {name},' || chr(10) || '{unknown}', '<p>Dear {name}</p>'
+    from account where email = _email
+$$;
+comment on function greet(text) is 'HTTP POST /greet
+allow_anonymous
+send_mail';
+create function templated(_email text) returns table ("to" text, name text)
+language sql as 'select email, name from account where email = _email';
+comment on function templated(text) is 'HTTP POST /templated
+send_mail template mails/welcome';
+create function missing() returns table ("to" text) language sql as $$ select 'ana@example.com' $$;
+comment on function missing() is 'HTTP POST /missing
+send_mail template none';
+create function everything() returns table (
+    "to" text[], cc text, bcc text, "from" text, reply_to text, subject text, text text, attachments json)
+language sql as $$ select array['Ana Ö <ana@example.com>', 'ben@example.com'], 'cy@example.com', 'dora@example.com',
+    'Boss <boss@example.com>', 'answers@example.com', 'Übung', 'Grüße', '[
+    {"name": "ä.txt", "type": "text/plain", "content": "aGVsbG8="}, {"name": "b.bin", "content": "AP8="}]'::json $$;
+comment on function everything() is 'HTTP POST /everything
+send_mail';
+create function invalid(_to text, _subject text default 's', _attachments json default null)
+returns table ("to" text, subject text, text text, attachments json)
+language sql as 'select _to, _subject, $$x$$, _attachments';
+comment on function invalid(text, text, json) is 'HTTP POST /invalid
+send_mail';
+create function many(_count int) returns table ("to" text, subject text, text text)
+language sql as $$ select 'ana@example.com', n::text, 'x' from generate_series(1, _count) n $$;
+comment on function many(int) is 'HTTP POST /many
+send_mail';
+create function fails() returns table ("to" text, text text) language plpgsql as $$
+begin return query select 'ana@example.com', 'x'; raise exception 'no'; end $$;
+comment on function fails() is 'HTTP POST /fails
+send_mail';
+create function reads() returns table ("to" text) language sql stable as $$ select 'a@example.com' $$;
+comment on function reads() is 'HTTP GET /reads
+send_mail';
+create function nobody() returns table (address text) language sql as $$ select 'a@example.com' $$;
+comment on function nobody() is 'HTTP POST /nobody
+send_mail';
+"""
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("templates")
+    (folder / "mails").mkdir()
+    (folder / "mails" / "welcome.txt").write_text("Subject: Welcome, {name}\n\nHello {name}, {to}\n", encoding="utf-8")
+    (folder / "mails" / "welcome.html").write_text("<h1>Hello {name}</h1>", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[MailServer]:
+    server = MailServer()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def installed(database: Database) -> Database:
+    database.execute(install_sql() + SQL)
+    return database
+
+
+def settings(server: MailServer, templates: Path, **others: str) -> dict[str, str]:
+    return {
+        "Service:RequiresAuthorization": "false",
+        "Mail:Enabled": "true",
+        "Mail:From": "Shop <shop@example.com>",
+        "Mail:Host": "127.0.0.1",
+        "Mail:Port": str(server.port),
+        "Mail:Security": "None",
+        "Mail:Templates": str(templates),
+        "Mail:Backoff": "100ms",
+        **others,
+    }
+
+
+@pytest.fixture
+def service(installed: Database, serve_once: Serve, server: MailServer, templates: Path) -> Service:
+    installed.execute("delete from rowcall.mail")
+    return serve_once(installed, "", settings(server, templates), workers=2)
+
+
+def accepted(service: Service, path: str, **body: object) -> None:
+    response = service.post(path, json=body)
+    assert (response.status_code, response.content) == (202, b""), response.text
+
+
+def errors(database: Database, count: int) -> list[str]:
+    sql = "select error from rowcall.mail where state = 'failed' order by created"
+    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} mails have failed", 20)
+    return [error for (error,) in database.fetch(sql)]
+
+
+def test_a_row_is_a_mail(service: Service, server: MailServer, installed: Database) -> None:
+    accepted(service, "/greet", email="ana@example.com")
+    (message,) = server.wait_for(1)
+    assert message["From"] == "Shop <shop@example.com>"
+    assert (message["To"], message["Subject"]) == ("ana@example.com", "Hello Ana <b>")
+    assert server.recipients == [["ana@example.com"]]
+    text, rich = message.get_body(("plain",)), message.get_body(("html",))
+    assert text is not None
+    assert rich is not None
+    assert text.get_content().split() == ["Dear", "Ana", "<b>,", "{unknown}"]
+    assert rich.get_content().strip() == "<p>Dear Ana &lt;b&gt;</p>"
+    assert message["Auto-Submitted"] == "auto-generated"
+    sent = "select state, attempts, message ? 'text', message ->> 'subject' from rowcall.mail"
+    wait_until(lambda: installed.fetch(sent) == [("sent", 1, False, "Hello Ana <b>")], "the outcome is stored")
+    assert message["Message-ID"] == f"<{installed.value('select id from rowcall.mail')}@example.com>"
+
+
+def test_the_response_does_not_say_whether_there_was_a_row(service: Service, server: MailServer) -> None:
+    known = service.post("/greet", json={"email": "ben@example.com"})
+    unknown = service.post("/greet", json={"email": "nobody@example.com"})
+    volatile = {"date"}
+    assert (known.status_code, known.content) == (unknown.status_code, unknown.content) == (202, b"")
+    assert {k: v for k, v in known.headers.items() if k not in volatile} == {
+        k: v for k, v in unknown.headers.items() if k not in volatile
+    }
+    server.wait_for(1)
+
+
+def test_templates(service: Service, server: MailServer, templates: Path) -> None:
+    accepted(service, "/templated", email="ana@example.com")
+    (message,) = server.wait_for(1)
+    assert message["Subject"] == "Welcome, Ana <b>"
+    text, rich = message.get_body(("plain",)), message.get_body(("html",))
+    assert text is not None
+    assert rich is not None
+    assert text.get_content().strip() == "Hello Ana <b>, ana@example.com"
+    assert rich.get_content().strip() == "<h1>Hello Ana &lt;b&gt;</h1>"
+    (templates / "mails" / "welcome.txt").write_text("Subject: Again\n\nx\n", encoding="utf-8")
+    accepted(service, "/templated", email="ben@example.com")
+    assert server.wait_for(2)[1]["Subject"] == "Again"
+    accepted(service, "/missing")
+    service.wait_for_log("POST /missing: a row makes no mail: there is neither none.txt nor none.html in")
+
+
+def test_all_columns(service: Service, server: MailServer) -> None:
+    accepted(service, "/everything")
+    (message,) = server.wait_for(1)
+    assert (message["From"], message["Reply-To"]) == ("Boss <boss@example.com>", "answers@example.com")
+    assert (message["To"], message["Cc"]) == ("Ana Ö <ana@example.com>, ben@example.com", "cy@example.com")
+    assert message["Bcc"] is None
+    assert server.recipients == [["ana@example.com", "ben@example.com", "cy@example.com", "dora@example.com"]]
+    assert message["Subject"] == "Übung"
+    attachments = {part.get_filename(): part for part in message.iter_attachments()}
+    assert {name: part.get_content_type() for name, part in attachments.items()} == {
+        "ä.txt": "text/plain",
+        "b.bin": "application/octet-stream",
+    }
+    assert attachments["b.bin"].get_content() == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"to": "no address at all"}, "to has an address that is not valid"),
+        ({"to": "a@example.com\r\nBcc: b@example.com"}, "to has an address that is not valid"),
+        ({"to": "a@example.com", "attachments": {"a": 1}}, "attachments is no array of objects"),
+        ({"to": "a@example.com", "attachments": [{"name": "x", "content": "%"}]}, "attachments is no array"),
+        ({"to": ", ".join(["a@example.com"] * 101)}, "it has more than 100 recipients"),
+    ],
+)
+def test_rows_that_make_no_mail(
+    service: Service, server: MailServer, installed: Database, body: dict[str, object], reason: str
+) -> None:
+    accepted(service, "/invalid", **body)
+    service.wait_for_log(f"POST /invalid: a row makes no mail: {reason}")
+    assert installed.value("select count(*) from rowcall.mail") == 0
+
+
+def test_a_subject_cannot_add_headers(service: Service, server: MailServer) -> None:
+    accepted(service, "/invalid", to="a@example.com", subject="x\r\nBcc: b@example.com")
+    (message,) = server.wait_for(1)
+    assert message["Subject"] == "x Bcc: b@example.com"
+    assert server.recipients == [["a@example.com"]]
+
+
+def test_mail_of_a_failed_request_is_not_sent(service: Service, server: MailServer, installed: Database) -> None:
+    assert service.post("/fails").status_code == 400
+    assert installed.value("select count(*) from rowcall.mail") == 0
+
+
+def test_mail_is_sent_once_over_few_connections(service: Service, server: MailServer, installed: Database) -> None:
+    accepted(service, "/many", count=60)
+    messages = server.wait_for(60, 40)
+    assert sorted(int(str(message["Subject"])) for message in messages) == list(range(1, 61))
+    # Two workers with two connections each.
+    assert len(server.sessions) <= 4
+    wait_until(
+        lambda: installed.value("select count(*) from rowcall.mail where state = 'sent'") == 60, "all are stored", 20
+    )
+    assert len(server.messages) == 60
+
+
+def test_temporary_errors_are_repeated_and_final_ones_are_not(
+    service: Service, server: MailServer, installed: Database
+) -> None:
+    server.refusal = lambda _envelope: "451 try again later" if server.attempts < 3 else None
+    accepted(service, "/greet", email="ben@example.com")
+    server.wait_for(1)
+    wait_until(lambda: installed.value("select attempts from rowcall.mail where state = 'sent'") == 3, "it is stored")
+    server.refusal = lambda _envelope: "554 spam"
+    accepted(service, "/greet", email="ben@example.com")
+    assert errors(installed, 1) == ["the mail server answers 554 spam"]
+    server.refused_recipients = {"nobody@example.com": "550 no such user"}
+    server.refusal = lambda _envelope: None
+    accepted(service, "/invalid", to="nobody@example.com")
+    assert errors(installed, 2)[1] == "the mail server refuses all recipients (550)"
+    accepted(service, "/invalid", to="nobody@example.com, ben@example.com")
+    server.wait_for(2)
+    service.wait_for_log("the mail server refuses 1 of its recipients")
+
+
+def test_a_mail_server_that_is_away(service: Service, server: MailServer, installed: Database) -> None:
+    server.stop()
+    accepted(service, "/greet", email="ben@example.com")
+    service.wait_for_log("attempt 1 failed: the mail server cannot be reached")
+    again = MailServer(port=server.port)
+    try:
+        again.wait_for(1)
+    finally:
+        again.stop()
+
+
+def test_a_limit_of_mails_in_a_minute(
+    installed: Database, serve_once: Serve, server: MailServer, templates: Path
+) -> None:
+    installed.execute("delete from rowcall.mail")
+    service = serve_once(installed, "", settings(server, templates, **{"Mail:PerMinute": "3"}))
+    accepted(service, "/many", count=8)
+    server.wait_for(3)
+    assert installed.value("select count(*) from rowcall.mail where attempts = 0") >= 5
+    assert len(server.messages) == 3
+    installed.execute("delete from rowcall.mail")
+
+
+def test_an_encrypted_connection_with_a_sign_in(
+    installed: Database, serve_once: Serve, templates: Path, certificate: tuple[Path, Path]
+) -> None:
+    installed.execute("delete from rowcall.mail")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    server = MailServer(context)
+    try:
+        signed_in = {"Mail:Security": "StartTls", "Mail:User": USER, "Mail:Password": PASSWORD}
+        refusing = serve_once(installed, "", settings(server, templates, **signed_in))
+        accepted(refusing, "/greet", email="ben@example.com")
+        # The certificate is not one that this machine trusts.
+        refusing.wait_for_log("attempt 1 failed: the mail server cannot be reached")
+        assert PASSWORD not in refusing.log
+        assert server.messages == []
+    finally:
+        server.stop()
+
+
+def test_mail_into_a_folder_and_into_the_log(
+    installed: Database, serve_once: Serve, server: MailServer, templates: Path, tmp_path: Path
+) -> None:
+    installed.execute("delete from rowcall.mail")
+    folder = {"Mail:Transport": "Folder", "Mail:Folder": str(tmp_path / "out")}
+    service = serve_once(installed, "", settings(server, templates, **folder))
+    accepted(service, "/greet", email="ben@example.com")
+    wait_until(lambda: list((tmp_path / "out").glob("*.eml")), "the file is there")
+    (path,) = (tmp_path / "out").glob("*.eml")
+    assert "Subject: Hello Ben" in path.read_text()
+    service.stop()
+    logged = serve_once(installed, "", settings(server, templates, **{"Mail:Transport": "Log"}))
+    accepted(logged, "/greet", email="ben@example.com")
+    logged.wait_for_log("to ben@example.com: Hello Ben")
+    logged.wait_for_log("Dear Ben,")
+
+
+def test_mail_of_sql(service: Service, server: MailServer, installed: Database) -> None:
+    mail = {"from": "a@example.com", "to": ["b@example.com"], "subject": "SQL", "text": "x"}
+    installed.execute(f"select rowcall.send_mail('{json.dumps(mail)}')")
+    assert server.wait_for(1)[0]["Subject"] == "SQL"
+    installed.execute("select rowcall.send_mail('{\"to\": 7}')")
+    assert errors(installed, 1)[0].startswith("it is no valid message")
+
+
+def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+    assert "GET /reads: send_mail is not possible: a GET must not change anything" in service.log
+    assert (
+        "POST /nobody: send_mail is not possible: its result has no column to; the endpoint is left out" in service.log
+    )
+    assert service.get("/reads").status_code == 404

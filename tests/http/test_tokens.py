@@ -1,0 +1,193 @@
+"""`issue_token` and `consume_token`: one-time tokens, stored as hashes, in the transaction of the routine."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.mail_server import MailServer
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create table account (user_id int primary key, email text unique, password text);
+insert into account values (41, 'ana@example.com', 'old'), (42, 'ben@example.com', 'old');
+create function forgot(_email text) returns table (user_id int, "to" text, subject text, text text)
+language sql as $$
+    select user_id, email, 'Your password', 'https://shop.example/reset#{token}' from account where email = _email
+$$;
+comment on function forgot(text) is 'HTTP POST /forgot
+allow_anonymous
+issue_token password_reset for 1 hour
+send_mail';
+create function reset(_token text, _password text) returns text language plpgsql as $$
+begin
+  if _password = '' then raise exception 'a password is needed'; end if;
+  perform pg_sleep(0.02);
+  update account set password = _password where user_id = current_setting('request.token_subject')::int;
+  return current_setting('request.token_subject');
+end $$;
+comment on function reset(text, text) is 'HTTP POST /reset
+allow_anonymous
+consume_token password_reset';
+create function invite(_email text) returns table (email text, "invitedBy" text)
+language sql as $$ select _email, 'boss' $$;
+comment on function invite(text) is 'HTTP POST /invite
+issue_token invitation for 7 days subject email
+single';
+create function short(_id int) returns table (user_id int) language sql as 'select _id';
+comment on function short(int) is 'HTTP POST /short
+issue_token password_reset for 1ms';
+create function enter(_code text) returns table (user_id text)
+language sql as $$ select current_setting('request.token_subject') $$;
+comment on function enter(text) is 'HTTP POST /enter
+login
+consume_token magic from _code';
+create function magic(_id int) returns table (user_id int) language sql as 'select _id';
+comment on function magic(int) is 'HTTP POST /magic
+issue_token magic for 10 minutes';
+create function me() returns text language sql stable as $$ select current_setting('request.user_id') $$;
+comment on function me() is 'HTTP GET /me
+authorize
+user_context';
+create function nothing(_x text) returns text language sql as 'select _x';
+comment on function nothing(text) is 'HTTP POST /nothing
+consume_token password_reset';
+create function wrong() returns table (id int) language sql as 'select 1';
+comment on function wrong() is 'HTTP POST /wrong
+issue_token password_reset for 1 hour';
+create function never() returns table (user_id int) language sql as 'select 1';
+comment on function never() is 'HTTP POST /never
+issue_token password_reset';
+"""
+INVALID = "the token is not valid, has expired, or has been used"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MailServer]:
+    server = MailServer()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, server: MailServer) -> Service:
+    database.execute(install_sql())
+    settings = {
+        "Service:RequiresAuthorization": "false",
+        "Auth:BearerTokenAuth": "true",
+        "Mail:Enabled": "true",
+        "Mail:From": "shop@example.com",
+        "Mail:Host": "127.0.0.1",
+        "Mail:Port": str(server.port),
+        "Mail:Security": "None",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+def mailed_token(service: Service, server: MailServer, email: str = "ana@example.com") -> str:
+    before = len(server.messages)
+    assert service.post("/forgot", json={"email": email}).status_code == 202
+    body = server.wait_for(before + 1)[-1].get_body()
+    assert body is not None
+    match = re.search(r"#(\w+)", body.get_content())
+    assert match is not None
+    return match[1]
+
+
+def refused(service: Service, path: str, **body: str) -> None:
+    assert problem(service.post(path, json=body), 400)["detail"] == INVALID
+
+
+def test_a_password_is_reset_with_a_token_from_a_mail(service: Service, server: MailServer, database: Database) -> None:
+    token = mailed_token(service, server)
+    assert re.fullmatch("[0-9a-f]{64}", token)
+    stored = database.fetch("select hash, purpose, subject from rowcall.token where purpose = 'password_reset'")
+    assert (hashlib.sha256(token.encode()).digest(), "password_reset", "41") in [
+        (bytes(item), purpose, subject) for item, purpose, subject in stored
+    ]
+    assert service.post("/reset", json={"token": token, "password": "new"}).text == "41"
+    assert database.value("select password from account where user_id = 41") == "new"
+    refused(service, "/reset", token=token, password="newer")
+    assert database.value("select password from account where user_id = 41") == "new"
+    assert token not in service.log
+
+
+def test_requests_for_unknown_addresses_look_the_same(service: Service, server: MailServer, database: Database) -> None:
+    before = database.value("select count(*) from rowcall.token")
+    response = service.post("/forgot", json={"email": "nobody@example.com"})
+    assert (response.status_code, response.content) == (202, b"")
+    assert database.value("select count(*) from rowcall.token") == before
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64, "x", "%", "' or 1=1 --", "\u00e9" * 100])
+def test_other_texts_are_no_tokens(service: Service, token: str) -> None:
+    refused(service, "/reset", token=token, password="x")
+
+
+def test_a_token_of_another_purpose_or_that_has_expired(service: Service, server: MailServer) -> None:
+    invitation = service.post("/invite", json={"email": "cy@example.com"}).json()
+    assert (invitation["email"], invitation["invitedBy"]) == ("cy@example.com", "boss")
+    refused(service, "/reset", token=invitation["token"], password="x")
+    (short,) = service.post("/short", json={"id": 42}).json()
+    refused(service, "/reset", token=short["token"], password="x")
+
+
+def test_a_failed_request_does_not_use_the_token_up(service: Service, server: MailServer) -> None:
+    token = mailed_token(service, server, "ben@example.com")
+    assert service.post("/reset", json={"token": token, "password": ""}).status_code == 400
+    assert service.post("/reset", json={"token": token, "password": "b"}).text == "42"
+
+
+def test_using_a_token_revokes_the_others(service: Service, server: MailServer, database: Database) -> None:
+    first, second = mailed_token(service, server), mailed_token(service, server)
+    assert service.post("/reset", json={"token": second, "password": "x"}).status_code == 200
+    refused(service, "/reset", token=first, password="y")
+    third = mailed_token(service, server)
+    listed = database.fetch("select purpose, used is null from rowcall.list_tokens('41') where expires > now()")
+    assert listed[0] == ("password_reset", True)
+    assert database.value("select rowcall.revoke_tokens('41')") == 1
+    refused(service, "/reset", token=third, password="y")
+
+
+def test_a_token_is_used_once_under_fifty_parallel_tries(service: Service, server: MailServer) -> None:
+    token = mailed_token(service, server)
+    with service.new_client() as client, ThreadPoolExecutor(50) as pool:
+        results = pool.map(
+            lambda number: client.post("/reset", json={"token": token, "password": str(number)}).status_code, range(50)
+        )
+        assert Counter(results) == {200: 1, 400: 49}
+
+
+def test_a_magic_link_signs_in(service: Service) -> None:
+    (row,) = service.post("/magic", json={"id": 41}).json()
+    assert service.post("/magic", json={"id": 41}).headers["cache-control"] == "no-store"
+    answer = service.post("/enter", json={"code": row["token"]}).json()
+    headers = {"Authorization": f"Bearer {answer['accessToken']}"}
+    assert service.get("/me", headers=headers).text == "41"
+    refused(service, "/enter", code=row["token"])
+
+
+def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+    log = service.log
+    assert "POST /nothing: consume_token is not possible: there is no parameter token; the endpoint is left out" in log
+    assert "POST /wrong: issue_token is not possible: its result has no column user_id; the endpoint is left out" in log
+    assert "is none of: password_reset for 1 hour, invitation for 7 days subject email" in log or ("issue_token" in log)
+
+
+def test_other_roles_may_not_issue_tokens(service: Service, database: Database) -> None:
+    with pytest.raises(Exception, match="permission denied"):
+        database.execute(
+            "begin; create role stranger_of_tokens; set local role stranger_of_tokens;"
+            " select rowcall.issue_token('password_reset', '41'); rollback"
+        )
