@@ -81,13 +81,13 @@ def test_who_comes_back_gets_what_was_missed(service: Service) -> None:
         nothing_missed.wait_for("five")
 
 
-def test_a_client_that_left_before_its_first_event_comes_back_too(service: Service) -> None:
-    tell(service, "before")
-    with EventStream(service, STREAM) as stream:
+def test_a_client_that_left_before_its_first_event_comes_back_too(single_worker: Service) -> None:
+    tell(single_worker, "before")
+    with EventStream(single_worker, STREAM) as stream:
         stream.wait(lambda: stream.last_id, "an id without an event")
         last = stream.last_id
-    tell(service, "meanwhile")
-    with EventStream(service, STREAM, {"last-event-id": last}) as again:
+    tell(single_worker, "meanwhile")
+    with EventStream(single_worker, STREAM, {"last-event-id": last}) as again:
         again.wait_for("meanwhile")
 
 

@@ -18,9 +18,7 @@ from tests.harness.expect import BYTES, JSON, PROBLEM, TEXT
 from tests.harness.postgres import free_port
 from tests.http.conftest import Serve
 from tests.http.test_table_excel import XLSX
-from tests.http.test_tls import certificate, settings
-
-__all__ = ["certificate"]
+from tests.http.test_tls import settings
 
 SQL = r"""
 create type spot as (x int, label text);

@@ -18,9 +18,7 @@ from tests.harness.postgres import free_port
 from tests.harness.raw_http import RawResponse
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.test_tls import certificate, settings
-
-__all__ = ["certificate"]
+from tests.http.test_tls import settings
 
 SQL = """
 create function seen(_ip_address text default null, _headers json default null) returns text language sql stable as $$

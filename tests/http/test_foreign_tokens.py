@@ -23,9 +23,6 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import SECRET, bearer, member_sql, tokens
-from tests.http.test_tls import certificate
-
-__all__ = ["certificate"]
 
 pytestmark = pytest.mark.attack
 
