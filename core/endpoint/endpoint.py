@@ -303,6 +303,8 @@ class Options(Record):
     """Between the values of a raw row. None: nothing, and values are not quoted; with an empty text they are quoted."""
     new_line: str | None = None
     """Between raw rows."""
+    json_lines: bool = False
+    """Each row of the result is a line of JSON, instead of an element of an array."""
     column_names: bool = False
     """A raw result begins with the names of its columns."""
     neutralize_formulas: bool = False

@@ -28,6 +28,8 @@ cdef struct Column:
 
 cdef class JsonPlan(RowPlan):
     cdef Shape shape
+    # Between two rows: a comma, or a line feed for JSON lines.
+    cdef char separator
     # How many columns are written: all but the hidden ones, or the first.
     cdef int shown
     cdef Column *columns
@@ -44,6 +46,8 @@ cdef class Renderer(BodyWriter):
     cdef bint _first_only
     # Number of last columns of the result that are not written.
     cdef int _hidden
+    # Each row is a line, without the brackets of an array.
+    cdef bint _lines
     cdef Scratch _scratch
 
     cdef const Codec *_codec(self, Oid type) except NULL

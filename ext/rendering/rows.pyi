@@ -11,6 +11,7 @@ class Renderer(BodyWriter):
     them belongs to a composite column that is spread: its fields become members of the row under these keys.
     first_only: only the first column of a row is written. blank_is_null: a composite column whose fields are all NULL
     is null, and its fields are rendered like columns. hidden: number of last columns that are not written.
+    lines: each row is a line (JSON lines) instead of an element of an array.
     """
 
     def __init__(
@@ -23,4 +24,5 @@ class Renderer(BodyWriter):
         blank_is_null: bool = False,
         first_only: bool = False,
         hidden: int = 0,
+        lines: bool = False,
     ) -> None: ...

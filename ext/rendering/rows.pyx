@@ -24,7 +24,7 @@ cdef class JsonPlan(RowPlan):
 cdef class Renderer(BodyWriter):
     def __init__(
         self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes | tuple[bytes, ...]],
-        blank_is_null: bool = False, first_only: bool = False, hidden: int = 0,
+        blank_is_null: bool = False, first_only: bool = False, hidden: int = 0, lines: bool = False,
     ) -> None:
         if path not in ("scalar", "rows"):
             raise ValueError(f"path must be 'scalar' or 'rows', not {path!r}")
@@ -36,10 +36,11 @@ cdef class Renderer(BodyWriter):
         self._blank_is_null = blank_is_null
         self._first_only = first_only
         self._hidden = hidden
+        self._lines = lines
         self._scratch = Scratch()
 
     cdef int begin(self, RowPlan plan, Buffer out) except -1:
-        if self._is_set and out.append_char(c'[') < 0:
+        if self._is_set and not self._lines and out.append_char(c'[') < 0:
             raise MemoryError("no memory for the response body")
         return 0
 
@@ -51,7 +52,10 @@ cdef class Renderer(BodyWriter):
 
     cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:
         self._scratch.trim()
-        if self._is_set and out.append_char(c']') < 0:
+        if self._lines:
+            if rows > 0 and out.append_char(c'\n') < 0:
+                raise MemoryError("no memory for the response body")
+        elif self._is_set and out.append_char(c']') < 0:
             raise MemoryError("no memory for the response body")
         return 0
 
@@ -62,6 +66,7 @@ cdef class Renderer(BodyWriter):
         cdef int index
         plan.describe(result)
         plan._codecs = self._codecs
+        plan.separator = c'\n' if self._lines else c','
         plan.shown = min(plan.count, 1) if self._first_only else max(plan.count - self._hidden, 0)
         plan.columns = <Column *>plan.keep(bytes(plan.count * sizeof(Column)))
         keys = self._keys_for([<bytes>plan.described[index].name for index in range(plan.count - self._hidden)])
@@ -114,7 +119,7 @@ cdef int write_row(
     if plan.shape < ROW_VALUE:
         return write_scalar(plan, out, scratch, result, row)
     if index > 0:
-        out.append_char(c',')
+        out.append_char(plan.separator)
     if plan.shape == ROW_VALUE:
         write_value(&plan.columns[0], out, scratch, result, row, 0)
     else:

@@ -22,6 +22,7 @@ from rowcall.core.endpoint.header_lines import response_header_lines
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
+from rowcall.core.formats.exports import with_exports
 from rowcall.core.queryable.language import language_of
 from rowcall.core.queryable.statement import Query
 from rowcall.core.tables.routines import TableOperation
@@ -85,6 +86,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response import responses
 from rowcall.service.response.entity_tag import tag_answers
 from rowcall.service.response.formats.choice import table_formats
+from rowcall.service.response.formats.exports import Exports
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, with_column_checks
 from rowcall.service.response.response_set_by_sql import respond_as_set_by_sql, with_reading
@@ -505,6 +507,15 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
+def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that continues with another format than JSON, if the request asks for one."""
+    options = services.options.exports
+    if options is None or not options.of(endpoint):
+        return None
+    before = (*STEPS[: STEPS.index(choose_export) + 1],)
+    return Exports(endpoint, services, options, lambda other, using: _compiled(other, using, before)).choose
+
+
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the request's query over the result (`queryable`)."""
     language = None if endpoint.query is not None else language_of(endpoint)
@@ -542,6 +553,7 @@ STEPS: Sequence[Factory] = (
     verify_signature,
     keep_for_proxy,
     collect_patch,
+    choose_export,
     apply_query,
     bind,
     require_version,
@@ -575,6 +587,9 @@ STEPS: Sequence[Factory] = (
 
 def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
     """Return the steps of one endpoint, in order. done: factories to leave out, as the route has their steps."""
+    exports = services.options.exports
+    if exports is not None and exports.of(endpoint):
+        endpoint = with_exports(endpoint)
     return _compiled(endpoint, services.there(endpoint.options.connection), done)
 
 

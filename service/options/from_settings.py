@@ -60,7 +60,7 @@ from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.sign_in.warnings import configuration_warnings
-from rowcall.service.options.tables import table_formats
+from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.options.validation import disabled_rules, validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -249,6 +249,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),
         uploads=uploads,
+        exports=export_options(settings),
         mail=mail_options(settings),
         sends_mail=settings.flag("Mail:Enabled"),
         downloads=download_options(settings, uploads),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rowcall.core.config import Settings
+from rowcall.core.formats.exports import FORMATS, ExportOptions
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
 from rowcall.service.startup_error import StartupError
 
@@ -28,3 +29,14 @@ def table_formats(settings: Settings) -> TableFormats:
     if formats.html is not None and formats.excel is not None and formats.html[0] == formats.excel[0]:
         raise StartupError(f"{section}HtmlKey and ExcelKey are both {formats.html[0]!r}: one of them needs another key")
     return formats
+
+
+def export_options(settings: Settings) -> ExportOptions | None:
+    """Return the options of exports; None: they are off. Raises `StartupError` for an unknown format."""
+    if not settings.flag("Exports:Enabled"):
+        return None
+    formats = tuple(name.lower() for name in settings.texts("Exports:Formats") or ())
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise StartupError(f"Exports:Formats: {unknown[0]!r} is none of {', '.join(FORMATS)}")
+    return ExportOptions(formats, settings.text_or_none("Exports:Parameter") or "")

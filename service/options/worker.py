@@ -21,6 +21,7 @@ from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
+from rowcall.core.formats.exports import ExportOptions
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
@@ -230,6 +231,7 @@ class WorkerOptions:
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
+    exports: ExportOptions | None = None
     mail: MailOptions = field(default_factory=MailOptions)
     sends_mail: bool = False
     """Whether the workers send mail that waits."""

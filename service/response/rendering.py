@@ -64,6 +64,7 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
         blank_is_null=shape.blank_is_null,
         first_only=shape.first_only,
         hidden=0 if page_size is None else 1 + counted,
+        lines=options.json_lines,
     )
     return renderer if page_size is None else PageWriter(renderer, page_size, counted)
 

@@ -1,0 +1,104 @@
+"""Exports: the rows of a JSON endpoint as CSV, JSON lines or a spreadsheet, if a request asks for them.
+
+A request asks by its header Accept (RFC 9110, 12.5.1) or by the parameter `format`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.formats.table_formats import EXCEL, TableFormats, Workbooks
+from rowcall.core.formats.workbook_names import content_disposition
+
+CSV, JSON_LINES, NDJSON = "text/csv", "application/jsonl", "application/x-ndjson"
+FORMATS: Mapping[str, tuple[str, ...]] = {"csv": (CSV,), "jsonl": (JSON_LINES, NDJSON), "excel": (EXCEL,)}
+"""Names of the formats, and their media types."""
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions(Record):
+    """formats: those that are offered. parameter: name in the query string; empty: none."""
+
+    formats: tuple[str, ...] = ()
+    parameter: str = ""
+
+    def of(self, endpoint: Endpoint) -> tuple[str, ...]:
+        """Return the formats in which the result of an endpoint can be exported."""
+        options, shape = endpoint.options, endpoint.shape
+        if shape.path is not ResultPath.ROWS or not shape.is_set or not shape.named or not shape.columns:
+            return ()
+        if not shape.content_type.startswith(_JSON) or options.content_type is not None:
+            return ()
+        other = (
+            options.raw, options.table_format, options.single, options.void, options.login, options.logout,
+            options.upload, options.job, options.download, options.issued_token, options.mail, options.invalidates,
+            options.proxy_out, options.events, options.status_column, options.headers_column, options.version_column,
+        )  # fmt: skip
+        if any(other) or endpoint.passes_through:
+            return ()
+        # Composites in cells have no notation in tables.
+        return tuple(name for name in self.formats if name == "jsonl" or not options.nested)
+
+    def by_parameter(self, endpoint: Endpoint) -> bool:
+        """Return whether requests choose by the parameter: not if the endpoint has one with this name."""
+        names = {item.api_name.lower() for item in endpoint.parameters}
+        return bool(self.parameter) and self.parameter.lower() not in names
+
+
+def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
+    """Return the endpoint whose result has a format."""
+    options = endpoint.options
+    routine = endpoint.routine.name.strip('"')
+    headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
+    if name == "excel":
+        options = replace(options, table_format=name, caching=None, headers=headers)
+        return replace(endpoint, options=options, table_shape=endpoint.shape)
+    file = ("Content-Disposition", content_disposition(f"{routine}.{name}"))
+    options = replace(options, caching=None, headers=(*headers, file))
+    if name == "jsonl":
+        return replace(endpoint, options=replace(options, json_lines=True, content_type=media_type))
+    options = replace(
+        options, raw=True, separator=",", new_line="\r\n", column_names=True,
+        content_type="text/csv; charset=utf-8; header=present",
+    )  # fmt: skip
+    return replace(endpoint, options=options)
+
+
+def with_exports(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint whose responses say that they depend on Accept."""
+    return replace(endpoint, options=replace(endpoint.options, headers=(*endpoint.options.headers, ("Vary", "Accept"))))
+
+
+def spreadsheets(formats: TableFormats) -> TableFormats:
+    """Return the table formats with spreadsheets called `excel`."""
+    look = Workbooks() if formats.excel is None else formats.excel[1]
+    return TableFormats(excel=("excel", look))
+
+
+def chosen(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
+    """Return name and media type of the format that a client prefers to JSON; None: JSON."""
+    weights = dict(_weights(accept))
+    best, best_weight = None, max(weights.get(_JSON, 0.0), weights.get("application/*", 0.0), weights.get("*/*", 0.0))
+    for name in formats:
+        for media_type in FORMATS[name]:
+            weight = weights.get(media_type, 0.0)
+            if weight > best_weight or (weight and weight == best_weight and _JSON not in weights and best is None):
+                best, best_weight = (name, media_type), weight
+    return best
+
+
+_PART = re.compile(r"\s*([^;,\s]+/[^;,\s]+)\s*(?:;([^,]*))?")
+
+
+def _weights(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        match = _PART.match(part)
+        if match is None:
+            continue
+        quality = re.search(r"\bq\s*=\s*([01](?:\.\d{0,3})?)", match[2] or "")
+        yield match[1].lower(), float(quality[1]) if quality else 1.0

@@ -1,0 +1,80 @@
+"""The step that continues with the steps of another format, if a request asks for one (`core.formats.exports`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote_plus
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.formats.exports import FORMATS, ExportOptions, chosen, exported, spreadsheets
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+Compile = Callable[[Endpoint, Services], tuple[Step, ...]]
+
+
+class Exports:
+    """The formats of one endpoint. compile_export: compiles the steps behind the choice."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, options: ExportOptions, compile_export: Compile) -> None:
+        self._endpoint = endpoint
+        self._services = services
+        self._formats = options.of(endpoint)
+        self._parameter = f"{options.parameter}=" if options.by_parameter(endpoint) else ""
+        self._compile = compile_export
+        self._steps: dict[str, tuple[Step, ...]] = {}
+
+    def choose(self, context: RequestContext) -> None:
+        """Continue with the steps of the format that the request asks for. Raises `Problem` 400 for an unknown one."""
+        scope = context.scope
+        wanted: tuple[str, str] | None = None
+        if self._parameter and self._parameter in scope.query_string:
+            wanted = self._by_parameter(context)
+        if wanted is None:
+            accept = scope.headers.get("accept")
+            if accept is None or accept == "*/*":
+                return
+            wanted = chosen(accept, self._formats)
+        if wanted is not None:
+            context.follow(self._steps_of(*wanted))
+
+    def _by_parameter(self, context: RequestContext) -> tuple[str, str] | None:
+        """Take the parameter out of the query string, and return the format; None: JSON, or there is no parameter."""
+        rest, value = [], None
+        for part in context.scope.query_string.split("&"):
+            if part.startswith(self._parameter):
+                value = unquote_plus(part[len(self._parameter) :]).lower()
+            else:
+                rest.append(part)
+        if value is None:
+            return None
+        names = (*self._formats, "json")
+        if value not in names:
+            raise Problem(400, f"{self._parameter[:-1]} {value[:40]!r} is none of {', '.join(names)}")
+        context.scope = _WithQuery(context.scope, "&".join(rest))
+        return None if value == "json" else (value, FORMATS[value][0])
+
+    def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
+        steps = self._steps.get(media_type)
+        if steps is None:
+            services = self._services
+            if name == "excel":
+                options = replace(services.options, tables=spreadsheets(services.options.tables))
+                services = replace(services, options=options)
+            steps = self._compile(exported(self._endpoint, name, media_type), services)
+            self._steps[media_type] = steps
+        return steps
+
+
+class _WithQuery:
+    """A scope with another query string."""
+
+    def __init__(self, scope: Any, query_string: str) -> None:
+        self._scope = scope
+        self.query_string = query_string
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scope, name)
