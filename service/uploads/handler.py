@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
 from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.options import Common, Folder, LargeObjects, ObjectStore
+from rowcall.core.uploads.row_errors import ErrorHandling, error_handling
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext
@@ -50,7 +51,11 @@ class Turn:
     """Closed when the request ends."""
     body_read: bool = False
     """Whether the body of the request was read to its end."""
+    dry_run: bool = False
+    """Everything is rolled back at the end."""
     pending: list[PendingWork] = field(default_factory=list)
+    row_errors: list[dict[str, Any]] = field(default_factory=list)
+    """Errors of rows of all files, if they are collected."""
     stored: set[str] = field(default_factory=set)
     """Case-folded names of the files that an earlier handler has stored."""
 
@@ -82,6 +87,8 @@ class HandlerCommon:
         self.text_bytes = settings.number("test_buffer_size", common.text_bytes, minimum=1)
         self.control_bytes = settings.number("non_printable_threshold", common.control_bytes)
         self.fallback = settings.text_or_none("fallback_handler")
+        self.on_error = error_handling(settings.text("on_error", "abort")) or ErrorHandling()
+        self.dry_run = settings.flag("dry_run", False)
         self.check_command = settings.text_or_none("check_command") or None
 
     def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:

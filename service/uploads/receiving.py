@@ -32,6 +32,7 @@ from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import with_progress
+from rowcall.service.uploads.row_commands.tolerant import refuse_rows
 from rowcall.service.uploads.spool import set_aside
 from rowcall.service.uploads.storing import handler_factories, in_transaction
 
@@ -87,9 +88,12 @@ class Receiving:
         try:
             async with transaction:
                 result = metadata(await self._take_files(context, turn, files))
+                refuse_rows(turn.row_errors)
                 if self._metadata is not None:
                     set_argument(context, self._metadata, result)
                 await self._run(context, turn, result)
+            if turn.dry_run:
+                await _undo(turn)
         except BaseException as error:
             # For cancelled requests too: the files are removed in any case.
             await asyncio.shield(_undo(turn))
@@ -102,7 +106,7 @@ class Receiving:
 
     async def _run(self, context: RequestContext, turn: Turn, with_progress: bytes) -> None:
         key = self._options.context_key
-        if not self._in_transaction and key is None:
+        if not self._in_transaction and key is None and not turn.dry_run:
             await self._database.run_alone(self._call, context)
             await _settle(turn)
             return
@@ -110,6 +114,8 @@ class Receiving:
         if key is not None:
             await transaction.set([key.encode(), with_progress])
         await transaction.call()
+        if turn.dry_run:
+            return  # without a commit, everything is rolled back
         await _settle(turn)
         await transaction.commit()
 
@@ -117,6 +123,7 @@ class Receiving:
 
     async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
         handlers = self._handlers(context, turn)
+        turn.dry_run = any(handler.common.dry_run for handler in handlers)
         source = self._sent(context, turn) if files is None else files()
         if len(handlers) == 1:
             return [entry async for file in source for entry in await self._take(handlers[0], file, turn)]

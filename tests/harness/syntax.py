@@ -12,6 +12,8 @@ VALUES = {
     "<number>": ("1", "8192"),
     "<rows>": ("1", "25"),
     "<cron>": ("'*/5 * * * *'", "0 3 * * 1", "@daily"),
+    "<abort, skip or collect>": ("skip", "collect 50", "{_mode}"),
+    "<names>": ("sku, count", "name"),
     "<purpose>": ("password_reset", "e-mail.change"),
     "<template>": ("welcome", "mails/welcome"),
     "<topic>": ("order.paid", "Invoice-sent"),

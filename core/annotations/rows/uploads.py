@@ -12,6 +12,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 from rowcall.core.annotations.sentences import reads_as_sentence
 from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.uploads.encodings import ENCODINGS, UnknownEncodingError, codec_name
+from rowcall.core.uploads.row_errors import MOST_COLLECTED, error_handling
 from rowcall.core.uploads.settings import MOST, is_number
 
 HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
@@ -67,6 +68,10 @@ def _is_image_check(value: str) -> str | None:
     return None if valid else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
 
 
+def _is_error_handling(value: str) -> str | None:
+    return None if error_handling(value) else f"none of abort, skip, collect, collect N with N up to {MOST_COLLECTED}"
+
+
 def _image_words(value: str) -> list[str]:
     return value.lower().replace(",", " ").split()
 
@@ -86,6 +91,7 @@ _KINDS: dict[str, Callable[[str], str | None]] = {
     "<number>": _is_number,
     "<encoding>": _is_encoding,
     "<true, false or image types>": _is_image_check,
+    "<abort, skip or collect>": _is_error_handling,
 }
 
 
@@ -205,6 +211,20 @@ SETTINGS = (
         ("csv",),
         "Uploads: encoding of the file, such as latin-1, windows-1252 or utf-16; utf-8 without this line.",
     ),
+    _setting(
+        "on_error",
+        "<abort, skip or collect>",
+        ("csv", "excel"),
+        "Uploads: rows that the database refuses end the request (abort, the default), are left out (skip), or are all "
+        "listed in one error (collect, or collect and a number).",
+    ),
+    _setting(
+        "map_columns",
+        "<names>",
+        ("csv", "excel"),
+        "Uploads: the first row has the names of the columns, and the cells come in the order of these names.",
+    ),
+    _setting("dry_run", _BOOL, ("csv", "excel"), "Uploads: run everything, and roll it back at the end."),
     _setting("sheet_name", "<name>", ("excel",), "Uploads: the sheet that is read."),
     _setting("all_sheets", _BOOL, ("excel",), "Uploads: read every sheet."),
     _setting("time_format", "<format>", ("excel",), "Uploads: format of times, such as HH:mm:ss."),

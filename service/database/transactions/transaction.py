@@ -129,9 +129,11 @@ class Transaction:
         await self.begin()
         return await self.finished(call, self.send(call, values))
 
-    async def finished(self, call: Call, execution: Execution) -> Execution:
-        """Wait for the execution. Raises `Problem` if it failed; nothing else can run in the transaction then."""
-        return await self._finished(call, execution)
+    async def finished(self, call: Call, execution: Execution, *, quiet: bool = False) -> Execution:
+        """Wait for the execution. Raises `Problem` if it failed; then only a return to a savepoint can run in the
+        transaction. quiet: a failure is not logged.
+        """
+        return await self._finished(call, execution, quiet=quiet)
 
     async def command(self, sql: str) -> None:
         """Run a command of the service itself, without a result. Raises `Problem`."""
@@ -210,17 +212,19 @@ class Transaction:
             raise unavailable("the connection to the database was lost before the request took effect")
         return execution
 
-    async def _finished(self, call: Call, execution: Execution, *, ahead: bool = False) -> Execution:
-        """ahead: the execution contains nothing of the call itself."""
+    async def _finished(
+        self, call: Call, execution: Execution, *, ahead: bool = False, quiet: bool = False
+    ) -> Execution:
+        """ahead: the execution contains nothing of the call itself. quiet: a failure is not logged."""
         waiter = execution.waiter
         if waiter is not None:
             await waiter
         if not execution.succeeded:
             execution.failed_ahead |= ahead and execution.error is not None
-            raise self._problem(call, execution)
+            raise self._problem(call, execution, quiet=quiet)
         return execution
 
-    def _problem(self, call: Call, execution: Execution) -> Problem:
+    def _problem(self, call: Call, execution: Execution, *, quiet: bool = False) -> Problem:
         # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
         # request.
         own = call is self._call
@@ -233,7 +237,8 @@ class Transaction:
         message = hide_values(error.message, self._values(execution)) if call.sensitive else error.message
         problem = call.policy.problem(DatabaseError(error.sqlstate, message, column=error.column))
         text = message.replace("\n", "\\n")
-        log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, text)
+        if not quiet:
+            log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, text)
         problem.logged = True
         return problem
 

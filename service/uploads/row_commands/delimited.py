@@ -18,7 +18,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
-from rowcall.service.uploads.row_commands.rows import Rows
+from rowcall.service.uploads.row_commands.tolerant import counts_of, rows_of_file
 from rowcall.service.uploads.spool import set_aside
 
 SMALL = 262_144
@@ -43,6 +43,7 @@ class Delimited:
         self.key = key
         self.common = HandlerCommon(settings, common)
         self._turn = turn
+        self._settings = settings
         self._command = command
         self._call = call
         self._batching = batching
@@ -68,7 +69,9 @@ class Delimited:
         return await self._store(file, file.size)
 
     async def _store(self, file: File, size: int) -> list[Entry]:
-        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
+        rows = rows_of_file(
+            self._turn, self._command, self._call, self._batching, self.common, self._settings, {"file": file.name}
+        )
         about = dumped(self._metadata(file, size))
         reader = _reader(self._form)
         try:
@@ -82,7 +85,7 @@ class Delimited:
         except (MalformedLineError, CsvError) as error:
             raise Problem(500, f"{file.name} is no CSV: {error}") from None
         await rows.finish()
-        return [{**self._metadata(file, file.size), "lastResult": rows.result}]
+        return [{**self._metadata(file, file.size), "lastResult": rows.result, **counts_of(rows)}]
 
     def _metadata(self, file: File, size: int) -> Entry:
         entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}

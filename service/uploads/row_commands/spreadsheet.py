@@ -23,6 +23,7 @@ from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, ju
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.rows import Rows
+from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, rows_of_file
 from rowcall.service.uploads.spool import Stored, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
@@ -49,6 +50,7 @@ class Spreadsheet:
         self.key = key
         self.common = HandlerCommon(settings, common)
         self._turn = turn
+        self._settings = settings
         self._checks = self.common.checks()
         self._claims_key = common.claims_key
         as_json = settings.flag("row_is_json", options.row_is_json)
@@ -115,7 +117,8 @@ class Spreadsheet:
                 return None
 
     def _sheet(self, stored: Stored, name: str) -> _Sheet:
-        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.context, self._batching)
+        place = {"file": stored.name, "sheet": name}
+        rows = rows_of_file(self._turn, self._command, self._call, self._batching, self.common, self._settings, place)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
         return _Sheet(rows, about, self._claims_key, self._turn.claims, with_metadata=self._command.has_file_metadata)
 
@@ -125,7 +128,13 @@ class Spreadsheet:
 
 class _Sheet:
     def __init__(
-        self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, with_metadata: bool
+        self,
+        rows: Rows | ImportRows,
+        about: dict[str, Any],
+        claims_key: str,
+        claims: bytes | None,
+        *,
+        with_metadata: bool,
     ) -> None:
         """The last parameter: whether the command takes the file metadata."""
         self._rows = rows
@@ -144,7 +153,8 @@ class _Sheet:
         await self._rows.finish()
         # `result` is the older name of `lastResult` (uploads-18); both are sent.
         result = self._rows.result
-        return {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}
+        members = {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}
+        return {**members, **counts_of(self._rows)}
 
 
 async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
