@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.auth.argon2_hash import Argon2
 from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.password_hash import ITERATIONS
@@ -30,6 +31,8 @@ class LoginOptions:
     serialize: bool = False
     """The response to a sign-in by cookie without `body` contains the row."""
     iterations: int = ITERATIONS
+    argon2: Argon2 | None = None
+    """New hashes are made by Argon2id; None: by PBKDF2."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Identity:
         introspects = options.api_keys is not None or options.session_check is not None
         self.sessions = (IntrospectedSessions if introspects else Sessions)(options, keys, forwarding, client)
         self.antiforgery = None if antiforgery is None else Antiforgery(antiforgery, keys, self.sessions)
-        self.hasher = Hasher(options.login.iterations)
+        self.hasher = Hasher(options.login.iterations, options.login.argon2)
         self.address = address_reader(forwarding)
         """Returns the client address of a request, given its scope."""
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from rowcall.core.auth import password_hash
+from rowcall.core.auth import argon2_hash, password_hash
+from rowcall.core.auth.argon2_hash import Argon2
 from rowcall.core.errors.problems import unavailable
 
 T = TypeVar("T")
@@ -27,36 +28,54 @@ NICENESS = 10
 """Nice value of the hashing threads."""
 
 
+def is_hash(stored: str) -> bool:
+    """Return whether a text is a password hash that can be verified."""
+    return password_hash.iterations_of(stored) is not None or argon2_hash.work_of(stored) is not None
+
+
 class Hasher:
     """The password hasher of one worker."""
 
-    def __init__(self, iterations: int) -> None:
+    def __init__(self, iterations: int, argon2: Argon2 | None = None) -> None:
+        """argon2: the work factor of new hashes by Argon2id; None: new hashes are made by PBKDF2."""
         self._iterations = iterations
-        self._decoy = password_hash.decoy(iterations)
+        self._argon2 = argon2
+        self._decoy = password_hash.decoy(iterations) if argon2 is None else argon2_hash.decoy(argon2)
         self._executor: ThreadPoolExecutor | None = None
         self._waiting = 0
 
     async def verify(self, password: str | None, stored: str) -> bool:
         """Return whether the password matches the stored hash. Raises `Problem` 503 if too many logins wait.
 
-        Takes at least as long as a hash with the configured work factor.
+        Takes at least as long as a hash with the configured work factor, if it is of the configured algorithm.
         """
-        if password_hash.iterations_of(stored) is None:
+        if not is_hash(stored):
             await self.pretend(password)
             return False
-        return await self._run(lambda: password_hash.verify_password(password, stored, self._iterations))
+        return await self._run(lambda: self._verify(password, stored))
+
+    def _verify(self, password: str | None, stored: str) -> bool:
+        if stored.startswith("$argon2"):
+            return argon2_hash.verify_password(password, stored)
+        work = self._iterations if self._argon2 is None else 0
+        return password_hash.verify_password(password, stored, work)
 
     async def pretend(self, password: str | None) -> None:
         """Spend the time of `verify`, for a user who does not exist."""
-        await self._run(lambda: password_hash.verify_password(password, self._decoy))
+        await self._run(lambda: self._verify(password, self._decoy))
 
     async def hash(self, password: str) -> str:
         """Return a new hash of the password. Raises `Problem` 503 if too many logins wait."""
+        argon2 = self._argon2
+        if argon2 is not None:
+            return await self._run(lambda: argon2_hash.hash_password(password, argon2))
         return await self._run(lambda: password_hash.hash_password(password, self._iterations))
 
     def is_outdated(self, stored: str) -> bool:
-        """Return whether the hash is valid and has another work factor than new hashes."""
-        return password_hash.iterations_of(stored) not in (None, self._iterations)
+        """Return whether the hash is valid, and of another algorithm or work factor than new hashes."""
+        if self._argon2 is not None:
+            return is_hash(stored) and argon2_hash.work_of(stored) != self._argon2
+        return is_hash(stored) and password_hash.iterations_of(stored) != self._iterations
 
     def close(self) -> None:
         if self._executor is not None:

@@ -4,7 +4,9 @@ start."""
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 
+from rowcall.core.auth.argon2_hash import LEAST_MEMORY, MOST_MEMORY, MOST_ROUNDS, Argon2
 from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.auth.options import (
     ApiKeys,
@@ -168,12 +170,26 @@ def _login(settings: Settings) -> LoginOptions:
         ),
         serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),
         iterations=iterations,
+        argon2=_argon2(settings),
     )
     columns = [options.status, options.scheme, options.body, options.hash]
     for column in columns:
         if [other.lower() for other in columns].count(column.lower()) > 1:
             raise StartupError(f"{_OPTIONS}*ColumnName: {column} cannot mean two things in a login row")
     return options
+
+
+def _argon2(settings: Settings) -> Argon2 | None:
+    """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError`."""
+    if settings.choice(_OPTIONS + "PasswordHashAlgorithm") != "Argon2id":
+        return None
+    if find_spec("argon2") is None:
+        raise StartupError(f"{_OPTIONS}PasswordHashAlgorithm Argon2id needs argon2-cffi: pip install 'rowcall[argon2]'")
+    memory = settings.integer(_OPTIONS + "Argon2Memory", minimum=LEAST_MEMORY)
+    rounds = settings.integer(_OPTIONS + "Argon2Iterations", minimum=1)
+    if memory > MOST_MEMORY or rounds > MOST_ROUNDS:
+        raise StartupError(f"{_OPTIONS}Argon2Memory is at most {MOST_MEMORY}, and Argon2Iterations {MOST_ROUNDS}")
+    return Argon2(memory, rounds)
 
 
 def _mapping(settings: Settings) -> ClaimMapping:

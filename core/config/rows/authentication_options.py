@@ -33,7 +33,7 @@ ROWS: tuple[Key, ...] = (
         _P + "PasswordVerificationSucceededCommand",
         None,
         "Command after a correct password, with the same parameters; $4 is a new hash to store if the stored one has "
-        "another number of PasswordHashIterations, else NULL.",
+        "another algorithm or work factor, else NULL.",
     ),
     flag(
         _P + "DistinguishWrongPasswords",
@@ -52,6 +52,14 @@ ROWS: tuple[Key, ...] = (
         "Lifetime of an impersonation (`impersonate`); refreshing tokens does not extend it. null: that of a session.",
         nullable=True,
     ),
+    choice(
+        _P + "PasswordHashAlgorithm",
+        "Pbkdf2 Argon2id",
+        "Pbkdf2",
+        "Algorithm of new password hashes; hashes of both are verified. Argon2id needs the extra rowcall[argon2].",
+    ),
+    integer(_P + "Argon2Memory", 65_536, "Memory of Argon2id in KiB, in new hashes: 19456 or more."),
+    integer(_P + "Argon2Iterations", 3, "Passes of Argon2id in new hashes."),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Set session variables from claims for every endpoint."),
     text_map(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rowcall.core.auth.argon2_hash import work_of
 from rowcall.core.auth.options import AuthOptions, BasicOptions
 from rowcall.core.auth.password_hash import iterations_of
 from rowcall.core.config import Settings
@@ -51,7 +52,7 @@ def _basic_warnings(basic: BasicOptions) -> Iterator[str]:
             "endpoints with users of their own admit callers"
         )
     for name, stored in basic.users.items() if basic.hashed else ():
-        if iterations_of(stored) is None:
+        if iterations_of(stored) is None and work_of(stored) is None:
             yield (
                 f"{_BASIC}Users:{name} is no hash as `rowcall --hash` prints it, so that no password matches; "
                 f"{_BASIC}UseDefaultPasswordHasher=false accepts plain passwords"
