@@ -121,6 +121,12 @@ SWITCHES = (
         run="catalogue.installation:install",
     ),
     Switch(
+        ("--migrate",),
+        "Run the SQL files of Migrations:Folder that the main database does not have yet; with --check, list them "
+        "instead: the exit code is 3 if there are any.",
+        run="catalogue.migrating:migrate",
+    ),
+    Switch(
         ("--schedules",),
         "Read the database and print its schedules as JSON, with their next times and the outcome of the last one.",
         run="catalogue.schedules:show",
@@ -165,7 +171,11 @@ SWITCHES = (
         "Apply changes of .sql files, the database and configuration files while serving, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",
     ),
-    Switch(("--check",), "With --contract: compare with the file instead of writing it.", goes_with=("--contract",)),
+    Switch(
+        ("--check",),
+        "With --contract: compare with the file instead of writing it; with --migrate: list what would run.",
+        goes_with=("--contract", "--migrate"),
+    ),
     Switch(("--print",), "With --install: print the SQL instead of running it.", goes_with=("--install",)),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
     Switch(

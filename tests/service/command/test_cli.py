@@ -120,7 +120,7 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
         (["--hash", "open", "sesame"], "Unknown parameter sesame\n\n--hash takes PASSWORD; a text with blanks needs"),
         (["--basic_auth", "me", "open", "sesame"], "Unknown parameter sesame\n\n--basic_auth takes USER and PASSWORD;"),
         (["--init", "a.json", "b.json"], "Unknown parameter b.json\n\n--init takes FILE;"),
-        (["--check"], "Unknown parameter --check\n\nIt requires --contract."),
+        (["--check"], "Unknown parameter --check\n\nIt requires --contract or --migrate."),
         (["--strict", "--endpoints"], "Unknown parameter --strict\n\nIt requires --validate or --audit."),
     ],
 )
