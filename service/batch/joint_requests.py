@@ -39,6 +39,12 @@ def _reason(endpoint: Endpoint) -> str | None:
         return "it changes who the caller is"
     if options.upload is not None:
         return "it takes files"
+    if options.download is not None:
+        return "it sends a file"
+    if options.consumed_token is not None or options.issued_token is not None or options.mail is not None:
+        return "its tokens and mail have a transaction of their own"
+    if options.job is not None:
+        return "its job is enqueued in a transaction of its own"
     if endpoint.passes_through or options.proxy_out is not None:
         return "another service answers it"
     if options.connection is not None:

@@ -316,6 +316,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
         return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
+    if runs_with_account_steps(endpoint):
+        return (*((logged,) if logged else ()), run_with_account_steps(endpoint, call, services))
     begin = Database.begin if call.preamble is None else Database.begin_with_preamble
     if may_have_deadline(endpoint, services):
         begin = Database.begin_by_deadline
@@ -327,8 +329,6 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if services.joint:
         return (*((logged,) if logged else ()), partial(run_jointly, call))
     plain: tuple[Step, ...] = (partial(begin, database, call), partial(database.settle, call))
-    if runs_with_account_steps(endpoint):
-        return (*((logged,) if logged else ()), run_with_account_steps(endpoint, call, services))
     if call.publish is not None:
         plain = (partial(run_and_publish, database, call),)
     if endpoint.recorded:
@@ -398,7 +398,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             wrapped=services.options.wrap_in_transaction
             or in_transaction(endpoint, services)
             or endpoint.recorded
-            or endpoint.options.publishing is not None,
+            or endpoint.options.publishing is not None
+            or runs_with_account_steps(endpoint),
         ),
         pace=PoolAssignment(services.options.database.slow),
         volatile=volatile,

@@ -86,6 +86,7 @@ def service(database: Database, serve: Serve, server: MailServer) -> Service:
     settings = {
         "Service:RequiresAuthorization": "false",
         "Auth:BearerTokenAuth": "true",
+        "Batch:Enabled": "true",
         "Mail:Enabled": "true",
         "Mail:From": "shop@example.com",
         "Mail:Host": "127.0.0.1",
@@ -176,6 +177,16 @@ def test_a_magic_link_signs_in(service: Service) -> None:
     headers = {"Authorization": f"Bearer {answer['accessToken']}"}
     assert service.get("/me", headers=headers).text == "41"
     refused(service, "/enter", code=row["token"])
+
+
+def test_a_batch_in_one_transaction_does_not_pass_tokens_by(service: Service) -> None:
+    """The transaction of a token is its own: it is not that of other requests."""
+    for path in ("/reset", "/forgot", "/magic"):
+        response = service.post("/batch", json=[{"method": "POST", "path": path, "body": {}}])
+        assert "its tokens and mail have a transaction of their own" in response.text
+        assert response.status_code == 400
+    sent = [{"method": "POST", "path": "/reset", "body": {"token": "0" * 64, "password": "x"}}]
+    assert INVALID in service.post("/batch?transaction=false", json=sent).text
 
 
 def test_lines_that_cannot_be_are_reported(service: Service) -> None:
