@@ -39,6 +39,7 @@ attack: build
 
 thorough: build
 	ROWCALL_TEST_THOROUGH=1 $(PYTEST) -m "not drill and (drawn or hypothesis or (slow and not attack))" $(ARGS)
+	ROWCALL_TEST_ENGINE=Granian $(PYTEST) tests/http -m "not drill and not slow" $(ARGS)
 
 test-all: test attack thorough drills
 

@@ -651,7 +651,11 @@ cdef class RequestProtocol:
         cdef Connection connection = self.connection
         if connection is None or not self.watchers:
             return 0
-        if connection.hung_up() or (connection.client and (self.begun or self.head.minor_version == 0)):
+        if connection.hung_up():
+            self._notify_watchers()
+            # uvloop reads nothing behind the end of the input, and so does not report that the connection has ended.
+            connection.abort()
+        elif connection.client and (self.begun or self.head.minor_version == 0):
             self._notify_watchers()
         elif connection.client and not self.probed:
             self.probed = True

@@ -76,6 +76,8 @@ cdef bytes response_message(
     for pair in headers:
         name = PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
         kind = _kind(name, name_size)
+        if kind == DROPPED and persistence == IMPLIED and name_size == 10 and _asks_to_keep(pair):
+            persistence = KEEP_ALIVE  # the connection stays anyway; a response may say so
         if kind == DROPPED or (kind == LENGTH and (framing != NO_BODY or status == 204)):
             continue
         dated = dated or kind == DATE
@@ -101,6 +103,10 @@ cdef bytes response_message(
     if body is not None:
         out = _put(out, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
     return message[:out - start]
+
+
+cdef bint _asks_to_keep(pair) except -1:
+    return (<str>(<tuple>pair)[0]).lower() == "connection" and (<str>(<tuple>pair)[1]).lower() == "keep-alive"
 
 
 cdef bint says_close(headers) except -1:

@@ -16,7 +16,9 @@ cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PAT
 
 @cython.freelist(64)
 cdef class Headers:
-    """The header section, with names in lower case. A header whose value is not ASCII is left out."""
+    """The header section, with names in lower case. A header whose value is not ASCII has no value, but is contained:
+    a step that refuses it has to see it.
+    """
 
     cdef object first(self, str name):
         cdef Py_ssize_t size = 0, index = -1
@@ -61,7 +63,9 @@ cdef class Headers:
         return [value for _, value in self.items()]
 
     def __contains__(self, str name not None):
-        return self.first(name) is not None
+        cdef Py_ssize_t size = 0
+        cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
+        return self.head.find(text, size, -1) >= 0
 
     def __getitem__(self, str name not None):
         value = self.first(name)

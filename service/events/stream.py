@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rowcall.core.events.event import Viewer
+from rowcall.ext.http1.connection import RequestProtocol
 from rowcall.service.events.reading_progress import Connections, Progress
 from rowcall.service.events.send_queue import PIECE, SendQueue
 from rowcall.service.options.capabilities.events import EventOptions
@@ -91,9 +92,11 @@ class Stream:
         """Bytes sent since the progress of the reader was checked, and the number of chunks."""
         self._gone: Any = None
         self._transport = protocol.response_stream(200, headers)
-        if options.heartbeat is None:
+        innermost = _innermost(protocol)
+        if options.heartbeat is None or isinstance(innermost, RequestProtocol):
             # Otherwise the next heartbeat notices the disconnect, and 2 KiB for each of thousands of streams are saved.
-            self._gone = _innermost(protocol).client_disconnect()
+            # In this event loop, a future is all that the observation costs.
+            self._gone = innermost.client_disconnect()
             self._gone.add_done_callback(self._left)
 
     @property

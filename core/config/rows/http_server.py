@@ -30,7 +30,7 @@ ROWS: tuple[Key, ...] = (
     choice(
         "HttpServer:Engine",
         "Auto Loop Granian",
-        "Granian",
+        "Auto",
         "What serves HTTP/1.1 without TLS: Auto and Loop let the event loop of the worker do it, which saves the "
         "hand-over between threads; Loop refuses HTTP/2 without TLS, which Auto leaves to granian. TLS is always "
         "granian's.",
