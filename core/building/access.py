@@ -31,6 +31,7 @@ def access_of(options: Options, *, basic_everywhere: bool, anonymous_database_ro
         options.role_from_claim and not options.login,
         anonymous_database_role,
         None if options.webhook is None else options.webhook.scheme.value,
+        None if options.download is None else options.download.link_seconds,
     )
 
 
@@ -45,6 +46,7 @@ def _access(
     database_role: bool,
     anonymous_database_role: bool,
     signature: str | None,
+    links: float | None,
 ) -> Access:
     """Return one shared object for equal arguments, because most endpoints have equal access."""
     restricted = not open_login and (signed_in or bool(values) or freshness is not None)
@@ -59,4 +61,5 @@ def _access(
         basic=basic,
         database_role=database_role,
         signature=signature,
+        links=links,
     )

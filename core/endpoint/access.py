@@ -31,6 +31,8 @@ class Access(Record):
     """A claim of the caller has to name a role of PostgreSQL."""
     signature: str | None = None
     """Requests are webhooks with a signature of this scheme. None: they need no signature."""
+    links: float | None = None
+    """Lifetime in seconds of links that give a client the access of the user who got them. None: there are none."""
     credential_key: str | None = None
     """Key of the configuration with the bearer token that callers send; they are not users. None: no such token."""
 
@@ -65,6 +67,7 @@ class Access(Record):
         found = (
             None if self.freshness is None else f"signed in within {self.freshness:g} s",
             None if self.signature is None else f"a webhook with a valid signature ({self.signature})",
+            None if self.links is None else f"or a link of a user, for {self.links:g} s",
             "a database role" if self.database_role and not self.anonymous else None,
             None if self.impersonation is None else _IMPERSONATION[self.impersonation],
         )

@@ -83,6 +83,8 @@ class Download(Record):
     """Browsers show it instead of saving it."""
     source: FileSource | None = None
     """None: not known yet."""
+    link_seconds: float | None = None
+    """Lifetime of links with which any client gets the file. None: there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Preamble
+from rowcall.service.downloads.links import issue_link, open_link
 from rowcall.service.downloads.sending import send_file
 from rowcall.service.encryption.columns import with_decrypted_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
@@ -538,6 +539,7 @@ STEPS: Sequence[Factory] = (
     set_deadline,
     limit_all_callers,
     authenticate,
+    open_link,
     limit_callers,
     refuse_cross_site,
     authorize,
@@ -548,6 +550,7 @@ STEPS: Sequence[Factory] = (
     refuse_unknown_connection,
     refuse_outside_of_batch,
     refuse_to_lose,
+    issue_link,
     check_key,
     read_small_body,
     keep_body,

@@ -16,6 +16,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.object_store import KEY_ID, SECRET, ObjectStore
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 LARGE = bytes(range(256)) * 6_000
@@ -53,6 +54,17 @@ comment on function own(int) is 'HTTP GET /own/{_id}
 authorize
 user_context
 download';
+create function linked(_id int, _note text default '') returns table (content bytea, name text)
+language sql stable as
+$$ select bytes || convert_to(_note, 'UTF8'), name from kept
+   where id = _id and owner = current_setting('request.user_id') $$;
+comment on function linked(int, text) is 'HTTP GET /linked/{_id}
+authorize
+user_context
+download inline link 10 minutes';
+create function short_link(_id int) returns bytea language sql stable as 'select bytes from kept where id = _id';
+comment on function short_link(int) is 'HTTP GET /short-link/{_id}
+download link 1ms';
 create function enter(_id text) returns table (user_id text) language sql as 'select _id';
 comment on function enter(text) is 'HTTP POST /enter
 login';
@@ -234,6 +246,33 @@ def test_access_is_that_of_the_endpoint(service: Service) -> None:
     problem(service.get("/own/2", headers=headers), 404)
 
 
+def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
+    token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
+    headers = {"Authorization": f"Bearer {token}"}
+    problem(service.get("/linked/1?link"), 401)
+    response = service.get("/linked/1?link&note=%C3%BC", headers=headers)
+    assert response.headers["cache-control"] == "no-store"
+    link = response.json()["url"]
+    assert link.startswith("/linked/1?note=%C3%BC&link=")
+    assert response.json()["expires"].endswith("Z")
+    with service.new_client() as stranger:
+        assert stranger.get(link).text == "0123456789ü"
+        assert stranger.get(link, headers={"range": "bytes=1-2"}).content == b"12"
+        for other in (
+            link.replace("/linked/1", "/linked/3"), link.replace("%C3%BC", "x"), link + "x", link + "&note=y",
+            link.replace("/linked/1", "/short-link/1"), "/linked/1?link=x",
+        ):  # fmt: skip
+            assert problem(stranger.get(other), 403)["detail"] == "the link is not valid, or has expired"
+        assert stranger.get("/linked/1").status_code == 401
+    assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
+
+
+def test_a_link_that_has_expired(service: Service) -> None:
+    link = service.get("/short-link/1?link").json()["url"]
+    wait_until(lambda: service.get(link).status_code == 403, "it has expired")
+    assert service.get("/short-link/1").status_code == 200
+
+
 # --- folders ---------------------------------------------------------------------------------------------------------
 
 
@@ -404,7 +443,7 @@ def test_lines_that_cannot_be_are_reported(service: Service) -> None:
     assert f"GET /nothing: {needed}; the endpoint is left out" in service.log
     assert f"GET /twice: {needed}; the endpoint is left out" in service.log
     assert "GET /cached: download cannot be combined with cached; the endpoint is left out" in service.log
-    assert "'often' is none of attachment, inline" in service.log
+    assert "'often' is none of: attachment, inline, inline link 10 minutes" in service.log
     for path in ("/nothing", "/twice", "/cached"):
         problem(service.get(path), 404)
 

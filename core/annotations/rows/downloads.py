@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 from rowcall.core.endpoint.capabilities import Download
+from rowcall.core.text.interval import parse_interval
 
 
 def _download(draft: Draft, line: Line) -> None:
@@ -11,22 +12,24 @@ def _download(draft: Draft, line: Line) -> None:
 
 
 def _assign_download(draft: Draft, value: str) -> None:
-    word = value.strip().lower() or "attachment"
-    if word not in ("attachment", "inline"):
-        raise BadValueError(f"'{value}' is none of attachment, inline")
-    draft.set(download=Download(inline=word == "inline"))
+    before, _, interval = f" {value} ".partition(" link ")
+    word = before.strip().lower() or "attachment"
+    seconds = parse_interval(interval.strip()) if interval.strip() else None
+    if word not in ("attachment", "inline") or (" link " in f" {value} " and not seconds):
+        raise BadValueError(f"'{value}' is none of: attachment, inline, inline link 10 minutes")
+    draft.set(download=Download(inline=word == "inline", link_seconds=seconds))
 
 
 ANNOTATIONS = (
     Annotation(
         name="download",
         aliases=("download",),
-        syntax="download [attachment|inline]",
+        syntax="download [attachment|inline] [link <interval>]",
         description="The row of the routine is a file: its column `content`, `file`, `oid` or `object` has the bytes "
         "or says where they are, and `name`, `type`, `modified` and `etag` describe them. Ranges and validators are "
-        "handled. `inline` shows types without scripts in the browser.",
+        "handled. `inline` shows types without scripts in the browser; with `link`, `?link` returns an address with "
+        "which any client gets the file for a time.",
         apply=_download,
         assign=_assign_download,
-        maximum_words=2,
     ),
 )

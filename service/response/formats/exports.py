@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote_plus
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.formats.exports import FORMATS, ExportOptions, chosen, exported, spreadsheets
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 Compile = Callable[[Endpoint, Services], tuple[Step, ...]]
@@ -43,18 +43,14 @@ class Exports:
 
     def _by_parameter(self, context: RequestContext) -> tuple[str, str] | None:
         """Take the parameter out of the query string, and return the format; None: JSON, or there is no parameter."""
-        rest, value = [], None
-        for part in context.scope.query_string.split("&"):
-            if part.startswith(self._parameter):
-                value = unquote_plus(part[len(self._parameter) :]).lower()
-            else:
-                rest.append(part)
-        if value is None:
+        text, rest = take_parameter(context.scope.query_string, self._parameter[:-1])
+        if text is None:
             return None
+        value = unquote_plus(text).lower()
         names = (*self._formats, "json")
         if value not in names:
             raise Problem(400, f"{self._parameter[:-1]} {value[:40]!r} is none of {', '.join(names)}")
-        context.scope = _WithQuery(context.scope, "&".join(rest))
+        context.scope = ChangedQuery(context.scope, rest)
         return None if value == "json" else (value, FORMATS[value][0])
 
     def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
@@ -67,14 +63,3 @@ class Exports:
             steps = self._compile(exported(self._endpoint, name, media_type), services)
             self._steps[media_type] = steps
         return steps
-
-
-class _WithQuery:
-    """A scope with another query string."""
-
-    def __init__(self, scope: Any, query_string: str) -> None:
-        self._scope = scope
-        self.query_string = query_string
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._scope, name)

@@ -1,0 +1,89 @@
+"""Links to a download: addresses with which any client can get one file for a time, in the name of the caller who got
+the link.
+
+`?link` returns a link; `?link=…` is one. It contains path, query string, claims and expiry, sealed with the key ring.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import orjson
+
+from rowcall.core.auth.claims import User
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.errors import SealError
+from rowcall.service.protection.protector import Protector
+from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
+from rowcall.service.request_context.request_context import RequestContext, Step
+
+PARAMETER = "link"
+LONGEST = 8192
+_UNQUOTED = "/:@!$&'()*+,;=~"
+"""Characters of a path that need not be encoded (RFC 3986, 3.3)."""
+INVALID = "the link is not valid, or has expired"
+
+
+def open_link(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step behind authentication that takes the caller out of a link; None: the endpoint has no links."""
+    if _lifetime(endpoint) is None:
+        return None
+    protector = Protector(services.auth.keys, "download links")
+    identity = services.options.auth.identity
+    name = endpoint.name
+
+    def open_sealed(context: RequestContext) -> None:
+        scope = context.scope
+        if PARAMETER not in scope.query_string:
+            return
+        sealed, rest = take_parameter(scope.query_string, PARAMETER)
+        if not sealed:
+            return  # a link is asked for
+        try:
+            of, path, query, claims, expires = orjson.loads(protector.open(sealed[:LONGEST]))
+        except (SealError, ValueError):
+            raise Problem(403, INVALID) from None
+        if (of, path, query) != (name, scope.path, rest) or expires < time.time():
+            raise Problem(403, INVALID)
+        context.scope = ChangedQuery(scope, rest)
+        context.user = None if claims is None else User(tuple(map(tuple, claims)), identity, "link")
+
+    return open_sealed
+
+
+def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step behind authorization that responds with a link; None: the endpoint has no links."""
+    seconds = _lifetime(endpoint)
+    if seconds is None:
+        return None
+    protector = Protector(services.auth.keys, "download links")
+    name = endpoint.name
+
+    def respond_with_link(context: RequestContext) -> None:
+        scope = context.scope
+        if PARAMETER not in scope.query_string:
+            return
+        asked, rest = take_parameter(scope.query_string, PARAMETER)
+        if asked is None:
+            return
+        user = context.user
+        claims = None if user is None else [list(claim) for claim in user.claims]
+        expires = int(time.time() + seconds)
+        sealed = protector.seal(orjson.dumps([name, scope.path, rest, claims, expires]))
+        before = f"{rest}&" if rest else ""
+        url = f"{quote(scope.path, safe=_UNQUOTED)}?{before}{PARAMETER}={sealed}"
+        moment = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        headers = [("content-type", "application/json"), ("cache-control", "no-store")]
+        context.protocol.response_bytes(200, headers, orjson.dumps({"url": url, "expires": moment}))
+        context.answered = True
+
+    return respond_with_link
+
+
+def _lifetime(endpoint: Endpoint) -> float | None:
+    download = endpoint.options.download
+    return None if download is None else download.link_seconds
