@@ -19,7 +19,7 @@ from rowcall.core.endpoint.capabilities import WebhookScheme
 HeaderOf = Callable[[str], str | None]
 """Returns the value of a header by its name in lower case."""
 
-_SECRET, _PUBLIC_KEY = "whsec_", "whpk_"
+_SECRET, _PUBLIC_KEY, _PRIVATE_KEY = "whsec_", "whpk_", "whsk_"
 
 
 class SecretError(ValueError):
@@ -47,11 +47,16 @@ class Delivery:
     """The same for repetitions of the delivery, and covered by the signature."""
 
 
-def check_secrets(scheme: WebhookScheme, secrets: str) -> tuple[str, ...]:
-    """Return the secrets of a value of the configuration, which are separated by spaces. Raises `SecretError`."""
+def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -> tuple[str, ...]:
+    """Return the secrets of a value of the configuration, which are separated by spaces. signs: they are for webhooks
+    that are sent. Raises `SecretError`.
+    """
     found = tuple(secrets.split())
     if not found:
         raise SecretError("is empty")
+    wrong = _PUBLIC_KEY if signs else _PRIVATE_KEY
+    if any(secret.startswith(wrong) for secret in found):
+        raise SecretError(f"has a key {wrong}, which can only {'verify' if signs else 'sign'}")
     if scheme is WebhookScheme.STANDARD:
         for secret in found:
             _standard_key(secret)
@@ -80,12 +85,23 @@ def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body:
     Raises `SecretError`.
     """
     signed = _joined(number, ".", str(timestamp), ".", body)
-    digests = (hmac.digest(_standard_key(secret), signed, "sha256") for secret in secrets)
     return [
         ("webhook-id", number),
         ("webhook-timestamp", str(timestamp)),
-        ("webhook-signature", " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)),
+        ("webhook-signature", " ".join(_signature(secret, signed) for secret in secrets)),
     ]
+
+
+def _signature(secret: str, signed: bytes) -> str:
+    """Return the signature by a secret (`v1`, HMAC) or by a private key (`v1a`, Ed25519)."""
+    key = _standard_key(secret)
+    if not secret.startswith(_PRIVATE_KEY):
+        return f"v1,{base64.b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
+    # Only asymmetric signatures need it.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    signature = Ed25519PrivateKey.from_private_bytes(key[:32]).sign(signed)
+    return f"v1a,{base64.b64encode(signature).decode()}"
 
 
 def delivery_of(scheme: WebhookScheme, header: HeaderOf, body: bytes) -> Delivery:
@@ -175,13 +191,14 @@ def _matches_standard(secret: str, delivery: Delivery) -> bool:
 
 def _standard_key(secret: str) -> bytes:
     """Return the bytes of a key in base64. Raises `SecretError`."""
-    public = secret.startswith(_PUBLIC_KEY)
+    prefix = next((item for item in (_PUBLIC_KEY, _PRIVATE_KEY) if secret.startswith(item)), _SECRET)
     try:
-        key = _decoded(secret.removeprefix(_PUBLIC_KEY if public else _SECRET))
+        key = _decoded(secret.removeprefix(prefix))
     except ValueError:
-        raise SecretError("is not base64 behind whsec_ or whpk_") from None
-    if public and len(key) != 32:
-        raise SecretError("is no Ed25519 key of 32 bytes behind whpk_")
+        raise SecretError("is not base64 behind whsec_, whpk_ or whsk_") from None
+    # A private key may have its public key behind it, as libsodium has them.
+    if prefix != _SECRET and len(key) not in ((32,) if prefix == _PUBLIC_KEY else (32, 64)):
+        raise SecretError(f"is no Ed25519 key of 32 bytes behind {prefix}")
     return key
 
 

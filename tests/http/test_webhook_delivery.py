@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from rowcall.service.installation.script import install_sql
 from tests.harness.command import rowcall
@@ -74,6 +75,23 @@ def ids(requests: list[Seen]) -> list[Any]:
 
 def states(database: Database) -> dict[str, int]:
     return dict(database.fetch("select state, count(*) from rowcall.webhook_delivery group by state"))
+
+
+def test_a_private_key_signs_besides_a_secret(start: Callable[..., Service], upstream: Upstream) -> None:
+    """Standard Webhooks: `v1a` is a signature by Ed25519."""
+    private = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+    public = private.public_key().public_bytes_raw()
+    key = "whsk_" + base64.b64encode(b"k" * 32 + public).decode()
+    secret = SECRETS.split()[0]
+    service = start(1, **{"Subscribers:shop:Secret": f"{secret} {key}"})
+    assert service.post("/buy", json={"id": 1}).status_code == 200
+    wait_until(lambda: upstream.to("/shop"), "the message is delivered", 20)
+    (request,) = upstream.to("/shop")
+    first, second = (request.header("webhook-signature") or "").split()
+    assert first.startswith("v1,")
+    assert second.startswith("v1a,")
+    signed = f"{request.header('webhook-id')}.{request.header('webhook-timestamp')}.".encode() + request.body
+    private.public_key().verify(base64.b64decode(second.removeprefix("v1a,")), signed)
 
 
 def test_a_message_is_delivered_after_its_commit(

@@ -245,7 +245,7 @@ def test_endpoints_whose_webhooks_cannot_be_verified_are_left_out(service: Servi
     log = service.log
     for path, reason in (
         ("unknown", "the secret Webhooks:Secrets:nowhere is empty"),
-        ("no-base64", "the secret Webhooks:Secrets:plain is not base64 behind whsec_ or whpk_"),
+        ("no-base64", "the secret Webhooks:Secrets:plain is not base64 behind whsec_, whpk_ or whsk_"),
         ("members", "it needs a parameter for the whole body (body_parameter_name)"),
         ("as-job", "its calls are jobs"),
     ):

@@ -25,7 +25,8 @@ ROWS: tuple[Key, ...] = (
     text(
         _ONE + "Secret",
         "",
-        "Secret of the signature: `whsec_` and base64. Each of several ones, separated by spaces, signs.",
+        "Secret of the signature: `whsec_` and base64, or an Ed25519 key `whsk_` and base64. Each of several ones, "
+        "separated by spaces, signs.",
         secret=True,
     ),
     texts(_ONE + "Topics", ("*",), "Topics of the subscriber: `order.paid`, `order.*`; `*`: all."),

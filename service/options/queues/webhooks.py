@@ -41,7 +41,7 @@ def _subscriber(settings: Settings, name: str) -> Subscriber:
     except BadUrlError as error:
         raise StartupError(f"{path}Url: {error}") from None
     try:
-        secrets = check_secrets(WebhookScheme.STANDARD, settings.text(path + "Secret"))
+        secrets = check_secrets(WebhookScheme.STANDARD, settings.text(path + "Secret"), signs=True)
     except SecretError as error:
         raise StartupError(f"{path}Secret {error}") from None
     return Subscriber(name, url, secrets, settings.texts(path + "Topics") or ("*",))
