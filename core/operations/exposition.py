@@ -110,6 +110,7 @@ GAUGES: Mapping[str, str] = {
     "rowcall_event_streams": "Open event streams, by path.",
     "rowcall_http_client_connections": "Open connections to other servers.",
     "rowcall_jobs": "Jobs in the database that wait or run, by queue.",
+    "rowcall_mail": "Mail in the database that waits or has failed.",
     "rowcall_requests_in_progress": "Requests in progress, including those to paths without an endpoint.",
     "rowcall_upstream_connections": "Former name of rowcall_http_client_connections; deprecated.",
     "rowcall_webhook_deliveries": "Deliveries in the database that wait or are dead, by subscriber.",
@@ -117,7 +118,7 @@ GAUGES: Mapping[str, str] = {
 }
 """Gauges that are read from the workers for each request of metrics, with their help texts."""
 
-GAUGES_OF_DATABASE = frozenset({"rowcall_jobs", "rowcall_webhook_deliveries"})
+GAUGES_OF_DATABASE = frozenset({"rowcall_jobs", "rowcall_mail", "rowcall_webhook_deliveries"})
 """Gauges that every worker reads from the database: the largest value counts, and not the sum."""
 
 FORMER_GAUGES: Mapping[str, str] = {

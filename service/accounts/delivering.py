@@ -11,6 +11,7 @@ import contextlib
 import logging
 import random
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -26,12 +27,12 @@ from rowcall.service.discovery.installation import wait_for_installation
 log = logging.getLogger("rowcall.mail")
 
 CHANNEL = "rowcall_mail"
-NEEDED = 8
+NEEDED = 9
 """Version of the schema `rowcall`."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for mail without a notification."""
 LONGEST_PAUSE = 3600.0
-TIDY = 30.0
+TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 30.0
 """Seconds behind the time limit of an attempt after which its worker counts as lost."""
@@ -56,7 +57,11 @@ class _Waiting(NamedTuple):
 
 
 class MailDelivery:
-    def __init__(self, options: MailOptions, connector: Connector) -> None:
+    def __init__(self, options: MailOptions, connector: Connector, *, counts: bool = False) -> None:
+        """counts: `gauges` are used."""
+        self._counts = counts
+        self.gauges: list[tuple[str, Mapping[str, str], float]] = []
+        """Mail of all services in the database, by state."""
         self._options = options
         self._queue = QueueConnection(connector)
         self._transport: MailTransport = transport_of(options)
@@ -92,6 +97,9 @@ class MailDelivery:
                 await self._queue.query(
                     "select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED
                 )
+                if self._counts:
+                    rows = await self._queue.query("select state, mails from rowcall.count_mail()")
+                    self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]
             free, pause = self._room()
             rows = await self._queue.query(_TAKE, free, lease) if free > 0 else []
             for row in rows:

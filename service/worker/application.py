@@ -141,7 +141,7 @@ class Application:
         if options.sends_mail:
             from rowcall.service.accounts.delivering import MailDelivery
 
-            self._mail = MailDelivery(options.mail, Connector(options.target))
+            self._mail = MailDelivery(options.mail, Connector(options.target), counts=options.metrics is not None)
         self._for_all = services
         self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
@@ -175,7 +175,7 @@ class Application:
         result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:
             result.append(("rowcall_http_client_connections", {}, self._client.open_connections))
-        for runner in (self._jobs, self._deliveries):
+        for runner in (self._jobs, self._deliveries, self._mail):
             result += () if runner is None else runner.gauges
         former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
         return result + former

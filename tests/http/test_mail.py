@@ -12,6 +12,7 @@ import pytest
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.mail_server import PASSWORD, USER, MailServer
+from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -296,6 +297,25 @@ def test_mail_into_a_folder_and_into_the_log(
     accepted(logged, "/greet", email="ben@example.com")
     logged.wait_for_log("to ben@example.com: Hello Ben")
     logged.wait_for_log("Dear Ben,")
+
+
+def test_metrics_count_mail(installed: Database, serve_once: Serve, server: MailServer, templates: Path) -> None:
+    installed.execute("delete from rowcall.mail")
+    server.refusal = lambda envelope: "554 spam" if b"Ana" in (envelope.content or b"") else "451 later"
+    metrics = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0", "Mail:Backoff": "1 hour"}
+    service = serve_once(installed, "", settings(server, templates, **metrics), workers=2)
+    accepted(service, "/greet", email="ana@example.com")
+    accepted(service, "/greet", email="ben@example.com")
+    with admin_of(service) as client:
+        wait_until(
+            lambda: (
+                numbers_of(client).of("rowcall_mail", state="waiting") == 1
+                and numbers_of(client).of("rowcall_mail", state="failed") == 1
+            ),
+            "the metrics count the mail in the database",
+            40,
+        )
+    installed.execute("delete from rowcall.mail")
 
 
 def test_mail_of_sql(service: Service, server: MailServer, installed: Database) -> None:
