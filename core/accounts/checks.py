@@ -45,6 +45,8 @@ def _obstacle(endpoint: Endpoint, annotation: str, used: Mapping[str, str]) -> s
         return "a procedure that commits ends the transaction itself"
     if endpoint.passes_through or options.proxy_out is not None or options.upload is not None:
         return "it is no plain call of a routine"
+    if options.role_from_claim:
+        return "it runs as the role that a claim names, which must not have the rights for tokens and mail"
     other = next((name for name in _NOT_WITH if name in used), None)
     if other is not None:
         return f"it cannot be combined with {other}"
