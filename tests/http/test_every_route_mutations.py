@@ -79,8 +79,8 @@ MUTATIONS = {
     ),
     "no step authenticates": Mutation(
         "service/handler/step_order.py",
-        "    authenticate,\n    limit_callers,",
-        "    limit_callers,",
+        "    authenticate,\n    open_link,",
+        "    open_link,",
         "boss-get, boss: 401",
     ),
     "no step requires a database role": Mutation(
