@@ -115,8 +115,13 @@ class LoopServer:
             connection.wait_for_admission()
             self._waiting.append(connection)
         if self._count() >= self._most:
-            self._loop.call_soon(self._pause)
+            self._loop.call_soon(self._pause_if_full)
         return connection
+
+    def _pause_if_full(self) -> None:
+        # A connection may have ended since: with the end of the next one, it would be too late to accept again.
+        if self._count() >= self._most:
+            self._pause()
 
     def _count(self) -> int:
         return len(self._server.connections) + (0 if self._http2 is None else self._http2.count)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -120,6 +123,37 @@ def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database
         assert response is not None
         assert response.body == b"3"
     open_ones[1].close()
+
+
+def test_connection_that_ends_as_the_limit_is_reached_makes_room(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {LIMITS + "MaxConcurrentConnections": "2"})
+    service.client.close()
+    request = b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    for _ in range(10):
+        ending = service.connect()
+        ending.sendall(request)
+        assert read_response(ending) is not None
+        # The worker sees the end of one and the beginning of the other in one turn of its event loop.
+        with stopped(service):
+            ending.close()
+            first = service.connect()
+            first.sendall(request)
+        with first, service.connect() as second:
+            second.sendall(request)
+            for connection in (first, second):
+                assert read_response(connection) is not None
+
+
+@contextmanager
+def stopped(service: Service) -> Iterator[None]:
+    pids = service.pids()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_http2_is_spoken_to_clients_that_know_it(limited: Service) -> None:
