@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -14,7 +15,7 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
-create table work (customer text, number int, running int);
+create table work (customer text, number int, running int, id int generated always as identity);
 create function bill(_customer text, _number int) returns int language plpgsql as $$
 begin
   perform pg_sleep(0.03);
@@ -71,8 +72,22 @@ def test_jobs_with_the_same_key_run_one_at_a_time(service: Service, database: Da
     all_ended(database)
     assert database.value("select count(*) from rowcall.job where state = 'done' and endpoint = 'POST /bills'") == 24
     assert database.value("select max(running) from work") == 1
-    order = "select customer, array_agg(w.number order by w.ctid) from work w group by customer"
+    order = "select customer, array_agg(w.number order by w.id) from work w group by customer"
     assert database.fetch(order + " order by customer") == [(name, list(range(8))) for name in ("ana", "ben", "cy")]
+
+
+def test_no_job_is_taken_before_one_with_its_key_that_another_worker_is_taking(own_database: Database) -> None:
+    own_database.execute(install_sql())
+    take = "select arguments from rowcall.take_jobs(array['POST /x'], null, 9)"
+    conninfo = own_database.conninfo
+    with psycopg.connect(conninfo) as one, psycopg.connect(conninfo) as other:
+        for number in range(3):
+            one.execute("select rowcall.enqueue('POST /x', jsonb_build_array(%s::int), _serial_key => 'k')", (number,))
+            one.commit()
+        one.execute("select from rowcall.job where arguments = '[0]' for update")
+        assert other.execute(take).fetchall() == []
+        one.rollback()
+        assert other.execute(take).fetchall() == [([0],)]
 
 
 def test_keys_of_jobs_enqueued_in_sql(service: Service, database: Database) -> None:
