@@ -98,7 +98,7 @@ class _Batches:
             try:
                 await self._one(request, context, responses, self._independent, None)
             except MissingResultError as error:
-                problem = Problem(424, str(error), title="Failed Dependency")
+                problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
         return responses.written()
 

@@ -34,7 +34,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
         headers = context.scope.headers.get_all("if-match")
         if not headers:
             detail = "this request needs the header If-Match with the ETag of the row as it was read"
-            raise Problem(428, detail, title="Precondition Required")
+            raise Problem(428, detail)
         try:
             versions = versions_of(",".join(headers))
         except ValueError as error:

@@ -107,4 +107,4 @@ def _reached(count: int, most: int | None) -> bool:
 
 def _no_room(why: str) -> Problem:
     detail = f"{why}, and there is no room for more until some are finished or expire"
-    return Problem(507, detail, title="Insufficient Storage", headers=(("retry-after", "60"),))
+    return Problem(507, detail, headers=(("retry-after", "60"),))
