@@ -53,7 +53,7 @@ def test_new_hashes_and_sign_ins(service: Service) -> None:
     assert status(service, "ana", "correct horse") == 200
     assert status(service, "ana", "wrong horse") == 401
     assert status(service, "ana", "") == 401
-    assert status(service, "nobody", "correct horse") == 401
+    assert status(service, "unknown", "correct horse") == 401
 
 
 def test_hashes_of_pbkdf2_are_verified_and_replaced(service: Service, database: Database) -> None:

@@ -22,8 +22,8 @@ from tests.http.conftest import Serve
 LARGE = bytes(range(256)) * 6_000
 """More than five reads of a large object."""
 SQL = """
-create table kept (id int primary key, owner text, name text, kind text, bytes bytea, at timestamptz, tag text);
-insert into kept values
+create table stored_file (id int primary key, owner text, name text, kind text, bytes bytea, at timestamptz, tag text);
+insert into stored_file values
   (1, '41', 'Übung.txt', 'text/plain; charset=utf-8', convert_to('0123456789', 'UTF8'), '2026-01-02 03:04:05+00', null),
   (2, '42', 'page.html', null, convert_to('<script>', 'UTF8'), null, null),
   (3, '41', 'dot.png', null, '\\x89504e47', null, 'v7'),
@@ -34,35 +34,35 @@ insert into kept values
   (8, '41', 'evil"
 name', null, '\\x00', null, null);
 create function content(_id int) returns table (content bytea, name text, type text, modified timestamptz, etag text)
-language sql stable as 'select bytes, name, kind, at, tag from kept where id = _id';
+language sql stable as 'select bytes, name, kind, at, tag from stored_file where id = _id';
 comment on function content(int) is 'HTTP GET /content/{_id}
 download
 X-Frame-Options: DENY';
 create function shown(_id int) returns table (content bytea, name text, type text)
-language sql stable as 'select bytes, name, kind from kept where id = _id';
+language sql stable as 'select bytes, name, kind from stored_file where id = _id';
 comment on function shown(int) is 'HTTP GET /shown/{_id}
 download inline';
-create function bare(_id int) returns bytea language sql stable as 'select bytes from kept where id = _id';
+create function bare(_id int) returns bytea language sql stable as 'select bytes from stored_file where id = _id';
 comment on function bare(int) is 'HTTP GET /bare/{_id}
 download';
 create function texts() returns table (content text, name text) language sql stable as $$ select '\\x41', 'a.txt' $$;
 comment on function texts() is 'HTTP GET /text
 download';
 create function own(_id int) returns table (content bytea, name text) language sql stable as
-$$ select bytes, name from kept where id = _id and owner = current_setting('request.user_id') $$;
+$$ select bytes, name from stored_file where id = _id and owner = current_setting('request.user_id') $$;
 comment on function own(int) is 'HTTP GET /own/{_id}
 authorize
 user_context
 download';
 create function linked(_id int, _note text default '') returns table (content bytea, name text)
 language sql stable as
-$$ select bytes || convert_to(_note, 'UTF8'), name from kept
+$$ select bytes || convert_to(_note, 'UTF8'), name from stored_file
    where id = _id and owner = current_setting('request.user_id') $$;
 comment on function linked(int, text) is 'HTTP GET /linked/{_id}
 authorize
 user_context
 download inline link 10 minutes';
-create function short_link(_id int) returns bytea language sql stable as 'select bytes from kept where id = _id';
+create function short_link(_id int) returns bytea language sql stable as 'select bytes from stored_file where id = _id';
 comment on function short_link(int) is 'HTTP GET /short-link/{_id}
 download link 1ms';
 create function enter(_id text) returns table (user_id text) language sql as 'select _id';
@@ -255,15 +255,15 @@ def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
     link = response.json()["url"]
     assert link.startswith("/linked/1?note=%C3%BC&link=")
     assert response.json()["expires"].endswith("Z")
-    with service.new_client() as stranger:
-        assert stranger.get(link).text == "0123456789ü"
-        assert stranger.get(link, headers={"range": "bytes=1-2"}).content == b"12"
+    with service.new_client() as anonymous:
+        assert anonymous.get(link).text == "0123456789ü"
+        assert anonymous.get(link, headers={"range": "bytes=1-2"}).content == b"12"
         for other in (
             link.replace("/linked/1", "/linked/3"), link.replace("%C3%BC", "x"), link + "x", link + "&note=y",
             link.replace("/linked/1", "/short-link/1"), "/linked/1?link=x",
         ):  # fmt: skip
-            assert problem(stranger.get(other), 403)["detail"] == "the link is not valid, or has expired"
-        assert stranger.get("/linked/1").status_code == 401
+            assert problem(anonymous.get(other), 403)["detail"] == "the link is not valid, or has expired"
+        assert anonymous.get("/linked/1").status_code == 401
     assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
 
 

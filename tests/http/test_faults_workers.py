@@ -341,5 +341,5 @@ def test_signals_until_the_end_do_not_change_the_exit_code(own_database: Databas
     while service.process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             service.signal(signal.SIGTERM)
-        time.sleep(0.0005)
+        time.sleep(0.0005)  # no wait for a state: leaves the processor to the process that ends
     assert service.process.returncode == 0

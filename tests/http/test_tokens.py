@@ -199,6 +199,6 @@ def test_lines_that_cannot_be_are_reported(service: Service) -> None:
 def test_other_roles_may_not_issue_tokens(service: Service, database: Database) -> None:
     with pytest.raises(Exception, match="permission denied"):
         database.execute(
-            "begin; create role stranger_of_tokens; set local role stranger_of_tokens;"
+            "begin; create role role_without_tokens; set local role role_without_tokens;"
             " select rowcall.issue_token('password_reset', '41'); rollback"
         )
