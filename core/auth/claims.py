@@ -17,6 +17,13 @@ Claim = tuple[str, str]
 SIGNED_IN_AT = "auth_time"
 """Claim with the time of the sign-in in seconds since 1970 (OpenID Connect Core, 2). A refresh does not change it."""
 
+AMR = "amr"
+"""Claim with the methods by which a user has signed in (RFC 8176)."""
+MULTIPLE = "mfa"
+"""Value of `amr`: more than one factor has been verified."""
+ONE_TIME_CODE, PASSKEY = "otp", "pop"
+"""Values of `amr` for the second factor: a one-time code, and proof of possession of a key."""
+
 IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT = (
     "impersonator_id",
     "impersonator_name",
@@ -168,6 +175,17 @@ def acting(
         raise NoImpersonatorError
     user_claims = (claim for claim in claims if claim[0] != SIGNED_IN_AT)
     return (*user_claims, *((kind, value) for kind, value in actor_claims if value is not None))
+
+
+def with_second_factor(claims: tuple[Claim, ...], method: str) -> tuple[Claim, ...]:
+    """Return the claims of a user who has proved a second factor by a method."""
+    others = tuple(claim for claim in claims if claim[0] not in (AMR, SIGNED_IN_AT))
+    return (*others, (AMR, method), (AMR, MULTIPLE))
+
+
+def has_second_factor(claims: tuple[Claim, ...]) -> bool:
+    """Return whether the user has signed in with more than one factor."""
+    return (AMR, MULTIPLE) in claims
 
 
 def latest_end(claims: Iterable[Claim]) -> float:

@@ -12,6 +12,8 @@ from rowcall.core.auth.options import LoginOptions
 from rowcall.core.text.array_literal import elements
 from rowcall.core.text.naming import api_name
 
+SECOND_FACTORS = ("passkey",)
+"""Second factors that a login row may name."""
 _BOOLEAN = 16
 _BOOLEANS = 1000
 _INTEGERS = frozenset({21, 23, 20})
@@ -47,18 +49,21 @@ class LoginRow:
     body: str | None = None
     """None without such a column. NULL is an empty text."""
     hash: str | None = None
+    second_factors: tuple[str, ...] = ()
+    """Second factors of the user that the routine names, beside those that the service has stored."""
 
 
 def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
     """Return the content of a login row. Names of special columns match in any case.
 
     Raises:
-        LoginRowError: the status is neither a boolean nor an HTTP status, or a column has the name of a claim that only
-            the service sets.
+        LoginRowError: the status is neither a boolean nor an HTTP status, a second factor is unknown, or a column has
+            the name of a claim that only the service sets.
     """
     special: dict[str, Cell] = {}
     claims: list[Claim] = []
-    names = {options.status.lower(), options.scheme.lower(), options.body.lower(), options.hash.lower()}
+    special_names = (options.status, options.scheme, options.body, options.hash, options.second_factor)
+    names = {name.lower() for name in special_names if name is not None}
     for cell in cells:
         if cell.name.lower() in names:
             special[cell.name.lower()] = cell
@@ -76,6 +81,7 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
         scheme=_text(special.get(options.scheme.lower())) or None,
         body=None if body is None else body.text or "",
         hash=_text(special.get(options.hash.lower())) or None,
+        second_factors=_second_factors(special.get((options.second_factor or "").lower())),
     )
 
 
@@ -88,6 +94,17 @@ def claims_of(cell: Cell) -> Iterator[Claim]:
             yield cell.name, _printed(element or "", cell.type_oid == _BOOLEANS)
     else:
         yield cell.name, _printed(cell.text, cell.type_oid == _BOOLEAN)
+
+
+def _second_factors(cell: Cell | None) -> tuple[str, ...]:
+    """Return the second factors that a cell names. Raises `LoginRowError` for one that does not exist."""
+    if cell is None or not cell.text:
+        return ()
+    methods = tuple(dict.fromkeys(item for item in (elements(cell.text) if cell.is_array else [cell.text]) if item))
+    unknown = next((method for method in methods if method not in SECOND_FACTORS), None)
+    if unknown is not None:
+        raise LoginRowError(f"the column {cell.name} is none of: {', '.join(SECOND_FACTORS)}")
+    return methods
 
 
 def _printed(text: str, is_boolean: bool) -> str:

@@ -20,6 +20,8 @@ class LoginOptions:
     scheme: str = "scheme"
     body: str = "body"
     hash: str = "hash"
+    second_factor: str | None = None
+    """Column with further second factors of the user; None: there is no such column."""
     content_type: str = "application/json"
     """Content type of a `body` column."""
     password: str = "pass"  # noqa: S105 (part of a parameter's name)
@@ -111,6 +113,28 @@ LONGEST_SESSION = 65_536
 
 
 @dataclass(frozen=True, slots=True)
+class SecondFactorOptions:
+    """Times in seconds."""
+
+    path: str = "/api/second-factor"
+    issuer: str = ""
+    """Name of the application that an authenticator app shows."""
+    pending: float = 300.0
+    """Time from the first factor to the second."""
+    drift: int = 1
+    """Steps of 30 seconds by which the clock of an authenticator app may be early or late."""
+    recovery_codes: int = 10
+    attempts: int = 5
+    """Wrong codes in a row after which further ones have to wait."""
+    remember: float | None = None
+    """Time for which a device is remembered; None: devices are not remembered."""
+    cookie: str = "rowcall-device"
+    enrol_within: float | None = None
+    """Longest time since the sign-in of a user who sets up a second factor; None: no limit."""
+    rate_limiter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AuthOptions:
     schemes: Schemes = field(default_factory=Schemes)
     identity: IdentityClaims = field(default_factory=IdentityClaims)
@@ -134,5 +158,7 @@ class AuthOptions:
     session_check: SessionCheck | None = None
     cross_site: CrossSite | None = None
     """Protection of sessions by cookie against other sites. None: off."""
+    second_factor: SecondFactorOptions | None = None
+    """Second factor of logins. None: off."""
     external: ExternalOptions | None = None
     """Sign-in through external providers. None: off."""

@@ -26,6 +26,7 @@ def access_of(options: Options, *, basic_everywhere: bool, anonymous_database_ro
         options.requires_authorization or options.login,
         options.roles,
         options.fresh,
+        options.second_factor is True and not options.login,
         options.impersonation,
         (own or BasicAuth()) if basic or basic_everywhere else None,
         options.role_from_claim and not options.login,
@@ -41,6 +42,7 @@ def _access(
     signed_in: bool,
     values: tuple[str, ...],
     freshness: float | None,
+    second_factor: bool,
     impersonation: object,
     basic: BasicAuth | None,
     database_role: bool,
@@ -49,7 +51,7 @@ def _access(
     links: float | None,
 ) -> Access:
     """Return one shared object for equal arguments, because most endpoints have equal access."""
-    restricted = not open_login and (signed_in or bool(values) or freshness is not None)
+    restricted = not open_login and (signed_in or bool(values) or freshness is not None or second_factor)
     anonymous = not restricted and basic is None and (anonymous_database_role or not database_role)
     values = () if open_login else values
     return Access(
@@ -57,6 +59,7 @@ def _access(
         roles=tuple(value for value in values if not is_user(value)),
         users=tuple(value for value in values if is_user(value)),
         freshness=None if open_login else freshness,
+        second_factor=second_factor and not open_login,
         impersonation=impersonation,  # type: ignore[arg-type]
         basic=basic,
         database_role=database_role,

@@ -39,6 +39,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
     added = {
         "authorizeRoles": list(options.roles),
         "authorizeWithin": options.fresh,
+        "secondFactor": options.second_factor,
         "login": options.login,
         "logout": options.logout,
         "impersonation": None if options.impersonation is None else options.impersonation.value,

@@ -109,6 +109,7 @@ class EndpointDefaults:
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
     jobs: bool = False
+    second_factor: bool = False
     """Jobs are accepted."""
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
@@ -207,7 +208,9 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *version_diagnostics(endpoint, draft.used),
         *download_diagnostics(endpoint, draft.used),
         *account_diagnostics(endpoint, draft.used),
-        *unmet_installation(endpoint, catalog.installed, draft.used, jobs=defaults.jobs),
+        *unmet_installation(
+            endpoint, catalog.installed, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
+        ),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),

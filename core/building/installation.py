@@ -23,15 +23,20 @@ NEEDED = {
     "send_mail": 8,
 }
 """Version of the schema that each annotation needs."""
+SECOND_FACTOR = 11
+"""Version of the schema that logins with a second factor need."""
 _READING = ("GET", "HEAD", "QUERY")
 
 
 def unmet_installation(
-    endpoint: Endpoint, installed: int, used: Mapping[str, str], *, jobs: bool
+    endpoint: Endpoint, installed: int, used: Mapping[str, str], *, jobs: bool, second_factor: bool
 ) -> Iterator[Diagnostic]:
     """Report annotations without effect, and those whose schema is missing. installed: version of the schema. jobs:
-    they are accepted.
+    they are accepted. second_factor: logins ask for it.
     """
+    if second_factor and installed < SECOND_FACTOR and asks_for_second_factor(endpoint):
+        message = f"the second factor (Auth:SecondFactor) needs {_missing(installed)}; the endpoint is left out"
+        yield Diagnostic(endpoint.routine.identity, used.get("login"), f"{endpoint.name}: {message}", left_out=1)
     identity, source = endpoint.routine.identity, endpoint.routine.source
     obstacles = {
         "idempotent": runs_without_key(endpoint),
@@ -58,9 +63,19 @@ def unmet_installation(
             message = f"{annotation} is switched off (Jobs:Enabled); the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif installed < NEEDED[annotation]:
-            found = f"has version {installed}" if installed else "is not in the database"
-            message = f"{annotation} needs the schema rowcall, which {found}: run rowcall --install"
-            yield Diagnostic(identity, line, f"{endpoint.name}: {message}; the endpoint is left out", left_out=1)
+            message = f"{annotation} needs {_missing(installed)}; the endpoint is left out"
+            yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+
+
+def _missing(installed: int) -> str:
+    found = f"has version {installed}" if installed else "is not in the database"
+    return f"the schema rowcall, which {found}: run rowcall --install"
+
+
+def asks_for_second_factor(endpoint: Endpoint) -> bool:
+    """Return whether a login asks users who have a second factor for it, if the capability is on."""
+    options = endpoint.options
+    return options.login and options.second_factor is not False and options.impersonation is None
 
 
 def unverified_webhooks(

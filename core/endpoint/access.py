@@ -24,6 +24,8 @@ class Access(Record):
     """Single users, as `user:41` or `name:kiri`."""
     freshness: float | None = None
     """Longest time since the sign-in in seconds; None: no limit."""
+    second_factor: bool = False
+    """The user has to have proved a second factor."""
     impersonation: Impersonation | None = None
     basic: BasicAuth | None = None
     """Callers authenticate by HTTP Basic only, with these users. None: by any other scheme."""
@@ -66,6 +68,7 @@ class Access(Record):
         """What is required beyond a role, for tables."""
         found = (
             None if self.freshness is None else f"signed in within {self.freshness:g} s",
+            "a proved second factor" if self.second_factor else None,
             None if self.signature is None else f"a webhook with a valid signature ({self.signature})",
             None if self.links is None else f"or a link of a user, for {self.links:g} s",
             "a database role" if self.database_role and not self.anonymous else None,

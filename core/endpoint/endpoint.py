@@ -256,6 +256,9 @@ class Options(Record):
     """A user needs one of them. Also in force if a later `allow_anonymous` cleared `requires_authorization`."""
     fresh: float | None = None
     """Longest time since the sign-in in seconds. Also in force if `requires_authorization` is False."""
+    second_factor: bool | None = None
+    """True: callers have to have proved a second factor. False: a login does not ask for it. None: a login asks users
+    who have one."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.claims import SIGNED_IN_AT, User
+from rowcall.core.auth.claims import MULTIPLE, SIGNED_IN_AT, User, has_second_factor
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.endpoint.capabilities import Impersonation
@@ -71,6 +71,8 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
             raise Problem(403, refusal)
 
     step: Callable[[RequestContext], None] = require_user if roles is None else require_role
+    if endpoint.access.second_factor:
+        step = _with_second_factor(step)
     if endpoint.access.freshness is not None:
         step = recently(step, endpoint, services)
     return step if endpoint.access.impersonation is None else _with_impersonation(step, endpoint)
@@ -120,7 +122,6 @@ def recently(
     The wrapped step raises `Problem` 401 if the user signed in longer ago than that (RFC 9470).
     """
     seconds = endpoint.access.freshness or 0.0
-    header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
 
@@ -129,14 +130,32 @@ def recently(
         user: User = context.user
         if user.scheme == always_fresh or time.time() - signed_in_at(user) <= seconds:
             return
-        raise Problem(
-            401,
-            title="Sign in again",
-            code="insufficient_user_authentication",
-            headers=(("www-authenticate", header),),
-        )
+        raise sign_in_again(seconds)
 
     return require_recent_sign_in
+
+
+def sign_in_again(seconds: float) -> Problem:
+    """Return the 401 for a user who signed in longer ago than this (RFC 9470)."""
+    header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
+    return _insufficient("Sign in again", header)
+
+
+def _insufficient(title: str, header: str) -> Problem:
+    code = "insufficient_user_authentication"
+    return Problem(401, title=title, code=code, headers=(("www-authenticate", header),))
+
+
+def _with_second_factor(step: Callable[[RequestContext], None]) -> Callable[[RequestContext], None]:
+    """Wrap an authorization step for `second_factor`: users who have not proved one are 401 (RFC 9470)."""
+    header = f'Bearer error="insufficient_user_authentication", acr_values="{MULTIPLE}"'
+
+    def require_second_factor(context: RequestContext) -> None:
+        step(context)
+        if not has_second_factor(context.user.claims):
+            raise _insufficient("Prove your second factor", header)
+
+    return require_second_factor
 
 
 def signed_in_at(user: User) -> float:

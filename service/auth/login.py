@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.auth.claims import Claim, NoImpersonatorError, User, acting, own_claims
 from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
+from rowcall.core.building.installation import asks_for_second_factor
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -21,6 +22,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text, comment_fields
 
 if TYPE_CHECKING:
+    from rowcall.service.auth.second_factor.demand import SecondFactorDemand
     from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
@@ -48,6 +50,7 @@ class _Login:
         self._hasher = services.auth.hasher
         self._issuer = CredentialIssuer(options, services.auth.sessions)
         self._impersonation = endpoint.options.impersonation
+        self._demand = self._second_factor(endpoint, services)
         self._impersonation_valid = options.impersonation_valid
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         self._has_hash = options.login.hash.lower() in columns
@@ -57,6 +60,16 @@ class _Login:
         failed, succeeded = options.login.failed_command, options.login.succeeded_command
         self._failed = None if failed is None else Command(f"{endpoint.name} failed", failed, services)
         self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
+
+    def _second_factor(self, endpoint: Endpoint, services: Services) -> SecondFactorDemand | None:
+        """Return what asks for the second factor; None: this login does not ask for one."""
+        options = services.options.auth.second_factor
+        if options is None or not asks_for_second_factor(endpoint):
+            return None
+        # Imports what only services with a second factor need.
+        from rowcall.service.auth.second_factor.demand import SecondFactorDemand
+
+        return SecondFactorDemand(options, services)
 
     async def finish(self, context: RequestContext) -> None:
         rows = rows_of(context)
@@ -70,7 +83,7 @@ class _Login:
         # password.
         if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
             await self._verify(context, row)
-        self._answer(context, row, cells)
+        await self._answer(context, row, cells)
 
     def _finds_no_user(self, cells: list[Cell]) -> bool:
         """Return whether the routine found no user: no row, or a record in which everything is NULL.
@@ -132,7 +145,7 @@ class _Login:
         except Problem as problem:
             log.error("%s: the command after a failed verification failed: %s", self._endpoint.name, problem.title)
 
-    def _answer(self, context: RequestContext, row: LoginRow, cells: list[Cell]) -> None:
+    async def _answer(self, context: RequestContext, row: LoginRow, cells: list[Cell]) -> None:
         headers = list(comment_fields(context))
         if row.status != 200:
             self._answer_status(context, row, headers)
@@ -147,9 +160,10 @@ class _Login:
             )
         if self._impersonation in (Impersonation.BEGINS, Impersonation.ENDS):
             row = self._impersonating(context.user, row)
-        self._issuer.sign_in(
-            context, row, headers, None if body is None else (content_type, body), anew=self._impersonation is None
-        )
+        sent = None if body is None else (content_type, body)
+        if self._demand is not None:
+            await self._demand.require(context, self._endpoint.name, row, sent)
+        self._issuer.sign_in(context, row, headers, sent, anew=self._impersonation is None)
 
     def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
         """Return the row with claims of the real user, or without them when the impersonation ends."""

@@ -16,6 +16,7 @@ from rowcall.core.auth.options import (
     CrossSite,
     DatabaseRoles,
     LoginOptions,
+    SecondFactorOptions,
     SessionCheck,
 )
 from rowcall.core.auth.password_hash import ITERATIONS, MOST_ITERATIONS
@@ -31,6 +32,7 @@ log = logging.getLogger("rowcall")
 
 _AUTH = "Auth:"
 _OPTIONS = "Service:AuthenticationOptions:"
+_SECOND = _AUTH + "SecondFactor:"
 _BASIC = _OPTIONS + "BasicAuth:"
 
 
@@ -49,7 +51,8 @@ def auth_options(settings: Settings) -> AuthOptions:
         mapping=_mapping(settings),
         basic=_basic(settings),
         impersonation_valid=settings.seconds_or_none(_OPTIONS + "ImpersonationValid"),
-        records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime"),
+        # A proved second factor counts as a sign-in, so its time is recorded too.
+        records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime") or settings.flag(_SECOND + "Enabled"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
         roles_match_users=opened(
             settings,
@@ -63,6 +66,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         database_roles=_database_roles(settings),
         api_keys=_api_keys(settings),
         session_check=_session_check(settings),
+        second_factor=_second_factor(settings, offered=bool(schemes)),
         external=external_options(settings, offered=bool(schemes)),
     )
 
@@ -161,6 +165,7 @@ def _login(settings: Settings) -> LoginOptions:
         scheme=_named(settings, "SchemeColumnName", "scheme"),
         body=_named(settings, "BodyColumnName", "body"),
         hash=_named(settings, "HashColumnName", "hash"),
+        second_factor="second_factor" if settings.flag(_SECOND + "Enabled") else None,
         content_type=_named(settings, "ResponseTypeColumnName", "application/json"),
         password=_named(settings, "PasswordParameterNameContains", "pass"),
         failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
@@ -177,6 +182,35 @@ def _login(settings: Settings) -> LoginOptions:
         if [other.lower() for other in columns].count(column.lower()) > 1:
             raise StartupError(f"{_OPTIONS}*ColumnName: {column} cannot mean two things in a login row")
     return options
+
+
+def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions | None:
+    """Return the options of the second factor; None: it is off. Raises `StartupError`.
+
+    offered: there is a scheme to sign in with.
+    """
+    if not settings.flag(_SECOND + "Enabled"):
+        return None
+    if not offered:
+        raise StartupError(
+            f"{_SECOND}Enabled needs a scheme to sign in with: Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
+        )
+    path = (settings.text_or_none(_SECOND + "Path") or "").rstrip("/")
+    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
+        raise StartupError(f"{_SECOND}Path: {path!r} is no path such as /api/second-factor")
+    cookie = token(settings.text(_SECOND + "DeviceCookie"), "SecondFactor:DeviceCookie")
+    return SecondFactorOptions(
+        path=path,
+        issuer=settings.text_or_none(_SECOND + "Issuer") or settings.text_or_none("ApplicationName") or "",
+        pending=settings.seconds(_SECOND + "Pending"),
+        drift=settings.integer(_SECOND + "Drift", minimum=0),
+        recovery_codes=settings.integer(_SECOND + "RecoveryCodes", minimum=1),
+        attempts=settings.integer(_SECOND + "Attempts", minimum=1),
+        remember=settings.seconds_or_none(_SECOND + "RememberDevice"),
+        cookie=cookie,
+        enrol_within=settings.seconds_or_none(_SECOND + "EnrolWithin"),
+        rate_limiter=settings.text_or_none(_SECOND + "RateLimiterPolicy"),
+    )
 
 
 def _argon2(settings: Settings) -> Argon2 | None:

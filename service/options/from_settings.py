@@ -90,6 +90,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         tenant=_tenant(settings),
         jobs=settings.flag("Jobs:Enabled"),
+        second_factor=options.auth.second_factor is not None,
         webhook_secrets=options.webhook_secrets,
         idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
         queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
@@ -162,6 +163,9 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
         yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.records_sign_in_time:
         yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
+    if options.auth.second_factor is None:
+        consequence = "only tokens of other issuers with amr mfa are accepted"
+        yield DisabledFeatures("second_factor", "Auth:SecondFactor:Enabled", consequence)
     if options.replicas is None:
         yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:

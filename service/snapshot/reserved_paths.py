@@ -38,6 +38,7 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
         "POST",
         tuple(_PASSKEYS + name for name in ("RegistrationOptionsPath", "RegistrationPath")),
     ),
+    ("Auth:SecondFactor:Enabled", "GET", ("Auth:SecondFactor:Path",)),
     ("Antiforgery:Enabled", "GET", ("Antiforgery:TokenPath",)),
     ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),

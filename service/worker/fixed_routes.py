@@ -47,6 +47,7 @@ def service_routes(
     for fixed in (
         *refresh_routes(services.options.auth, identity.sessions, keys, single_use),
         *_passkeys(services, databases),
+        *_second_factor(services),
         *_external(services, keys, single_use),
     ):
         yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
@@ -79,6 +80,16 @@ def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
 
     main = options.connection is None
     return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
+
+
+def _second_factor(services: Services) -> FixedRoutes:
+    options = services.options.auth.second_factor
+    if options is None:
+        return ()
+    # Imports the library for QR codes, which only these routes need.
+    from rowcall.service.auth.second_factor.routes import second_factor_routes
+
+    return second_factor_routes(options, services)
 
 
 def snapshot_routes(

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import jwt
 
+from rowcall.service.installation.script import install_sql
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.command import rowcall
 from tests.harness.events import EventStream
@@ -42,6 +43,7 @@ ACCESS = {
     "boss": "authorize boss",
     "single": "authorize user:41",
     "recent": "authorize within 5 minutes",
+    "proved": "second_factor",
     "careful": "authorize\nrefuse_impersonation",
     "wary": "allow_anonymous\nrefuse_impersonation",
     "granted": "authorize\nrole_from_claim",
@@ -51,7 +53,8 @@ ACCESS = {
 """Annotations by the first word of the paths that have them; `_RULES` says who is let in."""
 
 SQL = (
-    _PASSKEYS.sql
+    install_sql()
+    + _PASSKEYS.sql
     + EXTERNAL_SQL.replace("allow_anonymous", "authorize")
     + "".join(
         f"""
@@ -139,6 +142,7 @@ def settings(folder: Path, upstream: Upstream, provider: IdentityProvider) -> di
         "Auth:SessionCheckCommand": "select holds($1, $2)",
         "Auth:ApiKey:Enabled": "true",
         "Auth:ApiKey:Command": "select * from find_key($1)",
+        "Auth:SecondFactor:Enabled": "true",
         "Auth:External:Enabled": "true",
         "Auth:External:LoginCommand": LINKING,
         "Auth:External:BackChannelLogoutCommand": "select 1",
@@ -202,7 +206,7 @@ _UNKNOWN = frozenset(
 """Callers whose credentials are missing or not valid (any more)."""
 _WITHOUT_SESSION = _UNKNOWN | {"HTTP Basic", "wrong HTTP Basic", "operator"}
 """Callers who are anonymous wherever HTTP Basic and the token of the admin listener are not taken."""
-_USERS = frozenset(("plain", "stale", "acting", "boss", "boss by key"))
+_USERS = frozenset(("plain", "stale", "one factor", "acting", "boss", "boss by key"))
 CALLERS = _WITHOUT_SESSION | _USERS
 
 Rule = Mapping[str, int]
@@ -223,6 +227,7 @@ _RULES: Mapping[str, Rule] = {
     "boss": _BOSS,
     "single": _BOSS,
     "recent": {**_rule(), "stale": 401, "boss by key": 401},
+    "proved": {**_rule(), "one factor": 401, "boss by key": 401},
     "careful": _CAREFUL,
     "wary": {"acting": 403},
     "granted": _ROLE,
@@ -239,6 +244,7 @@ _SINGLE: Mapping[str, Rule] = {
     "POST /api/act-as-anybody": _NOBODY,
     "POST /api/be-oneself": _rule(*(_USERS - {"acting"})),
     "GET /api/me": _SIGNED,
+    "POST /api/second-factor/verify": {},
     "POST /api/sign-out": _SIGNED,
     "GET /who": _SIGNED,
     "* /api/boss-told/stream": {},
@@ -250,7 +256,12 @@ _SINGLE: Mapping[str, Rule] = {
     "GET /metrics": _OPERATORS,
     "POST /profile": _OPERATORS,
 }
-_BELOW: Mapping[str, Rule] = {"/health": _SIGNED, "/stats/": _BOSS, "/api/passkey/add": _CAREFUL}
+_BELOW: Mapping[str, Rule] = {
+    "/health": _SIGNED,
+    "/stats/": _BOSS,
+    "/api/passkey/add": _CAREFUL,
+    "/api/second-factor": _CAREFUL,
+}
 
 OPEN: Mapping[str, int] = {
     "GET /api/open-get": 200,
@@ -261,6 +272,7 @@ OPEN: Mapping[str, int] = {
     "POST /api/wary-post": 200,
     # Whoever can sign in there brings credentials in the body.
     "POST /api/open-login": 200,
+    "POST /api/second-factor/verify": 400,
     "POST /api/jwt/refresh": 401,
     "POST /api/token/refresh": 401,
     "POST /api/passkey/login": 400,
@@ -315,6 +327,7 @@ def _token(secret: str = SECRET, actor: Mapping[str, str] | None = None, **claim
         "user_roles": ["boss"],
         "session_id": "holds",
         "auth_time": str(now),
+        "amr": ["pwd", "mfa"],
         "database_role": "pg_monitor",
         "nbf": now - 100,
         "iat": now - 100,
@@ -344,6 +357,7 @@ class Callers:
             "operator": bearer(_OPERATOR),
             "plain": _token(user_id="42", user_roles=[], database_role="postgres"),
             "stale": _token(auth_time=str(now - 301)),
+            "one factor": _token(amr=["pwd"]),
             "acting": _token(actor={"impersonator_id": "7", "impersonation_ends_at": str(now + 600)}),
             "boss": _token(),
             "boss by key": {"X-Api-Key": "valid"},

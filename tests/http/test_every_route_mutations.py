@@ -104,6 +104,15 @@ MUTATIONS = {
     "old sign-ins": Mutation(
         _ACCESS, "time.time() - signed_in_at(user) <= seconds", "True", "GET /api/recent-get, stale: 200"
     ),
+    "a single factor": Mutation(
+        _ACCESS, "if not has_second_factor(context.user.claims):", "if False:", "GET /api/proved-get, one factor: 200"
+    ),
+    "a second factor of endpoints": Mutation(
+        _BUILDING,
+        "second_factor=second_factor and not open_login,",
+        "second_factor=False,",
+        "GET /api/proved-get, one factor: 200",
+    ),
     "others before the time of the sign-in": Mutation(
         _ACCESS,
         "        step(context)\n        user: User = context.user\n",

@@ -1,4 +1,4 @@
-"""Annotations about access and the audit trail: authorize, allow_anonymous, audit_trail, cors."""
+"""Annotations about access and the audit trail: authorize, allow_anonymous, second_factor, audit_trail, cors."""
 
 from __future__ import annotations
 
@@ -33,9 +33,17 @@ def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
     """Allow anonymous callers. Roles and time limit of an earlier `authorize` no longer apply."""
-    draft.set(requires_authorization=False, roles=(), fresh=None)
+    draft.set(requires_authorization=False, roles=(), fresh=None, second_factor=None)
     if not draft.block and (earlier := draft.used.get("authorize")) is not None:
         draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
+
+
+def _second_factor(draft: Draft, line: Line) -> None:
+    _assign_second_factor(draft, line.arguments[0] if line.arguments else "on")
+
+
+def _assign_second_factor(draft: Draft, value: str) -> None:
+    draft.set(second_factor=switch(value))
 
 
 def _cors(draft: Draft, line: Line) -> None:
@@ -70,6 +78,15 @@ ANNOTATIONS = (
         syntax="allow_anonymous",
         description="Callers need not be signed in.",
         apply=_allow_anonymous,
+    ),
+    Annotation(
+        name="second_factor",
+        aliases=("second_factor",),
+        syntax="second_factor [on|off]",
+        description="Callers have to be signed in, and to have proved a second factor (`Auth:SecondFactor`). On a "
+        "login, `off` does not ask users who have one for it.",
+        apply=_second_factor,
+        assign=_assign_second_factor,
     ),
     Annotation(
         name="audit_trail",

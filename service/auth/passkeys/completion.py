@@ -13,7 +13,7 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row
-from rowcall.core.auth.passkeys import PasskeyOptions, Row, bytea, bytea_text
+from rowcall.core.auth.passkeys import REQUIRED, PasskeyOptions, Row, bytea, bytea_text
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text.array_literal import literal
 from rowcall.service.auth.credential_issuer import CredentialIssuer
@@ -48,6 +48,8 @@ from rowcall.service.auth.passkeys.verification import (
     verify_assertion,
     verify_registration,
 )
+from rowcall.service.auth.second_factor.passkey_factor import PasskeyFactor
+from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.services import Services
@@ -86,6 +88,12 @@ class CompletionEndpoints:
         self._address = services.auth.address
         self._limit = services.options.http.sign_in_body_limit
         self._issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
+        second_factor = services.options.auth.second_factor
+        self._second_factor = (
+            None
+            if second_factor is None
+            else PasskeyFactor(second_factor, services, user_verified=options.user_verification == REQUIRED)
+        )
         self._verify = PasskeyCommand("VerifyChallengeCommand", commands.verify, services)
         self._verify_text = PasskeyCommand("VerifyChallengeCommand", commands.verify, services, {1: TEXT})
         self._credential = PasskeyCommand("AuthenticateDataCommand", commands.credential, services, credential)
@@ -191,6 +199,7 @@ class CompletionEndpoints:
                     raise Problem(401, title="User handle mismatch", code="assertion_invalid")
             return (count if self._options.counts else 0), row.text("user_context")
 
+        pending = await self._second_factor.pending(content) if self._second_factor is not None else None
         count, user_context = await self._transactions.run(context, verify_credential)
         await self._issued.forget(number, LOGIN)
 
@@ -199,7 +208,7 @@ class CompletionEndpoints:
                 transaction, bytea_text(credential), str(count), user_context, analytics
             )
 
-        self._sign_in(context, await self._transactions.run(context, complete))
+        self._sign_in(context, await self._transactions.run(context, complete), pending)
         context.answered = True
 
     def _stored(self, row: Row) -> Stored | None:
@@ -214,8 +223,11 @@ class CompletionEndpoints:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)
             raise broken("Invalid row") from None
 
-    def _sign_in(self, context: RequestContext, login_row: Row | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23)."""
+    def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
+        """Sign in with the row, which is a login row without a hash (sign-in-23).
+
+        pending: the sign-in of which the passkey is the second factor.
+        """
         if login_row is None or all(cell.text is None for cell in login_row.cells):
             raise _failed(401)
         try:
@@ -229,6 +241,8 @@ class CompletionEndpoints:
             self._answer_status(context, row)
             return
         body = None if row.body is None else (self._login_options.content_type, row.body.encode())
+        if self._second_factor is not None:
+            row, body = self._second_factor.completed(row, body, pending)
         self._issuer.sign_in(context, row, [], body)
 
     def _answer_status(self, context: RequestContext, row: LoginRow) -> None:

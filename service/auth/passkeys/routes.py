@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from rowcall.core.auth.options import CrossSite
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.access import impersonation_refusal
-from rowcall.service.auth.cross_site import foreign_refusal
+from rowcall.service.auth.own_endpoints import ahead_of_sign_in
 from rowcall.service.auth.passkeys.challenge_store import ChallengeStore, HostChallengeStore
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints
@@ -36,7 +34,8 @@ def passkey_routes(options: PasskeyOptions, services: Services, database: Databa
     parts = (options, services, Transactions(options, services, database), issued)
     relying_party = RelyingParty(options, services.options.forwarding)
     begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)
-    common_steps = _ahead(options, services)
+    # Origins that may use passkeys may also use the sessions that result from them.
+    common_steps = ahead_of_sign_in(services, options.rate_limiter, options.origins)
     paths = options.paths
     for path, access, step in (
         (paths.add_options, _ADDING, begin.add),
@@ -52,23 +51,6 @@ def passkey_routes(options: PasskeyOptions, services: Services, database: Databa
 
 
 _ADDING = Access(impersonation=Impersonation.REFUSED)
-
-
-def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
-    """Return the steps that precede those of each endpoint."""
-    auth = services.options.auth
-    steps: list[Step] = []
-    if auth.schemes:
-        steps.append(services.auth.sessions.authenticate)
-    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
-    if limited is not None:
-        steps.append(limited)
-    if auth.cross_site is not None and auth.schemes.cookies:
-        # Origins that may use passkeys may also use the sessions that result from them.
-        trusted = CrossSite(auth.cross_site.origins | options.origins)
-        check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
-        steps.append(lambda context: check(context.scope))
-    return tuple(steps)
 
 
 def _only_users(services: Services) -> Step:

@@ -1,0 +1,39 @@
+"""Passkeys as second factor of a sign-in, and as two factors in one: the key, and the PIN or fingerprint for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rowcall.core.auth.claims import PASSKEY, with_second_factor
+from rowcall.core.auth.login import LoginRow
+from rowcall.core.auth.options import SecondFactorOptions
+from rowcall.core.errors.problems import Problem
+from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
+from rowcall.service.pipeline.services import Services
+
+Body = tuple[str, bytes] | None
+"""Content type and content of a response."""
+
+
+class PasskeyFactor:
+    """user_verified: every accepted passkey was unlocked by its user."""
+
+    def __init__(self, options: SecondFactorOptions, services: Services, *, user_verified: bool) -> None:
+        self._pending = PendingSignIns(options, services)
+        self._user_id = services.options.auth.identity.user_id
+        self._user_verified = user_verified
+
+    async def pending(self, content: Mapping[str, Any]) -> PendingSignIn | None:
+        """Return the sign-in that the request completes; None: it has no token. Raises `Problem`."""
+        token = content.get("secondFactorToken")
+        return None if token is None else await self._pending.read(token)
+
+    def completed(self, row: LoginRow, body: Body, pending: PendingSignIn | None) -> tuple[LoginRow, Body]:
+        """Return what to sign in with. row, body: of the passkey. Raises `Problem` 401 for a key of another user."""
+        if pending is None:
+            return (replace(row, claims=with_second_factor(row.claims, PASSKEY)) if self._user_verified else row), body
+        if (self._user_id, pending.subject) not in row.claims:
+            raise Problem(401, title="The passkey is that of another user", code="authentication_failed")
+        return replace(pending.row, claims=with_second_factor(pending.claims, PASSKEY)), pending.body

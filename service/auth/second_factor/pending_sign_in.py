@@ -1,0 +1,69 @@
+"""Sign-ins whose first factor is verified, as sealed tokens that clients return with the second one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import orjson
+
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.login import LoginRow
+from rowcall.core.auth.options import SecondFactorOptions
+from rowcall.core.errors.problems import Problem
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Protector
+
+LONGEST = 65_536
+"""Most characters of a token."""
+_EXPIRED = "The sign-in was too long ago, or did not begin here; sign in again"
+
+
+class PendingSignIn(NamedTuple):
+    """A sign-in that waits for the second factor."""
+
+    subject: str
+    claims: tuple[Claim, ...]
+    scheme: str | None
+    body: tuple[str, bytes] | None
+    """Content type and content of the response; None: none."""
+
+    @property
+    def row(self) -> LoginRow:
+        return LoginRow(claims=self.claims, scheme=self.scheme)
+
+
+class PendingSignIns:
+    def __init__(self, options: SecondFactorOptions, services: Services) -> None:
+        self._seconds = options.pending
+        self._keys = services.auth.keys
+        self._protector = Protector(services.auth.keys, "second factor of a sign-in")
+
+    def token(self, pending: PendingSignIn) -> str:
+        """Return the token of a sign-in. Raises `NoKeyError`."""
+        body = None if pending.body is None else [pending.body[0], pending.body[1].decode()]
+        members = [time.time() + self._seconds, pending.subject, pending.claims, pending.scheme, body]
+        return self._protector.seal(orjson.dumps(members))
+
+    async def read(self, token: object) -> PendingSignIn:
+        """Return the sign-in of a token. Raises `Problem` 401 if it is not valid any more."""
+        if not isinstance(token, str) or len(token) > LONGEST:
+            raise _refusal()
+        try:
+            try:
+                content: list[Any] = orjson.loads(self._protector.open(token))
+            except UnknownKeyError:
+                await self._keys.read_again()
+                content = orjson.loads(self._protector.open(token))
+        except SealError:
+            raise _refusal() from None
+        until, subject, claims, scheme, body = content
+        if until < time.time():
+            raise _refusal()
+        sent = None if body is None else (body[0], body[1].encode())
+        return PendingSignIn(subject, tuple((kind, value) for kind, value in claims), scheme, sent)
+
+
+def _refusal() -> Problem:
+    return Problem(401, title=_EXPIRED, code="sign_in_expired")
